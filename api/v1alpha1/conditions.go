@@ -4,15 +4,15 @@ package v1alpha1
 // that they speak of; one that does not apply is absent: AutoscalingActive
 // without spec.autoscaling, Reconciling and Stalled while they are not true.
 const (
-	// ConditionAccepted: the spec holds together, as far as the resource itself tells.
+	// ConditionAccepted: the spec is valid by itself, without the objects that it names.
 	ConditionAccepted = "Accepted"
-	// ConditionSecretsResolved: every Secret and ConfigMap that the spec names is
-	// there, and holds what it must.
+	// ConditionSecretsResolved: every Secret and ConfigMap that the spec names
+	// exists, and its values are valid.
 	ConditionSecretsResolved = "SecretsResolved"
 	// ConditionPoolInitialised: the pool is on the declared chain, is what the
 	// profile says, and takes transactions.
 	ConditionPoolInitialised = "PoolInitialised"
-	// ConditionFeePayersFunded: every payer in use holds its minimum.
+	// ConditionFeePayersFunded: every payer in use has its minimum.
 	ConditionFeePayersFunded = "FeePayersFunded"
 	// ConditionSpendingCapped: what anybody can have the fleet spend is bounded. Ready
 	// does not rest on it.
@@ -65,7 +65,7 @@ const (
 	ReasonConfigMapMalformed  = "ConfigMapMalformed"
 	// ReasonSecretForeign: a Secret with the name of a generated key is there and was not made by the operator for this pool.
 	ReasonSecretForeign = "SecretForeign"
-	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: nobody has said that this RelayPool may name the object.
+	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: the object's labels do not allow this RelayPool to use it.
 	ReasonSecretNotUsable    = "SecretNotUsable"
 	ReasonConfigMapNotUsable = "ConfigMapNotUsable"
 	// ReasonGeneratedKey: the Secret is a generated fee payer key, and named by another RelayPool or in another field.
@@ -103,7 +103,7 @@ const (
 	ReasonFunded = "Funded"
 	// ReasonUnderfunded: the message says which address needs how much.
 	ReasonUnderfunded = "Underfunded"
-	// ReasonRetiredKeyFunded: a retired key holds funds again; the message says how to move them.
+	// ReasonRetiredKeyFunded: a retired key has funds again; the message says how to move them.
 	ReasonRetiredKeyFunded = "RetiredKeyFunded"
 	// ReasonBalancesUnknown: no balance could be read. Status Unknown.
 	ReasonBalancesUnknown = "BalancesUnknown"
@@ -140,7 +140,7 @@ const (
 	ReasonProviderMissing = "ProviderMissing"
 	// ReasonMetricUnavailable: the autoscaler cannot read the backlog; the message is its own.
 	ReasonMetricUnavailable = "MetricUnavailable"
-	// ReasonLimited: more pods would not help, for the work is held by something else.
+	// ReasonLimited: more pods would not help, because the waiting work is held.
 	ReasonLimited = "Limited"
 	// ReasonPending: the autoscaler has not reported yet. Status Unknown.
 	ReasonPending = "Pending"
@@ -150,7 +150,7 @@ const (
 // condition that Ready takes over when it is not True.
 const (
 	ReasonReady = "Ready"
-	// ReasonPaused: spec.paused holds the operator off.
+	// ReasonPaused: spec.paused stops the operator's changes.
 	ReasonPaused = "Paused"
 	// ReasonProgressing: objects are being made or pods rolled out.
 	ReasonProgressing = "Progressing"

@@ -13,7 +13,7 @@ const (
 	EventRotationStep = "RotationStep"
 	// EventRotationFailed: a step of a rotation failed.
 	EventRotationFailed = "RotationFailed"
-	// EventRetiredKeyFunded: a retired key holds funds again.
+	// EventRetiredKeyFunded: a retired key has funds again.
 	EventRetiredKeyFunded = "RetiredKeyFunded"
 	// EventForeignObject: an object belongs to somebody else and was left alone.
 	EventForeignObject = "ForeignObject"
@@ -21,7 +21,7 @@ const (
 	EventDriftRepaired = "DriftRepaired"
 	// EventPruned: an owned object was deleted because it is no longer wanted.
 	EventPruned = "Pruned"
-	// EventFundedKeyLeft: the RelayPool is deleted and a key of it holds funds.
+	// EventFundedKeyLeft: the RelayPool is deleted, and one of its keys has funds.
 	EventFundedKeyLeft = "FundedKeyLeft"
 	// EventScalingHandedOver: replicas changed hands between operator and autoscaler.
 	EventScalingHandedOver = "ScalingHandedOver"

@@ -20,8 +20,8 @@ const samplesDir = "../../config/samples"
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
-// newClient is the administrator's, and strict: a field that the resource does
-// not have is an error rather than dropped.
+// newClient makes an administrator's client with strict validation: an unknown
+// field is an error rather than dropped.
 func newClient(t *testing.T) client.Client {
 	t.Helper()
 	cl, err := client.New(apiservertest.Config(t), client.Options{FieldValidation: "Strict"})
@@ -31,7 +31,7 @@ func newClient(t *testing.T) client.Client {
 	return cl
 }
 
-// samples reads config/samples, by the file's name.
+// samples returns the RelayPools of config/samples by file name.
 func samples(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	read := map[string]*unstructured.Unstructured{}
@@ -56,8 +56,8 @@ func samples(t *testing.T) map[string]*unstructured.Unstructured {
 	return read
 }
 
-// minimal is the smallest sample in the namespace, with the changes merged
-// over it one after another.
+// minimal returns the smallest sample in the namespace, with the changes merged
+// into it in order.
 func minimal(t *testing.T, namespace string, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	object := samples(t)["relaypool_v1alpha1_relaypool.yaml"]
@@ -96,7 +96,7 @@ func mergeInto(target, patch map[string]any) {
 	}
 }
 
-// typed reads the object as the server has it.
+// typed decodes the object, strictly.
 func typed(t *testing.T, object *unstructured.Unstructured) *v1alpha1.RelayPool {
 	t.Helper()
 	text, err := object.MarshalJSON()

@@ -14,16 +14,16 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// rule is one rule of the resource by an object that it accepts and one that it
-// refuses, each as changes of the smallest sample.
+// rule is one validation rule of the resource, with an object that it accepts and
+// one that it refuses, each as changes to the smallest sample.
 type rule struct {
-	// before is the object that accepted and refused change. Empty: both are new.
+	// before is the object that accepted and refused update. Empty: both are creates.
 	before string
-	// status is what the operator has written before the change.
+	// status is written to before.
 	status   string
 	accepted string
 	refused  string
-	// message is the rule's, whole: the CRD is searched for rules without a case.
+	// message is the rule's whole message, by which TestEveryRuleHasACase finds it.
 	message string
 }
 
@@ -83,7 +83,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"autoscaling":{"maxReplicas":3},"replicas":2}}`,
 			message:  "replicas and autoscaling exclude each other: leave replicas out and set autoscaling.minReplicas, or remove autoscaling",
 		},
-		"with swaps a network policy leads to the router": {
+		"with swaps a network policy allows traffic to the router": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://r.example"}},"networkPolicy":{"database":[{"cidr":"10.0.0.0/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}],"router":[{"cidr":"::/0","port":443}]}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"https://r.example"}},"networkPolicy":{"database":[{"cidr":"10.0.0.0/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
 			message:  "networkPolicy.router is missing: with swaps on, the pods have to reach the router",
@@ -113,37 +113,37 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"swap":{"router":{}}}}`,
 			message:  oneURL,
 		},
-		"an endpoint's URL in the open holds no key": {
+		"an endpoint's url has no key": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example:8899/path"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example/?api-key=canary"}]}}}`,
 			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
 		},
-		"an endpoint's URL in the open holds no user": {
+		"an endpoint's url has no user": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://user:canary@a.example"}]}}}`,
 			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
 		},
-		"a router's URL in the open holds no key": {
+		"a router's url has no key": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1"}}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1?key=canary"}}}}`,
 			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef",
 		},
-		"an endpoint's URL is one of HTTP": {
+		"an endpoint's URL is an HTTP URL": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"wss://a.example/canary"}]}}}`,
 			message:  "url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves",
 		},
-		"a router's URL is one of HTTP": {
+		"a router's URL is an HTTP URL": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example"}}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"a.example/canary"}}}}`,
 			message:  "url does not begin with http:// or https://, or has a space: expected the base URL of a swap API",
 		},
-		"an endpoint reads": {
+		"one endpoint at least has the role Read": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example","roles":["Submit"]}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Submit","Archive"]}]}}}`,
 			message:  "no endpoint has the role Read: give it to at least one, or leave roles out for all three",
 		},
-		"an endpoint submits": {
+		"one endpoint at least has the role Submit": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]}]}}}`,
 			message:  "no endpoint has the role Submit: give it to at least one, or leave roles out for all three",
@@ -211,7 +211,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"rotation":null}}}`,
 			message:  revisionMessage,
 		},
-		"rotated keys are not replaced by keys of one's own": {
+		"rotated keys are not replaced by keys of the user": {
 			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"paused":true}}`,
 			refused:  ownKeys,
@@ -223,19 +223,19 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
 			message:  "rotation.revision goes up by one at a time: the first rotation is to revision 1",
 		},
-		"fewer keys come with a rotation": {
+		"a lower count of keys needs a rotation": {
 			before:   generated2,
 			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":1}}}}`,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
 			message:  countMessage,
 		},
-		"fewer keys come with a rotation after the first, too": {
+		"a lower count of keys needs a rotation after the first, too": {
 			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":4}}}}`,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":3}}}}`,
 			message:  countMessage,
 		},
-		"more keys need no rotation": {
+		"a higher count of keys needs no rotation": {
 			before:   generated2,
 			accepted: `{"spec":{"feePayers":{"generate":{"count":3}}}}`,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
@@ -246,32 +246,32 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"autoscaling":{"minReplicas":4,"maxReplicas":3}}}`,
 			message:  "autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other",
 		},
-		"pods' labels have keys of labels": {
+		"pods' labels have valid keys": {
 			accepted: `{"spec":{"template":{"labels":{"example.com/team":"payments"}}}}`,
 			refused:  `{"spec":{"template":{"labels":{"team of mine":"payments"}}}}`,
 			message:  "template.labels" + labelMessage,
 		},
-		"pods' labels have values as long as those of labels": {
+		"pods' labels have values of at most 63 characters": {
 			accepted: `{"spec":{"template":{"labels":{"team":"` + strings.Repeat("a", 63) + `"}}}}`,
 			refused:  `{"spec":{"template":{"labels":{"team":"` + strings.Repeat("a", 64) + `"}}}}`,
 			message:  "template.labels" + labelMessage,
 		},
-		"a node selector is made of labels": {
+		"a node selector has valid labels": {
 			accepted: `{"spec":{"template":{"nodeSelector":{"kubernetes.io/arch":"amd64"}}}}`,
 			refused:  `{"spec":{"template":{"nodeSelector":{"kubernetes.io/":"amd64"}}}}`,
 			message:  "template.nodeSelector" + labelMessage,
 		},
-		"monitors' labels are labels": {
+		"monitors' labels are valid": {
 			accepted: `{"spec":{"monitoring":{"labels":{"release":"prometheus"}}}}`,
 			refused:  `{"spec":{"monitoring":{"labels":{"release":"` + strings.Repeat("a", 64) + `"}}}}`,
 			message:  "monitoring.labels" + labelMessage,
 		},
-		"pods' annotations have keys of annotations": {
+		"pods' annotations have valid keys": {
 			accepted: `{"spec":{"template":{"annotations":{"example.com/owner":"anything, at any length that is sane"}}}}`,
 			refused:  `{"spec":{"template":{"annotations":{"an owner":"x"}}}}`,
 			message:  annotationMessage,
 		},
-		"pods' annotations have values with an end": {
+		"pods' annotations have values of at most 8192 characters": {
 			accepted: `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8192) + `"}}}}`,
 			refused:  `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8193) + `"}}}}`,
 			message:  annotationMessage,
@@ -331,7 +331,7 @@ func TestRules(t *testing.T) {
 			err := submit(tt.refused)
 			switch {
 			case err == nil:
-				t.Error("refused object: it was accepted")
+				t.Error("the object to refuse was accepted")
 			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tt.message):
 				t.Errorf("refused object: the error is %v; expected the message %q", err, tt.message)
 			case strings.Contains(err.Error(), "canary"):
@@ -341,7 +341,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Before the pool is initialised a mistake in profile or program is mended.
+// Before the pool is initialised a wrong profile or program can still be corrected.
 func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
 	t.Parallel()
 	cl := newClient(t)
@@ -355,7 +355,7 @@ func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
 	}
 }
 
-// A rule without a case could be wrong for ever.
+// A rule without a case would be untested.
 func TestEveryRuleHasACase(t *testing.T) {
 	t.Parallel()
 	crds, err := apiserver.OwnCRDs()

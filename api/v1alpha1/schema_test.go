@@ -61,8 +61,8 @@ func ownFields(t *testing.T) []field {
 	return fields
 }
 
-// composite tells whether the field is made of fields of its own, whose
-// documentation says what they are.
+// composite reports whether the field has subfields, whose documentation
+// describes it.
 func (f field) composite() bool { return len(f.schema.Properties) > 0 }
 
 // TestFieldsAreDocumented is about what kubectl explain and the reference show.
@@ -88,8 +88,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// checkLeaf wants what a person needs to fill a field in: what holds without
-// it, in which unit, and how a value looks where nothing else says so.
+// checkLeaf requires what a person needs to set a field: the default, the unit,
+// and an example where nothing else shows the form.
 func checkLeaf(t *testing.T, f field, description string) {
 	t.Helper()
 	switch {
@@ -106,7 +106,7 @@ func checkLeaf(t *testing.T, f field, description string) {
 			t.Errorf("%s: the description does not say \"Default: %s\"", f.path, text)
 		}
 	case !f.required && !strings.Contains(description, "Default: "):
-		t.Errorf("%s: the field is optional and its description does not say what holds without it (\"Default: \")", f.path)
+		t.Errorf("%s: the field is optional and its description does not say what applies without it (\"Default: \")", f.path)
 	}
 	shown := f.schema.Default != nil || len(f.schema.Enum) > 0 || f.schema.Type == "boolean" || slices.Contains(notOurs, f.path) ||
 		f.schema.Items != nil && (slices.Contains(notOurs, f.path+"[]") || len(f.schema.Items.Schema.Properties) > 0)
@@ -152,8 +152,8 @@ func TestNamesSayUnitAndKind(t *testing.T) {
 	}
 }
 
-// TestListsAndStringsAreBounded: without bounds the server cannot tell what a
-// rule costs, and one object could be a megabyte.
+// TestListsAndStringsAreBounded: without bounds the server cannot estimate the
+// cost of a rule, and one object could be a megabyte.
 func TestListsAndStringsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, f := range ownFields(t) {
@@ -175,8 +175,8 @@ func TestListsAndStringsAreBounded(t *testing.T) {
 	}
 }
 
-// boundsValues tells whether a rule bounds a map's values, for which there is no
-// marker.
+// boundsValues reports whether a rule bounds a map's values, for which there is
+// no marker.
 func boundsValues(s apiextensionsv1.JSONSchemaProps) bool {
 	return slices.ContainsFunc(s.XValidations, func(v apiextensionsv1.ValidationRule) bool {
 		return strings.Contains(v.Rule, "self[k].size() <= ")
@@ -193,8 +193,8 @@ type bound struct {
 	onIsNotValid bool // another limit of the field refuses what is on this one
 }
 
-// TestBounds holds every limit of every field on the server: the samples have
-// each field, and each is set on its limits and beyond.
+// TestBounds checks every limit on the server: the samples have each field, and
+// each is set to its limits and beyond.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	cl := newClient(t)
@@ -269,8 +269,8 @@ func bounds(s apiextensionsv1.JSONSchemaProps) []bound {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// schemaRefuses tells whether the error is of the field's own schema rather
-// than of a rule over several fields.
+// schemaRefuses reports whether the error comes from the field's own schema,
+// not from a rule over several fields.
 func schemaRefuses(err error, path string) bool {
 	return strings.Contains(err.Error(), shownPath(path)+": ") &&
 		(strings.Contains(err.Error(), "in body") || strings.Contains(err.Error(), "Unsupported value") || strings.Contains(err.Error(), "may not be"))

@@ -59,8 +59,8 @@ func TestUnknownFieldsAreErrorsWithStrictValidation(t *testing.T) {
 	}
 }
 
-// Defaults are the server's: neither the operator nor a reader of the object
-// has to know them. Those of a part that is left out hold too.
+// The server sets defaults: neither the operator nor a reader of the object has
+// to know them. Those of an omitted part apply, too.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	object := minimal(t, apiservertest.Namespace(t), `{"spec":{
@@ -103,8 +103,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A Go program writes numbers and switches that it does not set as absent, so
-// that the server's defaults hold, and zero where zero means something.
+// A Go program omits numbers and switches that it does not set, so that the
+// server's defaults apply, and writes zero where zero has a meaning.
 func TestTypedObjectsGetDefaultsAndKeepZeros(t *testing.T) {
 	t.Parallel()
 	cl := newTypedClient(t)
@@ -292,7 +292,7 @@ func TestStatusIsASubresource(t *testing.T) {
 	}
 }
 
-// TestShortName: kubectl get rp.
+// TestNames: the names include the short one of kubectl get rp.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	config := apiservertest.Config(t)

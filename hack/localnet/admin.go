@@ -24,8 +24,8 @@ const (
 )
 
 // ListenAdmin serves the admin port on a loopback address until Close and
-// returns its URL. Whoever reaches it owns the chain, so other addresses are
-// refused.
+// returns its URL. It refuses other addresses, because a client of the port
+// controls the chain.
 func (c *Chain) ListenAdmin(addr string) (url string, err error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
@@ -92,7 +92,7 @@ func read[T any](r *http.Request, parse func([]byte) (T, error)) (out T, err err
 	return parse(raw)
 }
 
-// strictly reads a JSON object that has no fields but those of T.
+// strictly reads a JSON object and refuses fields that T lacks.
 func strictly[T any](raw []byte) (out T, err error) {
 	err = fault.DecodeStrictly(raw, &out)
 	return out, err
@@ -122,8 +122,8 @@ func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
 	return faults, nil
 }
 
-// adminFaults sets what parse makes of the request, if anything, and tells the
-// rules of an endpoint.
+// adminFaults sets the rules that parse reads from the request, if any, and
+// answers with the endpoint's rules.
 func (c *Chain) adminFaults(parse func([]byte) ([]fault.Rule, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		e, err := c.known(r.PathValue("name"))
@@ -143,8 +143,8 @@ func (c *Chain) adminFaults(parse func([]byte) ([]fault.Rule, error)) func(*http
 	}
 }
 
-// adminRouter sets what parse makes of the request, if anything, and tells the
-// settings of the router.
+// adminRouter sets what parse reads from the request, if anything, and answers
+// with the router's settings.
 func (c *Chain) adminRouter(parse func([]byte) (router.Settings, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		if parse != nil {
@@ -214,8 +214,8 @@ func (c *Chain) adminMove(move func(uint64)) func(*http.Request) (any, error) {
 	}
 }
 
-// position tells where the chain stands, and how many transactions wait for
-// room in a block.
+// position returns the chain's slot and height, and how many transactions wait
+// for room in a block.
 func (c *Chain) position() map[string]any {
 	out := map[string]any{"waiting": c.bank.Waiting()}
 	c.bank.Read(bank.Processed, func(v bank.View) { out["slot"], out["blockHeight"] = v.Slot(), v.Height() })

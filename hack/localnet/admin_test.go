@@ -42,7 +42,7 @@ func newAdmin(t *testing.T) (f *fixture, url string) {
 	return f, url
 }
 
-func TestTheAdminPortSetsFaults(t *testing.T) {
+func TestAdminPortSetsFaults(t *testing.T) {
 	t.Parallel()
 	f, url := newAdmin(t)
 	slow, err := f.ListenEndpoint("slow", "127.0.0.1:0")
@@ -52,13 +52,13 @@ func TestTheAdminPortSetsFaults(t *testing.T) {
 	want := func(method, path, body string, want string) {
 		t.Helper()
 		if status, got := f.admin(url, method, path, body); status != http.StatusOK || got != want {
-			t.Errorf("%s %s gives status %d with %s, want %s", method, path, status, got, want)
+			t.Errorf("%s %s: status %d with %s, want %s", method, path, status, got, want)
 		}
 	}
 	want("PUT", "/endpoints/slow/faults", `[{"latency":"1ms"},{"status":503}]`, `[{"latency":"1ms"},{"status":503}]`)
 	want("GET", "/endpoints/slow/faults", "", `[{"latency":"1ms"},{"status":503}]`)
 	if _, err := rpc.New(slow).GetHealth(t.Context()); err == nil {
-		t.Error("the endpoint has no faults, want those set")
+		t.Error("the endpoint has no faults, want the ones set")
 	}
 	want("DELETE", "/endpoints/slow/faults", "", `[]`)
 	if _, err := rpc.New(slow).GetHealth(t.Context()); err != nil {
@@ -66,7 +66,7 @@ func TestTheAdminPortSetsFaults(t *testing.T) {
 	}
 }
 
-func TestTheAdminPortMovesTheChain(t *testing.T) {
+func TestAdminPortMovesTheChain(t *testing.T) {
 	t.Parallel()
 	f, url := newAdmin(t)
 	to := address("to").String()
@@ -92,7 +92,7 @@ func TestTheAdminPortMovesTheChain(t *testing.T) {
 	}
 }
 
-func TestTheAdminPortSaysWhatIsWrong(t *testing.T) {
+func TestAdminPortRefusals(t *testing.T) {
 	t.Parallel()
 	f, url := newAdmin(t)
 	tests := map[string]struct {
@@ -100,21 +100,21 @@ func TestTheAdminPortSaysWhatIsWrong(t *testing.T) {
 		wantStatus         int
 		want               string
 	}{
-		"an unknown route":         {"GET", "/moon", "", 404, "no route GET /moon"},
-		"a wrong method":           {"PUT", "/fork", "", 404, "no route PUT /fork"},
-		"an unknown endpoint":      {"GET", "/endpoints/moon/faults", "", 404, `endpoint \"moon\" does not exist, expected one of default`},
-		"faults that are wrong":    {"PUT", "/endpoints/default/faults", `[{"status":1}]`, 400, "fault rule 0: status is 1"},
-		"faults of no method":      {"PUT", "/endpoints/default/faults", `[{"method":"getMoon","cut":true}]`, 400, `method is \"getMoon\"`},
-		"a duration of no text":    {"PUT", "/endpoints/default/faults", `[{"latency":1}]`, 400, "fault rule 0: latency: got a number"},
-		"no body":                  {"POST", "/fork", "", 400, "EOF"},
-		"an unknown field":         {"POST", "/fork", `{"depth":1}`, 400, `unknown field \"depth\"`},
-		"a field of another type":  {"POST", "/fork", `{"blocks":"1"}`, 400, "blocks: got a string, expected uint64"},
-		"more than one value":      {"POST", "/skip", `{"slots":1}{}`, 400, "expected one JSON value"},
-		"a fork of neither kind":   {"POST", "/fork", `{"blocks":1}`, 400, `transactions is \"\", expected \"lost\" or \"replayed\"`},
-		"a fork of finalized ones": {"POST", "/fork", `{"blocks":33,"transactions":"lost"}`, 400, "cannot undo 33 blocks: want 1 to 32"},
-		"an airdrop to nobody":     {"POST", "/airdrop", `{"to":"x","lamports":1}`, 400, `invalid public key \"x\"`},
-		"an airdrop below rent":    {"POST", "/airdrop", `{"to":"` + address("nobody").String() + `","lamports":1}`, 400, "airdrop 1 lamports"},
-		"no slots":                 {"POST", "/advance", `{}`, 400, "slots is 0, expected 1 to 100000"},
+		"an unknown route":                 {"GET", "/moon", "", 404, "no route GET /moon"},
+		"a wrong method":                   {"PUT", "/fork", "", 404, "no route PUT /fork"},
+		"an unknown endpoint":              {"GET", "/endpoints/moon/faults", "", 404, `endpoint \"moon\" does not exist, expected one of default`},
+		"a fault of status 1":              {"PUT", "/endpoints/default/faults", `[{"status":1}]`, 400, "fault rule 0: status is 1"},
+		"faults of an unknown method":      {"PUT", "/endpoints/default/faults", `[{"method":"getMoon","cut":true}]`, 400, `method is \"getMoon\"`},
+		"a duration that is not a string":  {"PUT", "/endpoints/default/faults", `[{"latency":1}]`, 400, "fault rule 0: latency: got a number"},
+		"no body":                          {"POST", "/fork", "", 400, "EOF"},
+		"an unknown field":                 {"POST", "/fork", `{"depth":1}`, 400, `unknown field \"depth\"`},
+		"a field of another type":          {"POST", "/fork", `{"blocks":"1"}`, 400, "blocks: got a string, expected uint64"},
+		"more than one value":              {"POST", "/skip", `{"slots":1}{}`, 400, "expected one JSON value"},
+		"a fork without transactions":      {"POST", "/fork", `{"blocks":1}`, 400, `transactions is \"\", expected \"lost\" or \"replayed\"`},
+		"a fork of finalized blocks":       {"POST", "/fork", `{"blocks":33,"transactions":"lost"}`, 400, "cannot undo 33 blocks: want 1 to 32"},
+		"an airdrop to an invalid address": {"POST", "/airdrop", `{"to":"x","lamports":1}`, 400, `invalid public key \"x\"`},
+		"an airdrop below rent":            {"POST", "/airdrop", `{"to":"` + address("nobody").String() + `","lamports":1}`, 400, "airdrop 1 lamports"},
+		"no slots":                         {"POST", "/advance", `{}`, 400, "slots is 0, expected 1 to 100000"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

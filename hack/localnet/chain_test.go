@@ -31,8 +31,8 @@ func key(name string) solana.PrivateKey {
 
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
-// fixture is a chain behind HTTP, moved by hand, with a funded payer. Its key
-// is the trapdoor's unless the options name another.
+// fixture is a chain behind HTTP, advanced by the test, with a funded payer.
+// Its key is the trapdoor's unless the options name another.
 type fixture struct {
 	*localnet.Chain
 	*rpc.Client
@@ -160,7 +160,7 @@ func pool(t testing.TB) *shieldpool.Pool {
 	return p
 }
 
-// transact makes a proven call on a root; n tells one call from another.
+// transact makes a proven call on a root; calls of different n differ.
 func transact(t testing.TB, p *shieldpool.Pool, payer solana.PublicKey, root [32]byte, n uint64, amount int64, to solana.PublicKey) solana.Instruction {
 	t.Helper()
 	label := func(text string) (out [32]byte) {

@@ -23,7 +23,7 @@ func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := `"` + base64.StdEncoding.EncodeToString(raw) + `"`
-	// CONFIG stands for the commitment and the slot.
+	// CONFIG is replaced by the commitment and the slot.
 	tests := map[string]string{
 		"getSlot":                 `[{CONFIG}]`,
 		"getBlockHeight":          `[{CONFIG}]`,
@@ -56,7 +56,7 @@ func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
 	}
 }
 
-func TestASendIsHeldToItsMinContextSlot(t *testing.T) {
+func TestSendChecksMinContextSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	const tip = 33
@@ -131,15 +131,15 @@ func TestARangeOfBlocksIsBounded(t *testing.T) {
 	f.Skip(600_000)
 	f.Finalize()
 	if got := f.call("getBlocks", `[33,500033]`); string(got.Result) != `[33]` {
-		t.Errorf("the largest range gives %s with error %+v, want [33]", got.Result, got.Error)
+		t.Errorf("the largest range returns %s with error %+v, want [33]", got.Result, got.Error)
 	}
 	if got := f.call("getBlocks", `[33,500034]`); got.Error == nil || got.Error.Message != "Slot range too large; max 500000" {
-		t.Errorf("a larger range gives %+v, want an error", got)
+		t.Errorf("a larger range returns %+v, want an error", got)
 	}
 }
 
 // A larger ring keeps roots that the usual one has lost.
-func TestTheRingHasTheLengthAskedFor(t *testing.T) {
+func TestTheRootHistoryHasTheGivenLength(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]int{"shorter": 4, "longer": 1000} {
 		t.Run(name, func(t *testing.T) {

@@ -21,16 +21,16 @@ const DefaultEndpoint = "default"
 // readHeaderTimeout bounds how long a connection may take over its headers.
 const readHeaderTimeout = 5 * time.Second
 
-// seedOf gives the endpoints of one chain different draws.
+// seedOf makes the endpoints of one chain draw differently.
 func seedOf(name string, seed uint64) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return seed ^ h.Sum64()
 }
 
-// Endpoint gives the RPC endpoint of that name, and makes it, faultless, when
-// it is asked for first. It serves HTTP and WebSocket as a handler;
-// ListenEndpoint gives it an address.
+// Endpoint returns the RPC endpoint of that name, and makes it on first use,
+// without faults. It serves HTTP and WebSocket as a handler; ListenEndpoint
+// opens an address for it.
 func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Chain) names() []string {
 	return slices.Sorted(maps.Keys(c.endpoints))
 }
 
-// known gives an endpoint that there is.
+// known returns an existing endpoint.
 func (c *Chain) known(name string) (*rpc.Endpoint, error) {
 	c.mu.Lock()
 	e, ok := c.endpoints[name]
@@ -97,8 +97,8 @@ func (c *Chain) Stats() map[string]uint64 {
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.first.ServeHTTP(w, r) }
 
 // Listen serves the default endpoint on a TCP address until Close and returns
-// the URL, which tells the port when addr leaves it to the system with port 0.
-// WebSocket is served on the same port; with the scheme ws in place of http.
+// the URL, with the port that the system chose for port 0. The same port serves
+// WebSocket, with the scheme ws.
 func (c *Chain) Listen(addr string) (url string, err error) {
 	return c.ListenEndpoint(DefaultEndpoint, addr)
 }

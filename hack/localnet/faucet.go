@@ -19,8 +19,8 @@ const (
 	// adminLamports pay for the pool's accounts.
 	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
-	// The compute limit of what the faucet pays for starts above what that uses
-	// and differs from the last one's.
+	// The compute limit of the faucet's transactions is above their use and
+	// differs from one to the next.
 	faucetUnits  = 100_000
 	faucetRounds = 1_000_000
 )
@@ -29,7 +29,7 @@ const (
 // nothing on this chain is worth anything.
 type faucet struct {
 	key solana.PrivateKey
-	// sent counts what it has paid for.
+	// sent counts the faucet's transactions.
 	sent *atomic.Uint32
 }
 
@@ -62,9 +62,9 @@ func (c *Chain) differing() solana.Instruction {
 		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds))
 }
 
-// Fund gives lamports to an account by an airdrop from the faucet, which has
-// landed but is not yet confirmed when Fund returns; or lands in a later block
-// when this one is full.
+// Fund airdrops lamports to an account from the faucet. The transaction has
+// landed but is not yet confirmed when Fund returns; when this block is full it
+// lands in a later one.
 func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 	_, err := c.airdrop(to, lamports)
 	return err

@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// faulty gives the fixture's client for another endpoint of its chain, with
+// faulty returns the fixture's client for another endpoint of its chain, with
 // these faults.
 func (f *fixture) faulty(rules ...fault.Rule) *fixture {
 	f.t.Helper()
@@ -41,8 +41,8 @@ type reply struct {
 	body       string
 }
 
-// try posts a body on a connection of its own and gives up after a time, or
-// when the test ends.
+// try posts a body on a new connection and gives up after a time, or when the
+// test ends.
 func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 	f.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
@@ -63,7 +63,7 @@ func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 const (
 	slotCall = `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[{"commitment":"processed"}]}`
 	patient  = 30 * time.Second
-	// hasty is shorter than any answer of a faulty endpoint that is not to come.
+	// hasty is shorter than any answer that a faulty endpoint withholds.
 	hasty = 200 * time.Millisecond
 )
 
@@ -97,12 +97,12 @@ func TestAnswersFailAsTheRuleSays(t *testing.T) {
 		want      reply
 		wantError string
 	}{
-		"too many requests":                   {fault.Rule{Status: 429}, reply{429, "", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
-		"too many requests, and when to come": {fault.Rule{Status: 429, RetryAfter: 1200 * time.Millisecond}, reply{429, "2", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
-		"service unavailable":                 {fault.Rule{Status: 503}, reply{503, "", `{"jsonrpc":"2.0","error":{"code":503,"message":"Service Unavailable"},"id":null}`}, ""},
-		"a JSON-RPC error":                    {fault.Rule{Error: fault.Error{Code: -32603, Message: "Internal error"}}, reply{200, "", `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":1}`}, ""},
-		"a cut connection":                    {fault.Rule{Cut: true}, reply{}, "EOF"},
-		"another method":                      {fault.Rule{Method: "getBalance", Cut: true}, reply{200, "", `{"jsonrpc":"2.0","result":33,"id":1}`}, ""},
+		"too many requests":                       {fault.Rule{Status: 429}, reply{429, "", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
+		"too many requests, with a time to retry": {fault.Rule{Status: 429, RetryAfter: 1200 * time.Millisecond}, reply{429, "2", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
+		"service unavailable":                     {fault.Rule{Status: 503}, reply{503, "", `{"jsonrpc":"2.0","error":{"code":503,"message":"Service Unavailable"},"id":null}`}, ""},
+		"a JSON-RPC error":                        {fault.Rule{Error: fault.Error{Code: -32603, Message: "Internal error"}}, reply{200, "", `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":1}`}, ""},
+		"a cut connection":                        {fault.Rule{Cut: true}, reply{}, "EOF"},
+		"another method":                          {fault.Rule{Method: "getBalance", Cut: true}, reply{200, "", `{"jsonrpc":"2.0","result":33,"id":1}`}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -290,10 +290,10 @@ func TestALaggingNodeAnswersFromThePast(t *testing.T) {
 	// to the leader without.
 	tx := f.sign(f.blockhash(rpc.CommitmentConfirmed), f.transfer(2_000_000))
 	if _, err := faulty.SendTransaction(ctx, tx); err == nil || !strings.Contains(err.Error(), "Blockhash not found") {
-		t.Errorf("sending with preflight gives %v, want Blockhash not found", err)
+		t.Errorf("sending with preflight returns %v, want Blockhash not found", err)
 	}
 	if _, err := faulty.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true}); err != nil || !f.landed(tx.Signatures[0]) {
-		t.Errorf("sending without preflight gives %v and landed: %t, want it landed", err, f.landed(tx.Signatures[0]))
+		t.Errorf("sending without preflight returns %v and landed: %t, want it landed", err, f.landed(tx.Signatures[0]))
 	}
 }
 
@@ -306,7 +306,7 @@ func jsonOf(t testing.TB, v any) string {
 	return string(raw)
 }
 
-func TestHealthTellsOfALongLagUnlessItLies(t *testing.T) {
+func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Advance(200)
@@ -338,7 +338,7 @@ func TestHealthTellsOfALongLagUnlessItLies(t *testing.T) {
 			_, err := faulty.SendTransaction(context.Background(), tx)
 			behind := err != nil && strings.Contains(err.Error(), "Node is behind by")
 			if behind == test.wantSendable {
-				t.Errorf("preflight gives %v, want it refused for health: %t", err, !test.wantSendable)
+				t.Errorf("preflight returns %v, want it refused for health: %t", err, !test.wantSendable)
 			}
 		})
 	}
@@ -365,7 +365,7 @@ func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
 	}
 	first := f.faulty()
 	if string(first.call("getLatestBlockhash", `[]`).Result) != string(f.call("getLatestBlockhash", `[]`).Result) {
-		t.Error("the blockhash stays frozen when the rule is gone")
+		t.Error("the blockhash stays frozen without the rule")
 	}
 }
 
@@ -389,7 +389,7 @@ func TestAShortHistoryForgets(t *testing.T) {
 		t.Errorf("statuses are %v with error %v, want the young one alone", out, err)
 	}
 	if _, err := faulty.GetTransaction(ctx, old, nil); !errors.Is(err, rpc.ErrNotFound) {
-		t.Errorf("the old transaction gives %v, want not found", err)
+		t.Errorf("the old transaction returns %v, want not found", err)
 	}
 	found, err := faulty.GetSignaturesForAddress(ctx, address("to"))
 	if err != nil || len(found) != 1 || found[0].Signature != young {
@@ -397,7 +397,7 @@ func TestAShortHistoryForgets(t *testing.T) {
 	}
 	out := faulty.call("getBlock", `[34]`)
 	if out.Error == nil || out.Error.Code != -32001 || !strings.Contains(out.Error.Message, "First available block: "+jsonOf(t, tip-99)) {
-		t.Errorf("the old block gives %+v, want error -32001", out)
+		t.Errorf("the old block returns %+v, want error -32001", out)
 	}
 	if out := faulty.call("getBlocks", `[0,`+jsonOf(t, tip-98)+`]`); string(out.Result) != `[`+jsonOf(t, tip-99)+`,`+jsonOf(t, tip-98)+`]` {
 		t.Errorf("blocks from 0 are %s, want the first two of the history", out.Result)
@@ -473,7 +473,7 @@ func TestTheSameSeedMakesTheSameCallsFail(t *testing.T) {
 		return string(out)
 	}
 	if a, b := fates(1), fates(1); a != b {
-		t.Errorf("one seed gives two schedules:\n%s\n%s", a, b)
+		t.Errorf("one seed makes two schedules:\n%s\n%s", a, b)
 	}
 	if a, b := fates(1), fates(2); a == b {
 		t.Errorf("two seeds give the schedule %s", a)

@@ -22,7 +22,7 @@ func generic(t testing.TB, raw []byte) (out any) {
 	return out
 }
 
-func TestSimulationTellsWhatWouldHappen(t *testing.T) {
+func TestSimulationReturnsTheOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	ctx := context.Background()
@@ -46,7 +46,7 @@ func TestSimulationTellsWhatWouldHappen(t *testing.T) {
 		t.Errorf("the error of a failing simulation is %s, want Custom 1", got)
 	}
 	if _, err = f.SimulateTransactionWithOpts(ctx, unsigned, &rpc.SimulateTransactionOpts{SigVerify: true}); err == nil || !strings.Contains(err.Error(), "-32003") {
-		t.Errorf("a wrong signature with sigVerify gives %v, want -32003", err)
+		t.Errorf("a wrong signature with sigVerify returns %v, want -32003", err)
 	}
 	checkError(t, f.call("simulateTransaction", `["`+tx.MustToBase64()+`",{"minContextSlot":1000}]`), -32016, "Minimum context slot has not been reached", "")
 }
@@ -91,7 +91,7 @@ func TestSignatureStatuses(t *testing.T) {
 	}
 }
 
-func TestSignaturesForAddressTellsErrorsAndStatus(t *testing.T) {
+func TestSignaturesForAddressHasErrorsAndStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	first := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
@@ -122,7 +122,7 @@ func TestSignaturesForAddressTellsErrorsAndStatus(t *testing.T) {
 	}
 }
 
-func TestTransactionsComeWithTheirMeta(t *testing.T) {
+func TestTransactionsHaveTheirMeta(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
@@ -170,7 +170,7 @@ func TestVersion0NeedsAClientThatSupportsIt(t *testing.T) {
 	}
 }
 
-func TestBlocksHoldTheirTransactionsInOrder(t *testing.T) {
+func TestBlocksHaveTheirTransactionsInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	var sent []solana.Signature

@@ -79,7 +79,7 @@ func TestANodeClaimsToBeWhereItIsNot(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got, want := f.faulty(test.rules...).where(), test.want(truth); got != want {
-				t.Errorf("it says %+v, want %+v", got, want)
+				t.Errorf("the answer is %+v, want %+v", got, want)
 			}
 		})
 	}
@@ -134,11 +134,11 @@ func TestOutcomesThatTheChainDoesNotHave(t *testing.T) {
 			if v := said.Value[0]; v != nil {
 				got = v.ConfirmationStatus + " " + string(v.Err)
 				if final := f.where().slot; v.Slot > final {
-					t.Errorf("it says slot %d, want one up to %d, as of what is final", v.Slot, final)
+					t.Errorf("slot %d, want at most the finalized one, %d", v.Slot, final)
 				}
 			}
 			if got != test.want {
-				t.Errorf("it says %s, want %s", got, test.want)
+				t.Errorf("the answer is %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestSimulationsThatAreLies(t *testing.T) {
 			}
 			_, err = faulty.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
 			if (err == nil) != test.wantSend || err != nil && !strings.Contains(err.Error(), "simulation failed") {
-				t.Errorf("the send ends with %v, want it taken: %t", err, test.wantSend)
+				t.Errorf("the send returns %v, want it accepted: %t", err, test.wantSend)
 			}
 			if got := f.landed(tx.Signatures[0]); got != test.wantLanded {
 				t.Errorf("it landed: %t, want %t", got, test.wantLanded)

@@ -3,14 +3,14 @@
 // blockhash expiry, commitment levels and history, lookup tables, SPL tokens,
 // and the shielded pool program with real proof verification.
 //
-// It holds everything in memory and knows one validator: there is no consensus,
-// and forks are made on demand. What it answers has Agave's shapes and error
-// codes; where it decides something of its own, the place says so.
+// It keeps everything in memory and has one validator: there is no consensus,
+// and forks are made on demand. Its answers have Agave's shapes and error
+// codes; a comment marks each place where it behaves otherwise.
 //
-// One chain has several named endpoints, each with a listener, faults and
-// statistics of its own: what a relay sees of providers that are slow, limited,
-// behind, or wrong. Package fault has the rules; the admin port sets them from
-// outside (README.md shows how).
+// One chain has several named endpoints, each with its own listener, faults and
+// statistics: a relay's view of providers that are slow, rate-limited, behind,
+// or wrong. Package fault has the rules; the admin port sets them from outside
+// (README.md shows how).
 //
 // Tests import it and advance its slots by hand or by the clock; cmd/localnet
 // runs it alone.
@@ -65,10 +65,10 @@ type Options struct {
 	// History is the number of blocks that are kept; 0 is DefaultHistory.
 	History uint64
 	// Ring is the number of roots that the pool program remembers; 0 is the
-	// profile's. Whoever reads the pool needs a profile with the same ring.
+	// profile's. Readers of the pool need a profile with the same Ring.
 	Ring int
-	// Accounts exist at genesis, by their address, beside the native mint's and
-	// the market's.
+	// Accounts exist at genesis, by address, in addition to those of the native
+	// mint and the market.
 	Accounts map[solana.PublicKey]bank.Account
 	// Market is the market of development dollars; its zero value is the default.
 	Market MarketOptions
@@ -79,7 +79,7 @@ type Options struct {
 	// Initialised runs the pool's Initialize and finalizes it before New
 	// returns, so that the pool is there at every commitment level.
 	Initialised bool
-	// Clock tells the time of blocks; nil is time.Now.
+	// Clock returns the time of blocks; nil is time.Now.
 	Clock func() time.Time
 	// Log receives what happens; nil discards it.
 	Log *slog.Logger
@@ -205,8 +205,8 @@ func nativeMint() map[solana.PublicKey]bank.Account {
 	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
 }
 
-// Start lets the slots advance by the clock until ctx is done or the chain is
-// closed. Advance may still be called beside it.
+// Start advances the slots by the clock until ctx is done or the chain is
+// closed. Advance may still be called concurrently.
 func (c *Chain) Start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.onClose(func() error { cancel(); return nil })
@@ -238,7 +238,7 @@ func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, er
 	return c.forked(undone, err)
 }
 
-// ForkFrom is Fork of every block from that of a slot on.
+// ForkFrom is Fork of every block from a slot on.
 func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
 	undone, err := c.bank.ForkFrom(slot, again)
 	return c.forked(undone, err)

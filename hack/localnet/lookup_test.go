@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// signV0 makes a v0 transaction of the payer's that takes what it can from a
-// table, as solana-go compiles it.
+// signV0 makes a v0 transaction of the payer that uses a table as solana-go
+// compiles it.
 func (f *fixture) signV0(hash solana.Hash, table solana.PublicKey, addresses []solana.PublicKey, instructions ...solana.Instruction) *solana.Transaction {
 	f.t.Helper()
 	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(f.payer.PublicKey()),
@@ -77,7 +77,7 @@ func TestATransactionTakesAccountsFromATable(t *testing.T) {
 		t.Errorf("by a loaded address there are %+v with error %v, want the transaction", found, err)
 	}
 
-	// Another library reads the block and gives the instructions their accounts.
+	// Another library reads the block and resolves the instructions' accounts.
 	version := uint64(0)
 	block, err := f.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
 		Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version, TransactionDetails: rpc.TransactionDetailsFull})

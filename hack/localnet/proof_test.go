@@ -75,7 +75,7 @@ func (c *client) land(ix solana.Instruction) {
 	c.Advance(1)
 }
 
-// refused sends an instruction and gives the error of its preflight.
+// refused sends an instruction and returns the error of its preflight.
 func (c *client) refused(ix solana.Instruction) string {
 	c.t.Helper()
 	_, err := c.SendTransactionWithOpts(c.t.Context(), c.sign(c.blockhash(rpc.CommitmentProcessed), unitLimit(400_000), ix),

@@ -31,7 +31,7 @@ func TestGenesisHashIsTheOneThatTheRelayKnows(t *testing.T) {
 	}
 }
 
-func TestClusterMethodsTellTheLevelsSlot(t *testing.T) {
+func TestClusterMethodsReturnTheLevelsSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(4)
@@ -92,7 +92,7 @@ func TestClusterMethodsTellTheLevelsSlot(t *testing.T) {
 	}
 }
 
-func TestAccountsComeAsBase64(t *testing.T) {
+func TestAccountsAreBase64(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{Initialised: true})
 	f.Finalize()
@@ -139,7 +139,7 @@ func TestAccountsComeAsBase64(t *testing.T) {
 	}
 }
 
-func TestRecentFeesAreTold(t *testing.T) {
+func TestRecentPrioritizationFees(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	ctx := context.Background()
@@ -294,7 +294,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 	}
 }
 
-// checkError holds an answer against a code and what message and data begin with.
+// checkError compares an answer with a code and the beginnings of message and data.
 func checkError(t *testing.T, got answer, code int, message, data string) {
 	t.Helper()
 	if code == 0 {
@@ -365,7 +365,7 @@ func TestErrorCodesAreAgaves(t *testing.T) {
 	}
 }
 
-func TestSkippedSlotIsToldApart(t *testing.T) {
+func TestSkippedSlotHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(1)

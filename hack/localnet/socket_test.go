@@ -86,7 +86,7 @@ func notified(method, result, id string) string {
 	return `{"jsonrpc":"2.0","method":"` + method + `","params":{"result":` + result + `,"subscription":` + id + `}}`
 }
 
-func TestAccountsAreToldWhenTheyChange(t *testing.T) {
+func TestAChangedAccountIsNotified(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	l := f.dial()
@@ -99,7 +99,7 @@ func TestAccountsAreToldWhenTheyChange(t *testing.T) {
 			lamports+`,"owner":"11111111111111111111111111111111","rentEpoch":18446744073709551615,"space":0}}`, "0")
 	}
 	l.wants(holding("33", "1000000"))
-	// A fork that undoes it tells of the account as it was: there was none.
+	// A fork that undoes it notifies of the earlier state: no account.
 	if _, err := f.Fork(3, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestSocketFaults(t *testing.T) {
 		f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 		f.Advance(1)
 	}
-	told := func(l *line) (lamports uint64) {
+	notifiedOf := func(l *line) (lamports uint64) {
 		got, err := l.receive()
 		if err != nil {
 			t.Fatal(err)
@@ -170,15 +170,15 @@ func TestSocketFaults(t *testing.T) {
 	eventually(t, "a notification is lost", func() bool { return f.Endpoint("faulty").Stats().Faults["socketSilent"] == 1 })
 	faults()
 	pay()
-	if got := told(l); got != 2_000_000 {
-		t.Errorf("%d lamports are told first, want 2000000: the notification before was lost", got)
+	if got := notifiedOf(l); got != 2_000_000 {
+		t.Errorf("the first notification has %d lamports, want 2000000: the one before was lost", got)
 	}
 	faults(fault.Rule{Method: "accountSubscribe", Lag: 5})
 	l = faulty.dial()
 	l.ask("accountSubscribe", to, `"result":1`)
 	pay()
 	f.Advance(6)
-	for told(l) != 3_000_000 { // it may be told of the payment before, which is younger than its state was
+	for notifiedOf(l) != 3_000_000 { // the payment before may be notified first
 	}
 
 	faults(fault.Rule{Method: "accountSubscribe", Status: 429})

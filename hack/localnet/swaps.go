@@ -24,8 +24,8 @@ const (
 
 // What every chain's output mint has.
 const (
-	// OutputDecimals are those of development dollars, and OutputUnit is one
-	// dollar.
+	// OutputDecimals are the decimals of development dollars, and OutputUnit is
+	// one dollar.
 	OutputDecimals = 6
 	OutputUnit     = 1_000_000
 
@@ -91,8 +91,8 @@ type exchange struct {
 	router *router.Router
 }
 
-// Router is the swap router over the chain's market, honest and faultless until
-// its settings say otherwise. It is a handler; ListenRouter gives it an address.
+// Router is the swap router over the chain's market, honest and faultless by
+// default. It is a handler; ListenRouter opens an address for it.
 func (c *Chain) Router() *router.Router { return c.exchange.router }
 
 // ListenRouter serves the router on a TCP address until Close and returns the
@@ -112,8 +112,8 @@ func (c *Chain) MarketState() (*market.State, error) {
 }
 
 // SetReserves sets the price and the depth of the market of development dollars,
-// whatever swaps have made of them. It has landed but is not yet confirmed, and
-// a fork may undo it as it may any transaction; when this block is full it lands
+// regardless of swaps before. The change has landed but is not yet confirmed,
+// and a fork may undo it like any transaction; when this block is full it lands
 // in a later one.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
 	at, authority := c.exchange.market, mintAuthority()
@@ -133,7 +133,7 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 	return nil
 }
 
-// merged gives the accounts of all maps; of two with one address the later.
+// merged returns the accounts of all maps; the later of two with one address.
 func merged(of ...map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
 	out := make(map[solana.PublicKey]bank.Account)
 	for _, accounts := range of {

@@ -76,7 +76,7 @@ func newSwapper(t *testing.T, least uint64) *swapper {
 	return s
 }
 
-// land sends a v0 transaction that must be accepted, and gives its size.
+// land sends a v0 transaction that must be accepted, and returns its size.
 func (s *swapper) land(tables []shieldpool.LookupTable, instructions ...solana.Instruction) (size int) {
 	s.t.Helper()
 	tx := s.versioned(tables, instructions...)
@@ -116,7 +116,7 @@ func (s *swapper) fetch(request *http.Request, to any) {
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("the router gives status %d with %s and error %v", response.StatusCode, raw, err)
+		s.t.Fatalf("the router answers %d with %s and error %v", response.StatusCode, raw, err)
 	}
 	if err := json.Unmarshal(raw, to); err != nil {
 		s.t.Fatal(err)
@@ -232,7 +232,7 @@ func (s *swapper) received() uint64 {
 	return account.Amount
 }
 
-// refused sends an execution and gives the error of its preflight.
+// refused sends an execution and returns the error of its preflight.
 func (s *swapper) refused(instructions []solana.Instruction, tables []shieldpool.LookupTable) string {
 	s.t.Helper()
 	_, err := s.SendTransactionWithOpts(s.t.Context(), s.versioned(tables, instructions...),
@@ -322,9 +322,9 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 	}
 }
 
-// TestWhatAHostileRouterCanDo shows where the program alone holds a router, and
-// where it does not, so that a relay must: here the client signs anything.
-func TestWhatAHostileRouterCanDo(t *testing.T) {
+// TestHostileRouters shows which routes the program alone refuses, and which a
+// relay has to refuse: this client signs any.
+func TestHostileRouters(t *testing.T) {
 	t.Parallel()
 	const reached, beyond = 140_000_000, 200_000_000
 	tests := map[router.Lie]struct {
@@ -422,11 +422,11 @@ func TestTheAdminPortSetsTheRouter(t *testing.T) {
 		status, raw := f.admin(at, method, path, body)
 		var out map[string]any
 		if err := json.Unmarshal([]byte(raw), &out); err != nil || status != http.StatusOK {
-			t.Fatalf("%s %s gives status %d with %s", method, path, status, raw)
+			t.Fatalf("%s %s: status %d with %s", method, path, status, raw)
 		}
 		return out
 	}
-	told := ask("PUT", "/router", `{"wide":3,"faults":[{"status":503}],"lies":[{"lie":"garbage","probability":0.5}]}`)
+	settings := ask("PUT", "/router", `{"wide":3,"faults":[{"status":503}],"lies":[{"lie":"garbage","probability":0.5}]}`)
 	want := map[string]any{
 		"lookupTable": localnet.RouterTable().String(),
 		"settings": map[string]any{
@@ -435,17 +435,17 @@ func TestTheAdminPortSetsTheRouter(t *testing.T) {
 		},
 		"stats": map[string]any{"calls": map[string]any{}, "refused": map[string]any{}, "faults": map[string]any{}, "lies": map[string]any{}},
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("the router is told as (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, settings); diff != "" {
+		t.Errorf("router (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]fault.Rule{{Status: 503}}, f.Router().Settings().Faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	if got := ask("GET", "/router", "")["settings"]; !cmp.Equal(got, want["settings"]) {
-		t.Errorf("the settings are told as %v", got)
+		t.Errorf("settings are %v", got)
 	}
 	if got := ask("DELETE", "/router", "")["settings"]; !cmp.Equal(got, map[string]any{}) {
-		t.Errorf("once honest again, the settings are told as %v", got)
+		t.Errorf("once honest again, settings are %v", got)
 	}
 
 	for _, bad := range []struct{ method, path, body, want string }{
@@ -453,7 +453,7 @@ func TestTheAdminPortSetsTheRouter(t *testing.T) {
 		{"PUT", "/router", `{"lies":[{"lie":"white"}]}`, "lie is"},
 	} {
 		if status, got := f.admin(at, bad.method, bad.path, bad.body); status != http.StatusBadRequest || !strings.Contains(got, bad.want) {
-			t.Errorf("%s %s with %s gives status %d with %s, want 400 and %q", bad.method, bad.path, bad.body, status, got, bad.want)
+			t.Errorf("%s %s with %s: status %d with %s, want 400 and %q", bad.method, bad.path, bad.body, status, got, bad.want)
 		}
 	}
 }

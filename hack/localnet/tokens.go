@@ -18,9 +18,9 @@ const maxDecimals = 19
 // the faucet's it is no secret.
 func mintAuthority() solana.PrivateKey { return wellKnownKey("relaypool local chain mint authority") }
 
-// CreateMint makes a mint of SPL Token, whose tokens MintTo gives and whose
-// accounts Freeze freezes, unless another freeze authority is named, and gives
-// its address. It has landed but is not yet confirmed. decimals are 0 to 19.
+// CreateMint makes a mint of SPL Token for MintTo and Freeze, unless another
+// freeze authority is named, and returns its address. It has landed but is not
+// yet confirmed. decimals are 0 to 19.
 func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (solana.PublicKey, error) {
 	if decimals > maxDecimals {
 		return solana.PublicKey{}, fmt.Errorf("make mint: decimals is %d, expected 0 to %d", decimals, maxDecimals)
@@ -43,10 +43,10 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 	return mint.PublicKey(), nil
 }
 
-// MintTo gives an owner an amount, in the smallest unit, of a mint that
-// CreateMint made, or of the native mint, in the owner's associated token
-// account, which it makes when it is not there. It gives the account's address
-// and the transaction's signature.
+// MintTo mints an amount, in the smallest unit, of a mint of CreateMint or of
+// the native mint, to the owner's associated token account, which it makes if
+// it is missing. It returns the account's address and the transaction's
+// signature.
 func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.PublicKey, solana.Signature, error) {
 	account, signature, err := c.mintTo(mint, owner, amount)
 	if err != nil {

@@ -24,7 +24,7 @@ func (f *fixture) mint() solana.PublicKey {
 	return mint
 }
 
-// give gives tokens, and gives the account that they are in.
+// give mints tokens, and returns their account.
 func (f *fixture) give(mint, owner solana.PublicKey, amount uint64) solana.PublicKey {
 	f.t.Helper()
 	account, _, err := f.MintTo(mint, owner, amount)
@@ -57,7 +57,7 @@ type tokenBalance struct {
 	}
 }
 
-func TestHistoryTellsTokenBalances(t *testing.T) {
+func TestHistoryHasTokenBalances(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	mint, to := f.mint(), address("to")
@@ -107,9 +107,9 @@ func TestHistoryTellsTokenBalances(t *testing.T) {
 	}
 }
 
-// TestAChainHasAccountsOfATestsOwn: a mint of Token-2022 is one that a relay must
-// tell from others, and refuse.
-func TestAChainHasAccountsOfATestsOwn(t *testing.T) {
+// TestAChainHasTheGivenAccounts: for example a mint of Token-2022, which a relay
+// must recognise and refuse.
+func TestAChainHasTheGivenAccounts(t *testing.T) {
 	t.Parallel()
 	mint := token.MintAccount(tokenprogram.Mint{Decimals: 6, IsInitialized: true})
 	mint.Owner = solana.Token2022ProgramID
@@ -124,7 +124,7 @@ func TestAChainHasAccountsOfATestsOwn(t *testing.T) {
 	}
 }
 
-// TestTheChainGovernsItsMints gives tokens twice, freezes them and thaws them.
+// TestTheChainGovernsItsMints mints tokens twice, freezes them and thaws them.
 func TestTheChainGovernsItsMints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
@@ -150,7 +150,7 @@ func TestTheChainGovernsItsMints(t *testing.T) {
 		t.Errorf("after a thaw the account is %+v with error %v", state(), err)
 	}
 	if _, err := f.Thaw(mint, owner); err == nil {
-		t.Error("a thaw of what is not frozen succeeds, want an error")
+		t.Error("a thaw of an account that is not frozen succeeds, want an error")
 	}
 	if _, err := f.CreateMint(20, nil); err == nil {
 		t.Error("a mint of 20 decimals is made, want an error: one token would not fit in 64 bits")

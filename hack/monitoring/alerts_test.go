@@ -52,9 +52,9 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 	}
 }
 
-// Each alert fires by what it is for, after it has lasted, and by nothing that is
-// just short of it; and nothing else fires with it but what has to. That of one
-// fleet says nothing of another in the same namespace.
+// Each alert fires on its cause, after its duration, and not on a cause just
+// short of it; only the alerts that have to accompany it fire, too. An alert of
+// one fleet does not fire for another in the namespace.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	tried, caused := map[string]bool{}, false
@@ -121,7 +121,7 @@ func TestEveryAlertHasATrial(t *testing.T) {
 	}
 }
 
-func TestExpressionsAskForWhatThereIs(t *testing.T) {
+func TestExpressionsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
 	for _, set := range append(fleets(t), operator(t)) {
@@ -132,7 +132,7 @@ func TestExpressionsAskForWhatThereIs(t *testing.T) {
 			}
 			for _, u := range uses {
 				if wanted := map[bool]source{true: ofOperator, false: ofRelay}[set.Pool == "relaypool-operator"]; u.metric.source != wanted {
-					t.Errorf("%s asks for %s, a metric of %s, want only those of %s", r.Alert, u.series, u.metric.source, wanted)
+					t.Errorf("%s uses %s, a metric of %s, want only those of %s", r.Alert, u.series, u.metric.source, wanted)
 				}
 			}
 		}
@@ -207,7 +207,7 @@ func (s *suite) group(t *testing.T, name, series string, at time.Duration, fires
 	test.Tests = append(test.Tests, g)
 }
 
-// run has promtool try both kinds, at once.
+// run makes promtool test both kinds at once.
 func (s *suite) run(t *testing.T) {
 	t.Helper()
 	for kind, test := range map[string]promtest{"short": s.short, "long": s.long} {
@@ -257,7 +257,7 @@ func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 // expansion is how often a series' last value is repeated.
 var expansion = regexp.MustCompile(`x(\d+)$`)
 
-// until leaves out what comes long after the time that is looked at.
+// until cuts off values long after the tested time.
 func until(values string, at time.Duration) string {
 	return expansion.ReplaceAllStringFunc(values, func(x string) string {
 		n, err := strconv.Atoi(x[1:])
@@ -270,8 +270,8 @@ func until(values string, at time.Duration) string {
 
 var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
 
-// series are the healthy ones with those that are sick in their places, and a
-// healthy fleet of another name beside it; of * there is that one alone.
+// series are the healthy series, with sick ones in their place, and a second
+// healthy fleet; * selects only that one.
 func (s *suite) series(sick string, at time.Duration) (all []input) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
 	values := map[string]string{}

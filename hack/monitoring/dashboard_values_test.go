@@ -57,7 +57,7 @@ func satisfies(u *use) string {
 // A share of nothing is not a number, and what is divided by nothing is infinite:
 // Grafana draws neither, and an axis up to infinity hides all that is there. Quantiles
 // of nothing are left as they are: a gap in a curve.
-func TestAFleetThatIsIdleHasNumbers(t *testing.T) {
+func TestAnIdleFleetHasNumbers(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
@@ -67,7 +67,7 @@ func TestAFleetThatIsIdleHasNumbers(t *testing.T) {
 				continue
 			}
 			uses, _ := catalogue.check(expr)
-			// Nothing happens at all, and then all but one of what is counted.
+			// First nothing happens, and then all but one of the counted events.
 			for still := -1; still < len(uses); still++ {
 				series := map[string]string{}
 				for i := range uses {
@@ -119,7 +119,7 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 		want   []string
 	}{
 		"all": {200, ".+", []string{"pools/held", "pools/shielded"}},
-		// When somebody looks why.
+		// For an investigation afterwards.
 		"all, after the last pod has gone": {400, ".+", []string{"pools/held", "pools/shielded"}},
 		"one":                              {200, "held", []string{"pools/held"}},
 	}
@@ -148,8 +148,8 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 	}
 }
 
-// A payer at its minimum is not used: what it holds lasts for no time at all.
-func TestRunwayIsOfWhatIsAboveTheMinimum(t *testing.T) {
+// A payer at its minimum is not used: its balance lasts for no time.
+func TestRunwayCountsTheBalanceAboveTheMinimum(t *testing.T) {
 	t.Parallel()
 	const of = `namespace="pools",pool="shielded"`
 	series := []string{ // 1 000 000 lamports a second are spent, a tenth comes back

@@ -37,7 +37,7 @@ func panels(t *testing.T, f func(d *dashboard.Dashboard, p *dashboard.Panel)) {
 
 // A reader who was woken needs to know what to make of a panel. Its limits rise, from
 // green to red or from red to green.
-func TestPanelsSayWhatIsGoodAndBadAndWhatToDo(t *testing.T) {
+func TestPanelDescriptionsAreComplete(t *testing.T) {
 	t.Parallel()
 	whole := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
 	titles := map[string]string{}
@@ -69,7 +69,7 @@ func TestPanelsSayWhatIsGoodAndBadAndWhatToDo(t *testing.T) {
 
 var inLegend = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
-func TestPanelsAskForWhatThereIs(t *testing.T) {
+func TestPanelsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
@@ -89,11 +89,11 @@ func TestPanelsAskForWhatThereIs(t *testing.T) {
 			}
 			labels, err := catalogue.labels(expr)
 			if err != nil {
-				continue // told above
+				continue // reported above
 			}
 			for _, m := range inLegend.FindAllStringSubmatch(q.LegendFormat, -1) {
 				if !slices.Contains(labels, m[1]) {
-					t.Errorf("%s, %s: the legend tells the label %s, which the query does not keep: %s", d.Title, p.Title, m[1], expr)
+					t.Errorf("%s, %s: the legend has the label %s, which the query drops: %s", d.Title, p.Title, m[1], expr)
 				}
 			}
 			if q.Datasource.UID != "${datasource}" {
@@ -106,8 +106,8 @@ func TestPanelsAskForWhatThereIs(t *testing.T) {
 	})
 }
 
-// ofTheChoice reports whether a selector is of the RelayPools that the reader has
-// chosen, or of what has no RelayPool.
+// ofTheChoice reports whether a selector is for the RelayPools that the reader
+// has selected, or for series without a RelayPool.
 func ofTheChoice(u *use) bool {
 	var names []string
 	for _, m := range u.matchers {
@@ -138,7 +138,7 @@ func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
 		for _, q := range p.Targets {
 			for _, m := range summed.FindAllStringSubmatch(q.Expr, -1) {
 				if slices.ContainsFunc(global, func(g contract.Metric) bool { return g.Name == m[2] }) {
-					t.Errorf("%s, %s: %s of %s, which every pod tells: %s", d.Title, p.Title, m[1], m[2], q.Expr)
+					t.Errorf("%s, %s: %s of %s, which every pod exposes: %s", d.Title, p.Title, m[1], m[2], q.Expr)
 				}
 			}
 		}
@@ -162,8 +162,8 @@ func TestEveryMetricIsOnADashboard(t *testing.T) {
 
 var alertName = regexp.MustCompile(`\bRelay[pP]ool[A-Z]\w+`)
 
-// What a panel tells its reader to look up is there.
-func TestPanelsLeadToAlertsThatThereAre(t *testing.T) {
+// The alerts and pages that a panel names exist.
+func TestPanelsNameExistingAlerts(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
 	names := map[string]bool{"RelayPools": true}
@@ -173,7 +173,7 @@ func TestPanelsLeadToAlertsThatThereAre(t *testing.T) {
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
 		for _, name := range alertName.FindAllString(p.Description, -1) {
 			if !names[name] {
-				t.Errorf("%s, %s speaks of the alert %s, and there is none", d.Title, p.Title, name)
+				t.Errorf("%s, %s names the alert %s, which does not exist", d.Title, p.Title, name)
 			}
 		}
 	})
@@ -198,7 +198,7 @@ func TestPanelsHaveRoomAndNumbersOfTheirOwn(t *testing.T) {
 				for y := range at.H {
 					place := [2]int{at.X + x, at.Y + y}
 					if other, ok := taken[place]; ok {
-						t.Fatalf("%s: %s lies over %s", d.Title, p.Title, other)
+						t.Fatalf("%s: %s overlaps %s", d.Title, p.Title, other)
 					}
 					taken[place] = p.Title
 				}

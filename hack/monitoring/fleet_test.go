@@ -28,8 +28,8 @@ var (
 	rate     = flag.Float64("rate", 6, "new spends a second, on average")
 )
 
-// settleWithin bounds the wait, after the load, for what takes its time to be told;
-// points is how many a query over a run has.
+// settleWithin bounds the wait after the load for metrics that lag; points is how
+// many a query over a run has.
 const (
 	settleWithin = 90 * time.Second
 	points       = 240
@@ -49,14 +49,13 @@ func excused(m *metric) string {
 	return ""
 }
 
-// seldom are panels of what happens so seldom that a short run may see it once, of
-// which there is no rate: their metrics have to be there.
+// seldom are panels of events so rare that a short run may see one, which gives no
+// rate: only their metrics are required.
 func seldom() map[string]string {
 	return map[string]string{"Time of upkeep, p95": "jobs run once a minute and less"}
 }
 
-// firing are the alerts whose conditions hold at some time of the run, by what
-// happens in it.
+// firing are the alerts whose conditions are true at some time of the run.
 func firing() []string {
 	return []string{
 		"RelaypoolSubmissionsHeld", "RelaypoolFeePayerUnusable", "RelaypoolSpendCapReached", "RelaypoolEndpointDown", "RelaypoolAllEndpointsDown",
@@ -64,8 +63,8 @@ func firing() []string {
 	}
 }
 
-// A query that is right by its names can still find nothing, because labels do not
-// match or a value is called otherwise: a real fleet tells.
+// A query with the right names can still find nothing, because labels do not match
+// or values are spelt otherwise: only a real fleet shows that.
 func TestARealFleetIsOnTheDashboards(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -90,7 +89,7 @@ func TestARealFleetIsOnTheDashboards(t *testing.T) {
 	}
 }
 
-// run is a fleet that a Prometheus scrapes, and what it scraped.
+// run is a fleet that a Prometheus scrapes, with the scraped data.
 type run struct {
 	*server
 	ctx             context.Context
@@ -238,7 +237,7 @@ func (r *run) dashboards(all []*dashboard.Dashboard) {
 func (r *run) panel(where, title, expr string) {
 	uses, why := r.why(expr)
 	if slices.ContainsFunc(uses, func(u use) bool { return u.metric.name == contract.MetricOperatorChainUnavailableSince.Name }) {
-		return // told while the operator looks and nobody answers, which a short outage can end before
+		return // exposed only while a poll fails, which a short outage can miss
 	}
 	if _, once := seldom()[title]; once {
 		for _, u := range uses {
@@ -253,7 +252,7 @@ func (r *run) panel(where, title, expr string) {
 	case err != nil:
 		r.fault("%s: %v", where, err)
 	case len(series) == 0 && why == "":
-		r.fault("%s: a real fleet gives no data for %s", where, expr)
+		r.fault("%s: a real fleet has no data for %s", where, expr)
 	case len(series) > 0 && why != "":
 		r.fault("%s has data, and is excused because of this: %s: %s", where, why, expr)
 	}
@@ -261,8 +260,8 @@ func (r *run) panel(where, title, expr string) {
 
 var ofFleet = regexp.MustCompile(`namespace="[^"]*",pool="[^"]*"`)
 
-// alerts looks whether the alerts' metrics are there with the labels that they ask
-// for, and whether those hold that should.
+// alerts checks that the alerts' metrics exist with the labels that they use, and
+// that the alerts of firing are true at some time.
 func (r *run) alerts(rules []rulefmt.Rule) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", r.namespace, r.pool)
 	for i := range rules {
@@ -278,7 +277,7 @@ func (r *run) alerts(rules []rulefmt.Rule) {
 			r.fault("%s: %v", alert, err)
 		}
 		if slices.Contains(firing(), alert) && len(series) == 0 {
-			r.fault("%s never held, and what it is for has happened: %s", alert, expr)
+			r.fault("%s was never true, although its cause has happened: %s", alert, expr)
 		}
 	}
 }

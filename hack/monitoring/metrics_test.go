@@ -31,7 +31,7 @@ const (
 	ofOperator source = "operator"
 	// ofProcess is what client_golang exposes of each of the two.
 	ofProcess source = "process"
-	// ofCluster is kube-state-metrics, which most clusters have beside Prometheus.
+	// ofCluster is kube-state-metrics, which most clusters with Prometheus have.
 	ofCluster source = "kube-state-metrics"
 	// ofScrape is what Prometheus itself adds to each target.
 	ofScrape source = "scrape"
@@ -42,12 +42,12 @@ type metric struct {
 	name   string
 	kind   kind
 	source source
-	// labels are its own; those of the target come with every metric.
+	// labels are the metric's own; targetLabels come in addition.
 	labels []string
 }
 
 // targetLabels are the labels that a scrape adds to each sample: namespace, pod and
-// those of the pod by Prometheus' service discovery, pool by the PodMonitor.
+// the pod's labels by Prometheus' service discovery, pool by the PodMonitor.
 func targetLabels() []string {
 	return []string{"namespace", "pool", "pod", "container", "instance", "job"}
 }

@@ -15,13 +15,12 @@ type use struct {
 	metric metric
 	// series is the name in the query: of a histogram one of its series.
 	series string
-	// matchers are those of the selector but for the name.
+	// matchers are the selector's, without the name.
 	matchers []*labels.Matcher
 }
 
-// check parses a query and gives what it asks for, and everything that is wrong
-// with it: metrics, labels and types that are not there, and functions that do not
-// fit them.
+// check parses a query and returns its uses of metrics, and all faults: unknown
+// metrics, labels and types, and functions that do not fit them.
 func (c catalogue) check(expr string) (uses []use, faults []string) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
@@ -43,7 +42,7 @@ func (k *promqlChecker) fault(format string, args ...any) {
 	k.faults = append(k.faults, fmt.Sprintf(format, args...))
 }
 
-// find gives the metric of a series' name.
+// find returns the metric of a series' name.
 func (c catalogue) find(series string) (m metric, suffix string, ok bool) {
 	if m, ok := c[series]; ok {
 		return m, "", m.kind != histogram
@@ -91,7 +90,7 @@ func (k *promqlChecker) visit(node parser.Node, _ []parser.Node) error {
 func (k *promqlChecker) selector(s *parser.VectorSelector) {
 	m, suffix, ok := k.catalogue.find(s.Name)
 	if !ok {
-		k.fault("nobody exposes %q", s.Name)
+		k.fault("no metric is named %q", s.Name)
 		return
 	}
 	asked := use{metric: m, series: s.Name}
@@ -117,7 +116,7 @@ func owned(m metric, suffix string) []string {
 	return all
 }
 
-// overTime holds functions of counters and of gauges against what they are given.
+// overTime checks that functions of counters and of gauges are applied to their kind.
 func (k *promqlChecker) overTime(call *parser.Call) {
 	parser.Inspect(call.Args[0], func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
@@ -142,7 +141,7 @@ func (k *promqlChecker) quantile(call *parser.Call) {
 		return nil
 	})
 	if !slices.Contains(k.labelsOf(call.Args[1]), "le") {
-		k.fault("histogram_quantile of what has lost its label le")
+		k.fault("histogram_quantile of an expression without the label le")
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 
 const promtoolPackage = "github.com/prometheus/prometheus/cmd/promtool"
 
-// promtool is built once for each version, of a module of its own, and kept beside
-// the other tools. Without its service discoveries, which rules do not need, it
-// takes two minutes in place of ten.
+// promtool is built once for each version, from its own module, and kept with the
+// other tools. Without service discoveries, which rules do not need, it takes two
+// minutes instead of ten.
 var promtool = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -35,7 +35,7 @@ var promtool = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
-	// Beside it first: another run may build the same, and start it half-written.
+	// Build to another name first: a concurrent run could start a half-written file.
 	made := fmt.Sprintf("%s.%d", program, os.Getpid())
 	command := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", made, promtoolPackage)
 	command.Dir = "../tools/promtool"
@@ -61,7 +61,7 @@ func TestPromtoolIsOfTheSameVersion(t *testing.T) {
 	}
 }
 
-// runPromtool runs it and gives what it printed.
+// runPromtool fails the test with the output of a failed promtool.
 func runPromtool(t *testing.T, args ...string) {
 	t.Helper()
 	program, err := promtool()

@@ -16,7 +16,7 @@ import (
 )
 
 // The files with PrometheusRules: the objects that the operator makes of RelayPools,
-// and what is installed beside the operator.
+// and those that are installed with the operator.
 const (
 	fleetFiles   = root + "/controllers/internal/build/testdata/*.golden.yaml"
 	operatorFile = root + "/config/prometheus/rules.yaml"
@@ -24,8 +24,8 @@ const (
 
 // ruleSet is the rules of one PrometheusRule.
 type ruleSet struct {
-	// File has the PrometheusRule, Namespace and Pool are those of its object: of a
-	// fleet's rules the RelayPool that they are for.
+	// File has the PrometheusRule, Namespace and Pool are its object's: for a
+	// fleet's rules the RelayPool's.
 	File, Namespace, Pool string
 	// Content is a rule file for Prometheus.
 	Content []byte
@@ -59,8 +59,7 @@ func operator(t *testing.T) ruleSet {
 	return sets[0]
 }
 
-// everyAlert gives each alert of the fleets once, in their order, and those of the
-// operator.
+// everyAlert returns each alert of the fleets once, in order, and the operator's.
 func everyAlert(t *testing.T) (fleet, own []rulefmt.Rule) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -82,7 +81,7 @@ type object struct {
 	Spec     yaml.Node
 }
 
-// objects gives those of a kind.
+// objects returns the objects of a kind.
 func objects(t *testing.T, file, kind string) (found []object) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Clean(file))

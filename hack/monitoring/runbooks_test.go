@@ -17,10 +17,10 @@ import (
 // runbooks is the folder with a page for each alert, from the checkout's root.
 const runbooks = "docs/reference/alerts"
 
-// parts are what somebody who was woken looks for, in their order.
+// parts are the headings of every page, in order.
 var parts = []string{"For clients", "Confirm", "Do"}
 
-// A page that is missing, or says half of it, is found here and not at night.
+// An alert links to its page: the page has to exist and be complete.
 func TestEveryAlertHasItsPage(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
@@ -28,7 +28,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 	for _, r := range append(fleet, own...) {
 		names = append(names, r.Alert+".md")
 		if want := "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/" + runbooks + "/" + r.Alert + ".md"; r.Annotations["runbook_url"] != want {
-			t.Errorf("%s leads to %q, want %s", r.Alert, r.Annotations["runbook_url"], want)
+			t.Errorf("%s: runbook_url is %q, want %s", r.Alert, r.Annotations["runbook_url"], want)
 		}
 		content, err := os.ReadFile(filepath.Join(root, runbooks, r.Alert+".md"))
 		if err != nil {
@@ -45,14 +45,14 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 	}
 	for _, f := range files {
 		if !slices.Contains(names, f.Name()) {
-			t.Errorf("%s is the page of no alert", f.Name())
+			t.Errorf("%s: no alert has this page", f.Name())
 		}
 	}
 }
 
 var heading = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 
-// faults says what a page lacks.
+// faults lists what is wrong with an alert's page.
 func faults(alert, content string) (out []string) {
 	found := heading.FindAllStringSubmatchIndex(content, -1)
 	var titles []string
@@ -80,11 +80,11 @@ func TestFaultsOfAPage(t *testing.T) {
 		page string
 		want []string
 	}{
-		"a whole page":              {whole, nil},
-		"a part without a word":     {strings.Replace(whole, "## Do\n\nx", "## Do\n", 1), []string{"says nothing under Do"}},
-		"a page of another":         {strings.Replace(whole, "# A", "# B", 1), []string{"has the headings B, For clients, Confirm, Do, want A, For clients, Confirm, Do"}},
-		"a page that lacks a part":  {strings.Replace(whole, "## Confirm\n\nx\n\n", "", 1), []string{"has the headings A, For clients, Do, want A, For clients, Confirm, Do"}},
-		"a page that says no cause": {strings.Replace(whole, "It is.", "", 1), []string{"says nothing under A"}},
+		"a complete page":           {whole, nil},
+		"an empty part":             {strings.Replace(whole, "## Do\n\nx", "## Do\n", 1), []string{"says nothing under Do"}},
+		"the page of another alert": {strings.Replace(whole, "# A", "# B", 1), []string{"has the headings B, For clients, Confirm, Do, want A, For clients, Confirm, Do"}},
+		"a page without a part":     {strings.Replace(whole, "## Confirm\n\nx\n\n", "", 1), []string{"has the headings A, For clients, Do, want A, For clients, Confirm, Do"}},
+		"a page without a cause":    {strings.Replace(whole, "It is.", "", 1), []string{"says nothing under A"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestFaultsOfAPage(t *testing.T) {
 	}
 }
 
-// The list of alerts is read when somebody decides for what to be woken.
+// Operators choose which alerts to page for from this list.
 func TestEveryAlertIsListedOnce(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
@@ -106,7 +106,7 @@ func TestEveryAlertIsListedOnce(t *testing.T) {
 	}
 	sections := strings.Split(string(content), "\n## ")[1:]
 	if len(sections) != 3 {
-		t.Fatalf("%d sections, want those of fleets, critical and warning, and that of the operator", len(sections))
+		t.Fatalf("%d sections, want 3: critical and warning alerts of fleets, alerts of the operator", len(sections))
 	}
 	for i, want := range [][]string{listed(fleet, "critical"), listed(fleet, "warning"), listed(own, "warning")} {
 		title, lines, _ := strings.Cut(strings.TrimSpace(sections[i]), "\n\n")
@@ -116,15 +116,15 @@ func TestEveryAlertIsListedOnce(t *testing.T) {
 	}
 }
 
-// listed are the lines of a list of alerts: each with how long it lasts before it fires.
+// listed are the lines of a list of alerts, each with its rule's for duration.
 func listed(rules []rulefmt.Rule, severity string) (lines []string) {
 	for i := range rules {
 		if r := &rules[i]; r.Labels["severity"] == severity {
-			lasts := "0"
+			pending := "0"
 			if r.For != 0 {
-				lasts = r.For.String()
+				pending = r.For.String()
 			}
-			lines = append(lines, "- ["+r.Alert+"](alerts/"+r.Alert+".md) "+lasts)
+			lines = append(lines, "- ["+r.Alert+"](alerts/"+r.Alert+".md) "+pending)
 		}
 	}
 	return lines

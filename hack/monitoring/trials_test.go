@@ -4,22 +4,21 @@ package monitoring_test
 type trial struct {
 	// sick are the series that are otherwise where it fires; * is that none is there.
 	sick string
-	// fires are the alerts that fire then, with the labels that tell which: the
-	// alert itself and those that have to come with it. The value is what its
-	// text tells of the expression's.
+	// fires are the alerts that fire then, by their identifying labels: the alert
+	// itself and those that accompany it. The value is the number in its text.
 	fires map[string]string
 	// nearly are the series where it does not, by the least that there is; besides
 	// are the alerts that fire there all the same.
 	nearly  string
 	besides map[string]string
-	// at is when it is looked at, 40m by default, of both.
+	// at is the time of the test for both, 40m by default.
 	at string
 }
 
 func only(alert string) map[string]string { return map[string]string{alert: ""} }
 
-// healthy is a fleet of two pods in which nothing is wrong, a sample a minute for
-// seven hours and more. {, stands for the fleet's labels.
+// healthy is a fleet of two healthy pods, a sample a minute for more than seven
+// hours. {, is replaced by the fleet's labels.
 const healthy = `
 relaypool_backlog_submissions{,pod="a"} 3x430
 relaypool_backlog_submissions{,pod="b"} 3x430
@@ -282,7 +281,7 @@ relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2
 relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
 		"a ledger was never complete": {sick: `relaypool_ledger_reconciled_timestamp_seconds{,pod="a",payer="q"} 0x430`, fires: only("LedgerBehind{payer=q}")},
 		// A quiet fleet, in which a few are all.
-		"a request is refused, and nobody sends another": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
+		"a request is refused, and no other follows": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1x400`, at: "28m"},
 		"a request is refused twice, and taken": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x22 1x400
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1 2x400`, at: "28m"},
@@ -389,7 +388,7 @@ relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status=
 		"reasons change while it is stalled": {sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x10 1x26 stale _x400
 relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="ForeignObject"} _x37 1x400`, fires: map[string]string{"PoolStalled{namespace=pools,pool=s}": "ForeignObject"}},
 		"one of two processes has never read a backlog": {sick: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} _x10 600x400`, fires: only("BacklogUnread{namespace=pools,pool=s}")},
-		"two operators tell the same": {sick: `relaypool_operator_pool_condition{` + of + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
+		"two operators expose the same": {sick: `relaypool_operator_pool_condition{` + of + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
 relaypool_operator_pool_condition{` + of + `,pod="b",condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Underfunded"}},
 	}
 }

@@ -80,8 +80,8 @@ func (p *Process) Log() string { return p.log }
 // Exited is closed when the child has ended and been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// OwnEnvironment leaves the caller's RELAYPOOL_ variables out: they belong to
-// another relay, and a flag that we do not give would come from there.
+// OwnEnvironment drops RELAYPOOL_ variables: they belong to another relay, and
+// would set flags that we do not set.
 func OwnEnvironment(env []string) []string {
 	var own []string
 	for _, v := range env {
@@ -128,8 +128,8 @@ func (p *Process) Stop(grace time.Duration) error {
 	return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, grace, p.log)
 }
 
-// Kill ends the process at once, as a machine does that loses its power, and
-// waits until it is gone.
+// Kill ends the process at once, like a loss of power, and waits until it has
+// ended.
 func (p *Process) Kill() error {
 	ended, err := p.signal(syscall.SIGKILL, killGrace)
 	if err == nil && !ended {
@@ -141,7 +141,7 @@ func (p *Process) Kill() error {
 // signal sends a signal and waits for the end; false when the process still runs.
 func (p *Process) signal(signal syscall.Signal, within time.Duration) (ended bool, err error) {
 	select {
-	case <-p.exited: // reaped: the id may already be somebody else's
+	case <-p.exited: // reaped: the id may already be reused
 		return true, nil
 	default:
 	}

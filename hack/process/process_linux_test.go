@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// roleArgument makes the test binary play a child of ours: in the argument,
-// because Start leaves such variables out of the environment.
-const roleArgument = "play-a-child="
+// roleArgument selects the test binary's role as a child. A variable would not
+// reach it: Start leaves RELAYPOOL_ variables out of the environment.
+const roleArgument = "test-child="
 
 func TestMain(m *testing.M) {
 	for _, arg := range os.Args[1:] {
@@ -70,7 +70,7 @@ func child(t *testing.T, role string) *Process {
 	return p
 }
 
-// until waits for something that has to happen.
+// until polls happened, and fails the test after a minute.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -80,7 +80,7 @@ func until(t *testing.T, what string, happened func() bool) {
 	for !happened() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("gave up waiting until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		case <-tick.C:
 		}
 	}
@@ -95,7 +95,7 @@ func (p *Process) said(t *testing.T) string {
 	return string(content)
 }
 
-func TestAProgramThatEndsByItselfIsReportedWithItsLastWords(t *testing.T) {
+func TestExitErrorHasTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	p := child(t, "a program that ends by itself")
 	until(t, "it has ended", func() bool { return p.Ended() != nil })
@@ -104,7 +104,7 @@ func TestAProgramThatEndsByItselfIsReportedWithItsLastWords(t *testing.T) {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 	if err := p.Stop(time.Second); err != nil {
-		t.Errorf("stop what has ended: %v", err)
+		t.Errorf("stop after the end: %v", err)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestStop(t *testing.T) {
 		role string
 		want string
 	}{
-		"a program that stops when asked is let":         {"a program that stops when asked", ""},
-		"a program that does not stop is killed, loudly": {"a program that does not stop", "did not stop within 200ms and was killed"},
+		"a program that stops when asked is not killed":         {"a program that stops when asked", ""},
+		"a program that does not stop is killed, with an error": {"a program that does not stop", "did not stop within 200ms and was killed"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,17 +131,17 @@ func TestStop(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 			if p.Ended() == nil {
-				t.Error("it still runs")
+				t.Error("the child still runs after Stop")
 			}
 		})
 	}
 	var never *Process
 	if err := never.Stop(0); err != nil {
-		t.Errorf("stop what never started: %v", err)
+		t.Errorf("stop a nil process: %v", err)
 	}
 }
 
-func TestChildrenDoNotInheritAnotherRelaysSettings(t *testing.T) {
+func TestChildrenDoNotInheritRelaySettings(t *testing.T) {
 	t.Setenv("RELAYPOOL_LISTEN", "0.0.0.0:1")
 	t.Setenv("OTHER_VARIABLE", "kept")
 	p := child(t, "a program that shows its environment")
@@ -152,12 +152,12 @@ func TestChildrenDoNotInheritAnotherRelaysSettings(t *testing.T) {
 	}
 	for _, v := range env {
 		if strings.HasPrefix(v, "RELAYPOOL_") {
-			t.Errorf("variable %s came through", v)
+			t.Errorf("the child inherits %s", v)
 		}
 	}
 }
 
-func TestNoProgramNoProcess(t *testing.T) {
+func TestStartWithoutTheProgramFails(t *testing.T) {
 	t.Parallel()
 	_, err := Start("the child", filepath.Join(t.TempDir(), "child.log"), filepath.Join(t.TempDir(), "missing"))
 	if err == nil || !strings.Contains(err.Error(), "start the child: ") {
@@ -168,7 +168,7 @@ func TestNoProgramNoProcess(t *testing.T) {
 func TestAKilledParentLeavesNoChild(t *testing.T) {
 	t.Parallel()
 	if attributes().Pdeathsig != syscall.SIGKILL {
-		t.Fatal("children do not end with their parent")
+		t.Fatal("Pdeathsig is not SIGKILL: children outlive their parent")
 	}
 	parent := exec.Command(os.Args[0], roleArgument+"a parent")
 	out, err := parent.StdoutPipe()
@@ -184,7 +184,7 @@ func TestAKilledParentLeavesNoChild(t *testing.T) {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil {
-		t.Fatalf("the parent says %q, want its child's process id", line)
+		t.Fatalf("the parent prints %q, want its child's process id", line)
 	}
 	if !running(pid) {
 		t.Fatal("the child does not run")

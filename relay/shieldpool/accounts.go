@@ -100,7 +100,7 @@ func defaultAccountOrders() AccountOrders {
 	}
 }
 
-// Addresses gives the account of each role.
+// Addresses maps each role to its account.
 type Addresses map[Role]solana.PublicKey
 
 // metas lays the addresses out in the order of the roles.
@@ -116,8 +116,8 @@ func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	return out, nil
 }
 
-// addresses are the accounts of a Transact or TransactSwap that the pool and
-// the public inputs decide. A transfer's and a deposit's recipient slot holds the payer.
+// addresses returns the accounts of a Transact or TransactSwap that the pool and the
+// public inputs decide. A transfer and a deposit have the payer as recipient.
 func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
 	a := Addresses{
 		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,

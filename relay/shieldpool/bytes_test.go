@@ -147,7 +147,7 @@ func TestNoteEnvelope(t *testing.T) {
 	}
 	back, err := ParseNotes(got)
 	if diff := cmp.Diff([][]byte{{0xaa, 0xbb, 0xcc}, {0xdd, 0xee, 0xff}}, back); err != nil || diff != "" {
-		t.Errorf("decoding gives other notes: %v %s", err, diff)
+		t.Errorf("decoding returns other notes: %v %s", err, diff)
 	}
 	for name, in := range map[string]string{
 		"another magic":            "434c564c01010100aa",
@@ -161,7 +161,7 @@ func TestNoteEnvelope(t *testing.T) {
 		"a second note that lacks": "434c564b01020100aa",
 	} {
 		if _, err := ParseNotes(unhex(t, in)); err == nil {
-			t.Errorf("an envelope with %s is taken", name)
+			t.Errorf("an envelope with %s is accepted", name)
 		}
 	}
 	if _, err := EncodeNotes(make([][]byte, 3)); err == nil {
@@ -279,7 +279,7 @@ func TestInstructionLengths(t *testing.T) {
 	}
 	back, err := p.ParseData(data)
 	if diff := cmp.Diff(c.Swap, back.Swap); err != nil || diff != "" {
-		t.Errorf("decoding gives other swap terms: %v %s", err, diff)
+		t.Errorf("decoding returns other swap terms: %v %s", err, diff)
 	}
 	for name, in := range map[string][]byte{"nothing": nil, "an unknown tag": {9}, "a short Transact": data[:520], "a short TransactSwap": data[:592], "a cut envelope": data[:600]} {
 		if _, err := p.ParseData(in); err == nil {
@@ -307,10 +307,10 @@ func TestExtDataBindsTheDestination(t *testing.T) {
 	}
 	other := Destination{Recipient: solana.PublicKey{1, 2, 4}}
 	if dev.BindsDestination(in, other) {
-		t.Error("another destination is taken")
+		t.Error("another destination is accepted")
 	}
 	if !opaque.BindsDestination(in, other) {
-		t.Error("an opaque profile judges what it cannot know")
+		t.Error("an opaque profile checks bytes that it does not know")
 	}
 	if swap := (Destination{Swap: &SwapTerms{MinOutput: 1}}); dev.BindsDestination(in, swap) || len(swap.Bytes()) != 72 {
 		t.Error("a swap passes as a withdrawal")
@@ -362,7 +362,7 @@ func TestBuiltInProfiles(t *testing.T) {
 		}
 	}
 	if _, err := BuiltIn("moon"); err == nil || !strings.Contains(err.Error(), "shield-pool-v1") {
-		t.Errorf("an unknown profile gives %v, want an error that names the known ones", err)
+		t.Errorf("an unknown profile returns %v, want an error that names the known ones", err)
 	}
 	if fmt.Sprint(Development().ExtData) == fmt.Sprint(ShieldPoolV1().ExtData) {
 		t.Error("the development profile does not bind the destination")

@@ -1,13 +1,13 @@
 package shieldpool
 
-// What the network takes, in lamports. Rent is what an account has to hold to exist:
-// (128 + bytes of data) × 3480 lamports × 2 years (Solana, "Account model: rent").
+// Costs of the network, in lamports. Rent is the least balance of an account: (128 +
+// bytes of data) × 3480 lamports × 2 years (Solana, "Account model: rent").
 const (
-	// RentExempt is the least that an account without data may hold, unless it holds
-	// nothing. A nullifier's account has no data; its rent never comes back.
+	// RentExempt is the least balance other than zero of an account without data,
+	// such as a nullifier's, whose rent is never returned.
 	RentExempt = 890_880
-	// SwapStateRent is a swap state's. An execution gives it to the fee payer, a refund
-	// to the recipient.
+	// SwapStateRent is the rent of a swap state. An execution returns it to the fee
+	// payer, a refund to the recipient.
 	SwapStateRent = 2_011_440
 	// TokenAccountRent is a token account's, of 165 bytes.
 	TokenAccountRent = 2_039_280
@@ -15,7 +15,7 @@ const (
 	SwapUpfrontCost = 3 * TokenAccountRent
 	// SignatureFee is the network's fee for one signature.
 	SignatureFee = 5000
-	// TransactCost is that of a call with two nullifiers, without a priority fee.
+	// TransactCost is the cost of a call with two nullifiers, without a priority fee.
 	TransactCost = 2*RentExempt + SignatureFee
 )
 

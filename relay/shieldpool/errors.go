@@ -7,7 +7,7 @@ type Class string
 const (
 	// ClassStaleProof: the root left the ring; the client proves again, the relay never resubmits.
 	ClassStaleProof Class = "stale_proof"
-	// ClassSpent: a nullifier exists; ours landed, or somebody else's did.
+	// ClassSpent: a nullifier account exists; the transaction was ours or another.
 	ClassSpent Class = "spent"
 	// ClassBadInput: permanent, no retry.
 	ClassBadInput Class = "bad_input"
@@ -35,14 +35,14 @@ const (
 	ClassBug Class = "bug"
 )
 
-// ClassRange gives the class of the custom codes First to Last, both included.
+// ClassRange is the class of the custom codes First to Last, both included.
 type ClassRange struct {
 	First, Last uint32
 	Class       Class
 }
 
-// ClassOf is the class of a custom program code; codes in no range are the
-// operator's to look at, but permanent: bad input.
+// ClassOf is the class of a custom program code. Codes in no range are
+// permanent: bad input, for an operator to check.
 func (p *Profile) ClassOf(code uint32) Class {
 	for _, r := range p.Classes {
 		if code >= r.First && code <= r.Last {

@@ -102,8 +102,8 @@ func (in *PublicInputs) Bytes() []byte {
 	return b
 }
 
-// Signals are the nine public signals in the circuit's order, big-endian. A
-// negative amount x stands as r − |x|.
+// Signals returns the nine public signals in the circuit's order, big-endian. A
+// negative amount x is encoded as r − |x|.
 func (in *PublicInputs) Signals() [SignalCount][32]byte {
 	return [SignalCount][32]byte{
 		in.Root, amountSignal(in.PublicAmount), in.ExtDataHash, in.MintAddress,

@@ -2,9 +2,9 @@ package shieldpool
 
 import "testing"
 
-// TestATableThatIsGoneIsTheOperatorsFault: a lookup table that its authority closed
-// while relays name it must hold the queue, not fail what clients have submitted.
-func TestATableThatIsGoneIsTheOperatorsFault(t *testing.T) {
+// TestAClosedTableIsTheOperatorsFault: closing a lookup table that relays name
+// must hold submissions, not fail them.
+func TestAClosedTableIsTheOperatorsFault(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{
 		"AddressLookupTableNotFound", "InvalidAddressLookupTableOwner", "InvalidAddressLookupTableData", "InvalidAddressLookupTableIndex",

@@ -32,7 +32,7 @@ func NoteEnvelopeSize(notes [][]byte) int {
 
 // EncodeNotes makes the envelope "CLVK" ‖ 1 ‖ count ‖ count × (length u16 LE ‖
 // bytes); nil without notes. It refuses more than two (too_many_notes) and a
-// note that its length prefix cannot hold (notes_too_large).
+// note too long for its length prefix (notes_too_large).
 func EncodeNotes(notes [][]byte) ([]byte, error) {
 	if len(notes) == 0 {
 		return nil, nil

@@ -70,8 +70,8 @@ func (p *Pool) Nullifier(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.Nullifier, n[:])
 }
 
-// SwapState derives the account that holds the lamports of a swap in flight,
-// and its bump. n is the swap's first nullifier.
+// SwapState derives the account with the lamports of a swap in flight, and its
+// bump. n is the swap's first nullifier.
 func (p *Pool) SwapState(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.SwapState, n[:])
 }

@@ -1,8 +1,8 @@
-// Package shieldpool is the shielded pool program as the relay sees it: the
+// Package shieldpool is the relay's model of the shielded pool program: the
 // program profile, the bytes of public inputs, notes and instructions, the
 // addresses, account layouts, fees and errors. It is pure: no clock, no
-// network, no state. Facts whose standing is not certain are data of the
-// Profile, never code.
+// network, no state. Facts that are not certain are data of the Profile, never
+// code.
 package shieldpool
 
 import (
@@ -34,8 +34,8 @@ const (
 	ExtDataSHA256 ExtDataRule = "sha256-31"
 )
 
-// Mint is one asset of the pool: its address and the field element that stands
-// for it in the public inputs. There is no formula between the two.
+// Mint is one asset of the pool: its address and its field element in the
+// public inputs. No formula relates the two.
 type Mint struct {
 	Address solana.PublicKey
 	Field   [32]byte
@@ -168,7 +168,7 @@ func (f Fees) Net(gross uint64) (net uint64, ok bool) {
 type Destination struct {
 	// Recipient is the wallet of a withdrawal; zero for transfers and swaps.
 	Recipient solana.PublicKey
-	// Swap holds a swap's terms; nil otherwise.
+	// Swap has a swap's terms; nil without one.
 	Swap *SwapTerms
 }
 
@@ -209,8 +209,8 @@ func ExtDataHash(d Destination) [32]byte {
 }
 
 // BindsDestination reports whether the public inputs bind the destination as
-// the profile demands; true where the profile has no formula. Transfers pay
-// nobody, so there is nothing to bind.
+// the profile demands; true where the profile has no formula. Transfers have no
+// recipient to bind.
 func (p *Profile) BindsDestination(in *PublicInputs, d Destination) bool {
 	if p.ExtData != ExtDataSHA256 || in.PublicAmount >= 0 {
 		return true

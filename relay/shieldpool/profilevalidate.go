@@ -49,7 +49,7 @@ func classNames() []Class {
 	}
 }
 
-// ValidateProfile tells whether a profile holds together, whoever made it. Its error is
+// ValidateProfile checks a profile for contradictions, from any source. Its error is
 // Problems.
 func ValidateProfile(p *Profile) error {
 	r := &yamlReader{}

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MarshalProfile writes a profile out whole, so that Parse gives it back: nothing is
-// left to its base. It refuses a profile that Validate does.
+// MarshalProfile writes a whole profile, with nothing left to its base, so that
+// ParseProfile returns it again. It refuses an invalid one.
 func MarshalProfile(p *Profile) ([]byte, error) {
 	if err := ValidateProfile(p); err != nil {
 		return nil, fmt.Errorf("write profile: %w", err)
@@ -58,7 +58,7 @@ func hexCode(c uint32) string { return fmt.Sprintf("0x%x", c) }
 
 func isPlain(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: value} }
 
-// yamlText is a scalar that is read as text, whatever it looks like.
+// yamlText is a scalar that is always read as text.
 func yamlText(value string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(value)
@@ -130,8 +130,8 @@ func mintList(mints []Mint) *yaml.Node {
 	return out
 }
 
-// ParseMints reads mints as a flag gives them: address=field, an address in
-// base58 and 64 hexadecimal digits. Its errors do not repeat what they met.
+// ParseMints reads the mints of a flag: address=field, an address in base58 and
+// 64 hexadecimal digits. Its errors do not repeat values.
 func ParseMints(texts []string) ([]Mint, error) {
 	var mints []Mint
 	for i, t := range texts {

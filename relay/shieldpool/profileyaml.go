@@ -18,7 +18,7 @@ const (
 	MaxMints = 16
 	// MinRing is the least rootHistory: one Transact writes two roots.
 	MinRing = 2
-	// MaxRing is the greatest: an account holds ten megabytes.
+	// MaxRing is the greatest that fits an account of ten megabytes.
 	MaxRing = 300_000
 
 	maxName, maxMessage, maxMessages      = 64, 1024, 8
@@ -38,7 +38,7 @@ func (p ProfileProblems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap gives the problems.
+// Unwrap returns the problems.
 func (p ProfileProblems) Unwrap() []error { return p }
 
 // ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems: every one at
@@ -54,8 +54,8 @@ func (p ProfileProblems) Unwrap() []error { return p }
 //	    - {role: payer, signer: true, writable: true}
 //	    - {role: pool, writable: true}
 //
-// What is left out is the base's. Of tags, seeds, accounts and fees each key
-// stands for itself; every list, and errors, replaces that of the base whole.
+// Omitted keys have the base's values. Keys of tags, seeds, accounts and fees
+// replace the base's one by one; a list, and errors, replaces the base's whole.
 func ParseProfile(content []byte) (*Profile, error) {
 	root, err := document(content)
 	if err != nil {
@@ -76,8 +76,8 @@ func ParseProfile(content []byte) (*Profile, error) {
 	return p, nil
 }
 
-// document gives the only document. The parser's errors repeat what they met,
-// and are dropped.
+// document returns the only document. The parser's errors are dropped, because
+// they repeat values.
 func document(content []byte) (*yaml.Node, error) {
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("profile: expected at most %d bytes, received %d", maxBytes, len(content))
@@ -93,7 +93,7 @@ func document(content []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// base gives the profile that the document starts from.
+// base returns the profile that the document starts from.
 func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
 	if root.Kind != yaml.MappingNode {
 		r.fault("", root, "expected keys and values, base first, received %s", yamlKind(root))
@@ -179,7 +179,7 @@ func (r *yamlReader) seeds(s *Seeds) yamlField {
 					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
 					"value":   oneOf(r, &seed.Value, values),
 				})
-				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, a fault of its value has been told
+				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, its value's fault is reported already
 					r.fault(path, n, "expected either literal or value, received %s", yamlKind(n))
 				}
 				*to = append(*to, seed)

@@ -16,7 +16,7 @@ const (
 	yamlField = "00000000000000000000000000000000000000000000000000000000000000ff"
 )
 
-func TestWhatIsLeftOutIsTheBases(t *testing.T) {
+func TestOmittedFieldsAreTheBases(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		yaml string
@@ -29,7 +29,7 @@ func TestWhatIsLeftOutIsTheBases(t *testing.T) {
 		"seeds that name a mint": {"base: development\nseeds: {pool: [{literal: pool}, {value: mint}]}", func(p *shieldpool.Profile) {
 			p.Seeds.Pool = append(p.Seeds.Pool, shieldpool.Seed{Value: shieldpool.SeedMint})
 		}},
-		"a list stands for all": {"base: development\nmints: [{address: " + other + ", field: '" + yamlField + "'}]", func(p *shieldpool.Profile) {
+		"a list replaces the base's": {"base: development\nmints: [{address: " + other + ", field: '" + yamlField + "'}]", func(p *shieldpool.Profile) {
 			p.Mints = []shieldpool.Mint{{Address: solana.MustPublicKeyFromBase58(other), Field: [32]byte{31: 255}}}
 		}},
 		"errors stand for all": {"base: development\nerrors: {0x10: Ten, 17: Eleven}", func(p *shieldpool.Profile) { p.Errors = map[uint32]string{16: "Ten", 17: "Eleven"} }},
@@ -78,46 +78,46 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		yaml string
 		want []string
 	}{
-		"no YAML":                  {"\tx: [" + canary, []string{"profile: expected YAML with the keys of a profile, received 17 bytes"}},
-		"nothing":                  {"", []string{"received 0 bytes"}},
-		"two documents":            {base + "---\nname: x", []string{"expected one YAML document"}},
-		"a list":                   {"- " + canary, []string{"profile (line 1): expected keys and values, base first, received a list of 1"}},
-		"no base":                  {"name: x", []string{"base: is missing: expected shield-pool-v1 or development"}},
-		"a base that is none":      {"base: " + canary, []string{"base (line 1): expected shield-pool-v1 or development, received 12 characters"}},
-		"an unknown key":           {base + canary + ": 1", []string{"profile (line 2): a key of 12 characters is not known: expected one of accounts, allowOffCurveRecipient"}},
-		"an unknown key below":     {base + "tags: {" + canary + ": 1}", []string{"tags (line 2): a key of 12 characters is not known: expected one of closeSwapState"}},
-		"a key twice":              {base + "name: a\nname: b", []string{"name (line 3): the key is there twice"}},
-		"a program that is none":   {base + "programID: " + canary, []string{"programID (line 2): expected an address, 32 bytes in base58, received 12 characters"}},
-		"a tag out of range":       {base + "tags: {transact: 256}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 256"}},
-		"a tag that is no number":  {base + "tags: {transact: " + canary + "}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 12 characters"}},
-		"a tag of two":             {base + "tags: {transact: 1}", []string{"tags.transactSwap: expected a tag of its own, received 1, which is that of transact"}},
-		"tags that are no mapping": {base + "tags: " + canary, []string{"tags (line 2): expected keys and values (closeSwapState, executeSwap", "received 12 characters"}},
-		"a ring that is too short": {base + "rootHistory: 1", []string{"rootHistory (line 2): expected a whole number from 2 to 300000, received 1"}},
-		"a switch that is neither": {base + "allowOffCurveRecipient: " + canary, []string{"allowOffCurveRecipient (line 2): expected true or false, received 12 characters"}},
-		"a rule that is none":      {base + "extData: " + canary, []string{"extData (line 2): expected one of opaque, sha256-31, received 12 characters"}},
-		"a role that is none":      {base + "accounts: {transact: [{role: " + canary + "}]}", []string{"accounts.transact[0].role (line 2): expected one of payer, pool"}},
-		"an account without role":  {base + "accounts: {transact: [{writable: true}]}", []string{"accounts.transact[0] (line 2): role is missing"}},
-		"an order without a tree":  {base + "accounts: {initialize: [{role: payer, signer: true}]}", []string{"accounts.initialize: expected the role merkle_tree once, received it 0 times"}},
-		"a signer that is not us":  {base + "accounts: {closeWrapped: [{role: swap_wsol_ata, signer: true}]}", []string{"accounts.closeWrapped[0]: expected the payer, and nobody else, as signer"}},
-		"a payer that signs not":   {base + "accounts: {closeSwapState: [{role: payer, writable: true}, {role: swap_state, writable: true}, {role: recipient, writable: true}]}", []string{"accounts.closeSwapState[0]: expected the payer, and nobody else, as signer"}},
-		"a seed of both":           {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
-		"a seed of neither":        {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
-		"a literal too long":       {base + "seeds: {pool: [{literal: " + strings.Repeat("x", 33) + "}]}", []string{"seeds.pool[0].literal (line 2): expected a text of 1 to 32 characters, received 33 characters"}},
-		"one nullifier for all":    {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected seeds, with the value nullifier among those of nullifier and swapState"}},
-		"a mint without field":     {base + "mints: [{address: " + other + "}]", []string{"mints[0] (line 2): field is missing"}},
-		"a field of another size":  {base + "mints: [{address: " + other + ", field: " + canary + "}]", []string{"mints[0].field (line 2): expected 64 hexadecimal digits, received 12 characters"}},
-		"a field above the order":  {base + "mints: [{address: " + other + ", field: " + strings.Repeat("f", 64) + "}]", []string{"mints[0].field: expected a field element, received a number that is not below the field's order"}},
-		"a mint twice":             {base + "mints: [{address: " + other + ", field: '" + yamlField + "'}, {address: " + other + ", field: '" + yamlField + "'}]", []string{"mints[1].address: expected an address of its own, received that of mints[0]", "mints[1].field: expected a field element of its own"}},
-		"no mint":                  {base + "mints: []", []string{"mints (line 2): expected a list of 1 to 16, received a list of 0"}},
-		"a fee of everything":      {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
-		"a code that is none":      {base + "errors: {" + canary + ": X}", []string{"errors (line 2): expected a code such as 0x1001 as the key, received 12 characters"}},
-		"a code twice":             {base + "errors: {0x10: X, 16: Y}", []string{"errors.0x10 (line 2): the code is there twice"}},
-		"a range backwards":        {base + "classes: [{first: 2, last: 1, class: spent}]", []string{"classes[0]: expected a first code that is not after the last, received 0x2 and 0x1"}},
-		"a class that is none":     {base + "classes: [{first: 2, class: " + canary + "}]", []string{"classes[0].class (line 2): expected one of stale_proof, spent"}},
-		"an empty message":         {base + "signInMessages: ['']", []string{"signInMessages[0] (line 2): expected a text of 1 to 1024 characters, received nothing"}},
-		"an alias":                 {base + "name: &a x\nsignInMessages: [*a]", []string{"signInMessages[0] (line 3): expected a text of 1 to 1024 characters, received an alias"}},
-		"several at once":          {base + "name: []\nswapTimeout: 0", []string{"name (line 2): expected a text", "swapTimeout (line 3): expected a whole number from 1"}},
-		"too much":                 {base + "#" + strings.Repeat(" ", 1<<20), []string{"expected at most 1048576 bytes, received 1048595"}},
+		"no YAML":                    {"\tx: [" + canary, []string{"profile: expected YAML with the keys of a profile, received 17 bytes"}},
+		"nothing":                    {"", []string{"received 0 bytes"}},
+		"two documents":              {base + "---\nname: x", []string{"expected one YAML document"}},
+		"a list":                     {"- " + canary, []string{"profile (line 1): expected keys and values, base first, received a list of 1"}},
+		"no base":                    {"name: x", []string{"base: is missing: expected shield-pool-v1 or development"}},
+		"an unknown base":            {"base: " + canary, []string{"base (line 1): expected shield-pool-v1 or development, received 12 characters"}},
+		"an unknown key":             {base + canary + ": 1", []string{"profile (line 2): a key of 12 characters is not known: expected one of accounts, allowOffCurveRecipient"}},
+		"an unknown key below":       {base + "tags: {" + canary + ": 1}", []string{"tags (line 2): a key of 12 characters is not known: expected one of closeSwapState"}},
+		"a key twice":                {base + "name: a\nname: b", []string{"name (line 3): the key is repeated"}},
+		"an invalid program":         {base + "programID: " + canary, []string{"programID (line 2): expected an address, 32 bytes in base58, received 12 characters"}},
+		"a tag out of range":         {base + "tags: {transact: 256}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 256"}},
+		"a tag that is no number":    {base + "tags: {transact: " + canary + "}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 12 characters"}},
+		"one tag for two":            {base + "tags: {transact: 1}", []string{"tags.transactSwap: expected a tag of its own, received 1, which is that of transact"}},
+		"tags that are no mapping":   {base + "tags: " + canary, []string{"tags (line 2): expected keys and values (closeSwapState, executeSwap", "received 12 characters"}},
+		"a ring that is too short":   {base + "rootHistory: 1", []string{"rootHistory (line 2): expected a whole number from 2 to 300000, received 1"}},
+		"a switch that is neither":   {base + "allowOffCurveRecipient: " + canary, []string{"allowOffCurveRecipient (line 2): expected true or false, received 12 characters"}},
+		"an unknown rule":            {base + "extData: " + canary, []string{"extData (line 2): expected one of opaque, sha256-31, received 12 characters"}},
+		"an unknown role":            {base + "accounts: {transact: [{role: " + canary + "}]}", []string{"accounts.transact[0].role (line 2): expected one of payer, pool"}},
+		"an account without role":    {base + "accounts: {transact: [{writable: true}]}", []string{"accounts.transact[0] (line 2): role is missing"}},
+		"an order without a tree":    {base + "accounts: {initialize: [{role: payer, signer: true}]}", []string{"accounts.initialize: expected the role merkle_tree once, received it 0 times"}},
+		"a signer that is not us":    {base + "accounts: {closeWrapped: [{role: swap_wsol_ata, signer: true}]}", []string{"accounts.closeWrapped[0]: expected the payer, and nobody else, as signer"}},
+		"a payer that does not sign": {base + "accounts: {closeSwapState: [{role: payer, writable: true}, {role: swap_state, writable: true}, {role: recipient, writable: true}]}", []string{"accounts.closeSwapState[0]: expected the payer, and nobody else, as signer"}},
+		"a seed of both":             {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
+		"a seed of neither":          {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
+		"a literal too long":         {base + "seeds: {pool: [{literal: " + strings.Repeat("x", 33) + "}]}", []string{"seeds.pool[0].literal (line 2): expected a text of 1 to 32 characters, received 33 characters"}},
+		"one nullifier for all":      {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected seeds, with the value nullifier among those of nullifier and swapState"}},
+		"a mint without field":       {base + "mints: [{address: " + other + "}]", []string{"mints[0] (line 2): field is missing"}},
+		"a field of another size":    {base + "mints: [{address: " + other + ", field: " + canary + "}]", []string{"mints[0].field (line 2): expected 64 hexadecimal digits, received 12 characters"}},
+		"a field above the order":    {base + "mints: [{address: " + other + ", field: " + strings.Repeat("f", 64) + "}]", []string{"mints[0].field: expected a field element, received a number that is not below the field's order"}},
+		"a mint twice":               {base + "mints: [{address: " + other + ", field: '" + yamlField + "'}, {address: " + other + ", field: '" + yamlField + "'}]", []string{"mints[1].address: expected an address of its own, received that of mints[0]", "mints[1].field: expected a field element of its own"}},
+		"no mint":                    {base + "mints: []", []string{"mints (line 2): expected a list of 1 to 16, received a list of 0"}},
+		"a fee of everything":        {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
+		"an invalid code":            {base + "errors: {" + canary + ": X}", []string{"errors (line 2): expected a code such as 0x1001 as the key, received 12 characters"}},
+		"a code twice":               {base + "errors: {0x10: X, 16: Y}", []string{"errors.0x10 (line 2): the code is there twice"}},
+		"a range backwards":          {base + "classes: [{first: 2, last: 1, class: spent}]", []string{"classes[0]: expected a first code that is not after the last, received 0x2 and 0x1"}},
+		"an unknown class":           {base + "classes: [{first: 2, class: " + canary + "}]", []string{"classes[0].class (line 2): expected one of stale_proof, spent"}},
+		"an empty message":           {base + "signInMessages: ['']", []string{"signInMessages[0] (line 2): expected a text of 1 to 1024 characters, received nothing"}},
+		"an alias":                   {base + "name: &a x\nsignInMessages: [*a]", []string{"signInMessages[0] (line 3): expected a text of 1 to 1024 characters, received an alias"}},
+		"several faults":             {base + "name: []\nswapTimeout: 0", []string{"name (line 2): expected a text", "swapTimeout (line 3): expected a whole number from 1"}},
+		"too much":                   {base + "#" + strings.Repeat(" ", 1<<20), []string{"expected at most 1048576 bytes, received 1048595"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want it to hold %q", err, want)
+					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
 			if strings.Contains(err.Error(), canary) {
@@ -165,7 +165,7 @@ func TestMintsOfAFlag(t *testing.T) {
 	}
 }
 
-func TestBuiltInProfilesHoldTogether(t *testing.T) {
+func TestBuiltInProfilesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*shieldpool.Profile{shieldpool.ShieldPoolV1(), shieldpool.Development()} {
 		content, err := shieldpool.MarshalProfile(p)

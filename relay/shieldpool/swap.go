@@ -14,8 +14,8 @@ type Swap struct {
 	// Nullifier is the first of the swap's inputs, which names its state.
 	Nullifier [32]byte
 	Terms     SwapTerms
-	// State holds the lamports, under Bump; WSOL and Output are its own associated
-	// token accounts: of wrapped SOL, and of the output mint.
+	// State has the lamports, at Bump; WSOL and Output are its associated token
+	// accounts, of wrapped SOL and of the output mint.
 	State, WSOL, Output solana.PublicKey
 	Bump                uint8
 }
@@ -87,8 +87,8 @@ func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.Accoun
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, all, append(append([]byte{s.Pool.Profile.Tags.ExecuteSwap}, s.Nullifier[:]...), data...)), nil
 }
 
-// Close makes CloseSwapState, which pays all that the swap holds to wallet from
-// the timeout slot on. wrapped says that the lamports are in WSOL.
+// Close makes CloseSwapState, which pays all lamports of the swap to wallet
+// from the timeout slot on. wrapped says that they are in WSOL.
 func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRecipient] = wallet
@@ -112,8 +112,8 @@ const (
 	Refunded Settlement = "refunded"
 )
 
-// SettledBy tells whether an instruction, when it succeeded, ended this swap,
-// and how; "" when it did not.
+// SettledBy returns how an instruction that succeeded ended this swap; "" if it
+// did not.
 func (s *Swap) SettledBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) Settlement {
 	p := s.Pool.Profile
 	if !program.Equals(p.ProgramID) || len(data) == 0 {
@@ -136,8 +136,8 @@ func (s *Swap) SettledBy(program solana.PublicKey, accounts []solana.PublicKey, 
 	return how
 }
 
-// Versioned lays instructions out as an unsigned v0 transaction, behind the two
-// of the compute budget. Addresses that a table holds are named by it.
+// Versioned makes an unsigned v0 transaction of the instructions, after the two
+// of the compute budget. Addresses in a table are referenced through it.
 func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
 	lookup := map[solana.PublicKey]solana.PublicKeySlice{}
 	for _, t := range tables {

@@ -100,7 +100,7 @@ func TestSwapInstructionsNameTheirAccountsInOrder(t *testing.T) {
 	}
 }
 
-func TestASettlementIsToldByTagAndState(t *testing.T) {
+func TestSettledByReadsTagAndState(t *testing.T) {
 	t.Parallel()
 	swap := testSwap(t)
 	program := swap.Pool.Profile.ProgramID
@@ -159,7 +159,7 @@ func TestALookupTableShortensAVersionedTransaction(t *testing.T) {
 		}
 		return len(raw)
 	}
-	// The table holds a program that is called and the payer as well: both have to stay in the message.
+	// The table has a program that is called and the payer as well: both have to stay in the message.
 	table := shieldpool.LookupTable{Address: solana.PublicKey{8}, Addresses: solana.PublicKeySlice{
 		payer, solana.SPLAssociatedTokenAccountProgramID, solana.TokenProgramID, solana.SystemProgramID, swap.State,
 	}}

@@ -10,8 +10,8 @@ import (
 // SwapStateLength is the size of a swap state account's data in bytes.
 const SwapStateLength = 161
 
-// SwapState is the data of the account that holds a swap's lamports between
-// its two legs.
+// SwapState is the data of the account that has a swap's lamports between its
+// two legs.
 type SwapState struct {
 	Nullifier                [32]byte
 	Lamports                 uint64

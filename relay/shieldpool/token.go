@@ -11,7 +11,7 @@ const (
 	// TokenAccountLength is the size of the SPL Token program's token accounts, in
 	// bytes (spl-token).
 	TokenAccountLength = 165
-	// TokenMintLength is that of its mints.
+	// TokenMintLength is the length of a mint account.
 	TokenMintLength = 82
 	// lookupTableHeader is the size of a lookup table account before its addresses,
 	// and lookupTableTag its first four bytes (address-lookup-table program).
@@ -29,12 +29,12 @@ func AssociatedTokenAccount(wallet, mint solana.PublicKey) (solana.PublicKey, er
 	return address, nil
 }
 
-// TokenAccount is an account of the SPL Token program that holds tokens.
+// TokenAccount is a token account of the SPL Token program.
 type TokenAccount struct {
 	Mint, Owner solana.PublicKey
 	// Amount is in the mint's smallest unit.
 	Amount uint64
-	// Frozen ones neither give nor take; Native ones hold wrapped SOL.
+	// Frozen accounts cannot transfer; Native ones have wrapped SOL.
 	Frozen, Native bool
 }
 
@@ -54,8 +54,8 @@ func ParseTokenAccount(data []byte) (*TokenAccount, error) {
 	}, nil
 }
 
-// CheckTokenMint tells whether data is an initialised mint of the SPL Token
-// program; nil when it is.
+// CheckTokenMint returns nil if data is an initialised mint of the SPL Token
+// program.
 func CheckTokenMint(data []byte) error {
 	switch {
 	case len(data) != TokenMintLength:
@@ -67,7 +67,7 @@ func CheckTokenMint(data []byte) error {
 }
 
 // ParseLookupTable decodes an address lookup table account. active is false
-// once somebody has begun to deactivate it.
+// once its deactivation has begun.
 func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {
 	switch {
 	case len(data) < lookupTableHeader || (len(data)-lookupTableHeader)%32 != 0:

@@ -44,8 +44,8 @@ type LookupTable struct {
 	Addresses solana.PublicKeySlice
 }
 
-// Constant are the addresses that every transaction of the pool names: what the
-// relay's lookup table holds.
+// Constant returns the addresses that every transaction of the pool names: the
+// content of the relay's lookup table.
 func (p *Pool) Constant() solana.PublicKeySlice {
 	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
 }
@@ -98,7 +98,7 @@ func (p *Pool) NoteBound(k Kind, table *LookupTable) (int, error) {
 	return MaxTransactionSize - size, err
 }
 
-// size is that of a signed transaction of the kind without notes, in bytes.
+// size is the size of a signed transaction of the kind without notes, in bytes.
 func (p *Pool) size(k Kind, table *LookupTable) (int, error) {
 	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
 	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}

@@ -27,7 +27,7 @@ type TreeAccount struct {
 	NextIndex uint64
 	Frontier  [merkle.Height][32]byte
 	Root      [32]byte
-	// History is the ring of remembered roots; RootIndex is where the newest one stands.
+	// History is the ring of remembered roots; RootIndex is the newest one's.
 	History   [][32]byte
 	RootIndex uint64
 }

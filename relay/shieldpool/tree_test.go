@@ -41,11 +41,11 @@ func TestTreeAccountLayout(t *testing.T) {
 	}
 	raw[4296] = 100
 	if _, err := p.ParseTree(raw); err == nil {
-		t.Error("a root index outside the ring is taken")
+		t.Error("a root index outside the history is accepted")
 	}
 	raw[4296], raw[39] = 0, 1
 	if _, err := p.ParseTree(raw); err == nil {
-		t.Error("more leaves than the tree holds are taken")
+		t.Error("more leaves than the tree's capacity are accepted")
 	}
 }
 
@@ -58,12 +58,12 @@ func TestSelfCheck(t *testing.T) {
 		}
 	}
 	breaks := map[string]func(*TreeAccount){
-		"another root":                    func(a *TreeAccount) { a.Root[31] ^= 1 },
-		"a newest history slot that lies": func(a *TreeAccount) { a.History[a.RootIndex][31] ^= 1 },
-		"a root index that is off by one": func(a *TreeAccount) { a.RootIndex++ },
-		"a frontier that lies":            func(a *TreeAccount) { a.Frontier[0][31] ^= 1 },
-		"a next index that lies":          func(a *TreeAccount) { a.NextIndex++ },
-		"a frontier that is no field":     func(a *TreeAccount) { a.Frontier[0] = modulus },
+		"another root":                       func(a *TreeAccount) { a.Root[31] ^= 1 },
+		"a wrong newest root in the history": func(a *TreeAccount) { a.History[a.RootIndex][31] ^= 1 },
+		"a root index that is off by one":    func(a *TreeAccount) { a.RootIndex++ },
+		"a wrong frontier":                   func(a *TreeAccount) { a.Frontier[0][31] ^= 1 },
+		"a wrong next index":                 func(a *TreeAccount) { a.NextIndex++ },
+		"a frontier that is no field":        func(a *TreeAccount) { a.Frontier[0] = modulus },
 	}
 	for name, spoil := range breaks {
 		tree := grown(t, p, 3)

@@ -82,7 +82,7 @@ func (e *TransactionError) parseInstruction(body []byte) error {
 	return nil
 }
 
-// Error gives the variant, with its code in hex when the program has one.
+// Error returns the variant, with its code in hex when the program has one.
 func (e *TransactionError) Error() string {
 	switch {
 	case e.Detail == "Custom":
@@ -102,7 +102,7 @@ var outerClasses = map[string]Class{
 	"AlreadyProcessed":                      ClassAlreadyProcessed,
 	"BlockhashNotFound":                     ClassBlockhash,
 	"InsufficientFundsForFee":               ClassFeePayerEmpty,
-	"AccountNotFound":                       ClassFeePayerEmpty, // the fee payer has never held a lamport
+	"AccountNotFound":                       ClassFeePayerEmpty, // the fee payer was never funded
 	"AccountInUse":                          ClassTransient,
 	"WouldExceedMaxBlockCostLimit":          ClassTransient,
 	"WouldExceedMaxAccountCostLimit":        ClassTransient,

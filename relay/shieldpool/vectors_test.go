@@ -82,7 +82,7 @@ func TestPublicInputsAgreeWithSnarkjs(t *testing.T) {
 			t.Errorf("public amount is %d, want %d", in.PublicAmount, v.PublicAmount)
 		}
 		if !bytes.Equal(in.Bytes(), raw) {
-			t.Error("encoding what was decoded gives other bytes")
+			t.Error("decoding and encoding changes the bytes")
 		}
 		for i, s := range in.Signals() {
 			if got := new(big.Int).SetBytes(s[:]).String(); got != v.PublicSignals[i] {
@@ -208,7 +208,7 @@ func TestTransactAgreesWithWeb3(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(call.Inputs, parsed.Inputs); diff != "" || !bytes.Equal(parsed.Proof, call.Proof) || parsed.Swap != nil || parsed.Notes != nil {
-		t.Errorf("decoding instruction data gives another call: %s", diff)
+		t.Errorf("decoding instruction data returns another call: %s", diff)
 	}
 	if leaves := pool.Profile.Leaves(data); len(leaves) != 2 || leaves[0] != in.Commitments[0] || leaves[1] != in.Commitments[1] {
 		t.Errorf("the data's leaves are %d, want the two commitments in order", len(leaves))

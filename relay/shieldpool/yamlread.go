@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlReader reads values of a document and notes every fault, by the path of its
-// key and with what was received as a length or a kind.
+// yamlReader reads values of a document and collects every fault. A fault names the
+// key's path and the length or kind of its value, never the value.
 type yamlReader struct{ faults []error }
 
 func (r *yamlReader) fault(path string, n *yaml.Node, format string, args ...any) {
@@ -25,7 +25,7 @@ func (r *yamlReader) fault(path string, n *yaml.Node, format string, args ...any
 	r.faults = append(r.faults, fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...)))
 }
 
-// yamlKind is what was received in place of something else.
+// yamlKind describes a value that was refused by its kind or length.
 func yamlKind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -41,11 +41,11 @@ func yamlKind(n *yaml.Node) string {
 	return fmt.Sprintf("%d characters", len(n.Value))
 }
 
-// yamlField reads the value of one key, which it is given with the path of.
+// yamlField reads the value of the key at path.
 type yamlField func(path string, n *yaml.Node)
 
-// yamlMapping reads keys and values. Keys that are not in fields, and such that are
-// there twice, are faults.
+// mapping reads keys and values. Keys that are not in fields, and repeated keys, are
+// faults.
 func (r *yamlReader) mapping(path string, n *yaml.Node, fields map[string]yamlField) {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
@@ -64,7 +64,7 @@ func (r *yamlReader) mapping(path string, n *yaml.Node, fields map[string]yamlFi
 		case key.Kind != yaml.ScalarNode || !known:
 			r.fault(path, key, "a key of %d characters is not known: expected one of %s", len(key.Value), strings.Join(names, ", "))
 		case seen[key.Value]:
-			r.fault(joinPath(path, key.Value), key, "the key is there twice: expected it once")
+			r.fault(joinPath(path, key.Value), key, "the key is repeated: expected it once")
 		default:
 			read(joinPath(path, key.Value), value)
 		}
@@ -79,7 +79,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-// yamlList reads a list of lo to hi items.
+// list reads a list of lo to hi items.
 func (r *yamlReader) list(path string, n *yaml.Node, lo, hi int, item yamlField) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) < lo || len(n.Content) > hi {
 		r.fault(path, n, "expected a list of %d to %d, received %s", lo, hi, yamlKind(n))
@@ -90,7 +90,7 @@ func (r *yamlReader) list(path string, n *yaml.Node, lo, hi int, item yamlField)
 	}
 }
 
-// yamlText reads a text of 1 to most bytes.
+// text reads a text of 1 to most bytes.
 func (r *yamlReader) text(path string, n *yaml.Node, most int) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" || len(n.Value) > most {
 		r.fault(path, n, "expected a text of 1 to %d characters, received %s", most, yamlKind(n))

@@ -30,11 +30,11 @@ var (
 	benchRest  = flag.Duration("rest", 5*time.Minute, "how long BenchmarkOperator counts requests while nothing changes: as long as the rarest reading at rest, of generated keys")
 )
 
-// BenchmarkOperator measures how soon an operator has brought RelayPools to what they
-// declare, what it asks of the API server and of the chain for each of them, then,
-// while nothing changes and after a restart, and what memory and processor time it
-// takes. API server, Kubernetes' controllers and local chain are real and fresh for
-// each number of RelayPools; a stand-in makes pods ready.
+// BenchmarkOperator measures how soon an operator has applied RelayPools, its
+// requests to the API server and the chain for each of them, then, while nothing
+// changes and after a restart, and its memory and processor time. API server,
+// Kubernetes' controllers and local chain are real and fresh for each number of
+// RelayPools; a stand-in makes pods ready.
 //
 // make bench ARGS='-only operator' runs it.
 func BenchmarkOperator(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkOperator(b *testing.B) {
 			for unit, value := range figures {
 				b.ReportMetric(value, unit)
 			}
-			b.ReportMetric(0, "ns/op") // that of starting and waiting
+			b.ReportMetric(0, "ns/op") // it would include starting and waiting
 		})
 	}
 }
@@ -66,8 +66,8 @@ func TestAFewWritesMakeARelayPoolAndNoneKeepIt(t *testing.T) {
 	for unit, value := range figures {
 		t.Logf("%s: %g", unit, value)
 	}
-	// A finalizer, two Secrets, five objects of which the Deployment twice, statuses
-	// and events.
+	// A finalizer, two Secrets, five objects, the Deployment twice, statuses and
+	// events.
 	if writes := figures["writes/pool"]; writes < 12 || writes > 30 {
 		t.Errorf("%g writes at the creation of each, want 12 to 30", writes)
 	}
@@ -136,7 +136,7 @@ func (m *measurement) start(t testing.TB, program, access string) {
 	})
 }
 
-// read gives the operator's metrics.
+// read returns the operator's metrics.
 func (m *measurement) read(t testing.TB) gauge.Metrics {
 	t.Helper()
 	page, err := m.tryRead(t.Context())
@@ -158,8 +158,8 @@ func requests(page gauge.Metrics) (reads, writes float64) {
 	return reads, page.Sum(name) - reads
 }
 
-// create makes the RelayPools, waits until all are ready and nothing is written any
-// more, and tells what it took until then.
+// create makes the RelayPools, waits until all are ready and writes have stopped,
+// and reports what it took.
 func (m *measurement) create(t testing.TB, calm time.Duration) {
 	t.Helper()
 	before, began := m.read(t), time.Now()
@@ -208,8 +208,8 @@ func (m *measurement) list(t testing.TB) []v1alpha1.RelayPool {
 	return list.Items
 }
 
-// quiet waits until the operator has written nothing for some time, and gives what it
-// had counted when that began.
+// quiet waits until the operator has written nothing for some time, and returns its
+// metrics from the beginning of that time.
 func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metrics) {
 	t.Helper()
 	written, since := -1.0, time.Now()
@@ -257,7 +257,7 @@ func (m *measurement) rest(t testing.TB, window time.Duration) {
 	m.figures["cpu-%"] = 100 * after.Since(before).Sum("process_cpu_seconds_total") / took.Seconds()
 }
 
-// restart starts the operator anew, with everything there already.
+// restart restarts the operator, with all objects in place.
 func (m *measurement) restart(t testing.TB, program, access string, calm time.Duration) {
 	t.Helper()
 	since := map[string]metav1.Time{}
@@ -269,7 +269,7 @@ func (m *measurement) restart(t testing.TB, program, access string, calm time.Du
 	}
 	began := time.Now()
 	m.start(t, program, access)
-	pooltest.Eventually(t, "a new operator has looked at all RelayPools", func() error {
+	pooltest.Eventually(t, "a new operator has reconciled all RelayPools", func() error {
 		page := m.read(t)
 		if looked := page.Sum("controller_runtime_reconcile_total"); looked < float64(m.pools) || page.Sum("workqueue_depth") > 0 || page.Sum("controller_runtime_active_workers") > 0 {
 			return fmt.Errorf("%g times so far", looked)

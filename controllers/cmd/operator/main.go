@@ -1,5 +1,5 @@
-// Command operator keeps fleets of relays as RelayPools declare them. It also
-// shows, without a cluster, what it would make of one.
+// Command operator reconciles the fleets of relays that RelayPools declare. It
+// can also print, without a cluster, the objects of a RelayPool.
 package main
 
 import (

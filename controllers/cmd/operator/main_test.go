@@ -22,7 +22,7 @@ const canary = "c4n4ryc4n4ry"
 // rather than its tests.
 const underTest = "OPERATOR_UNDER_TEST"
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	if os.Getenv(underTest) != "" {
@@ -46,7 +46,7 @@ func command(t *testing.T, in string, args ...string) (code int, out, stderr str
 	return code, o.String(), e.String()
 }
 
-// succeed runs a command that must not fail and gives what it prints.
+// succeed runs a command that must not fail and returns its output.
 func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
@@ -101,13 +101,13 @@ func TestWrongUseEndsWithTwo(t *testing.T) {
 		"no command":                        {nil, `expected one of "run"`},
 		"an argument that nothing takes":    {[]string{"run", canary}, "an argument that is neither"},
 		"a flag without its value":          {[]string{"run", "--relay-image"}, "--relay-image"},
-		"run without what it needs":         {[]string{"run", "--kubeconfig=/nowhere"}, "the configuration has 4 problems:"},
+		"run without required flags":        {[]string{"run", "--kubeconfig=/nowhere"}, "the configuration has 4 problems:"},
 		"a malformed number among them":     {[]string{"run", "--kubeconfig=/nowhere", "--check-workers=" + canary}, "the configuration has 5 problems:"},
 		"plan without a file":               {[]string{"plan"}, "missing flags: --file"},
 		"plan of a file that is not there":  {[]string{"plan", "-f", "/nowhere/pool.yaml"}, "no such file"},
 		"plan of a file without RelayPools": {[]string{"plan", "-f", file(t, "apiVersion: v1\nkind: Secret\n")}, "expected a RelayPool of relaypool.dev/v1alpha1, found none"},
 		"plan with tenants' fields of none": {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields"},
-		"plan with an image that is none":   {[]string{"plan", "-f", minimal, "--relay-image=" + canary + " x"}, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512"},
+		"plan with an invalid image":        {[]string{"plan", "-f", minimal, "--relay-image=" + canary + " x"}, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAPlanThatWouldBeRefusedEndsWithOne(t *testing.T) {
 	}
 }
 
-// What the operator's settings do not allow is told before anything is applied.
+// What the operator's settings do not allow is reported before anything is applied.
 func TestAPlanObeysTheSettingsForTenants(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/minimal.yaml")

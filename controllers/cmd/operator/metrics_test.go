@@ -21,14 +21,14 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Every metric that is documented is served by the operator as it is started,
-// not only by the collector's own tests.
+// A running operator serves every documented metric: the collector's own tests do
+// not show that it is registered.
 func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	stand := pooltest.NewStand(t, apiservertest.Config(t))
 	o := start(t, apiservertest.Config(t), stand.Namespace, "--external-metrics-listen="+freeAddress(t))
 	answers(t, stand, "rotates")
-	// One whose keys rotate, which nobody runs the Jobs of, and one that is paused
-	// and has no chain.
+	// One pool rotates its keys, without Jobs that run. The other is paused and
+	// cannot reach a chain.
 	stand.Create(t, stand.Pool("rotates", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))
 	stand.Fund(t, "rotates", 1_000_000)
 	pooltest.Change(t, stand, "rotates", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
@@ -55,8 +55,8 @@ func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	})
 }
 
-// answers makes a pod of the fleet that answers for its backlog. On Linux it has a
-// loopback address of its own, for the port is a relay's and may be taken.
+// answers makes a pod of the fleet that serves /backlog. On Linux it has its own
+// loopback address, because a relay may use the same port on 127.0.0.1.
 func answers(t *testing.T, stand *pooltest.Stand, pool string) {
 	t.Helper()
 	port := strconv.Itoa(contract.OperationsPort)

@@ -54,12 +54,12 @@ func (c *planCmd) Run(env *environment) error {
 	return nil
 }
 
-// settings are those of the operator that the plan is for.
+// settings are the settings of the operator that the plan is for.
 func (c *planCmd) settings() pool.Settings {
 	return manager.PoolSettings(c.RelayImage, c.OperatorNamespace, c.Tenants.Policy())
 }
 
-// read gives the file's RelayPools as the API server would take them in.
+// read returns the file's RelayPools, as the API server would accept them.
 func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	in := env.in
 	if c.File != "-" {

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// errIncomplete tells that a RelayPool would not come to all that it declares.
+// errIncomplete says that not all that a RelayPool declares would be applied.
 var errIncomplete = errors.New("not all that is declared would come about: see above")
 
 // preview has a cluster say what would become of RelayPools. Every one is
@@ -39,7 +39,7 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 				return err
 			}
 		}
-		tell(env.err, name, declared, p)
+		printPreview(env.err, name, declared, p)
 		if !p.Clean() && failed == nil {
 			failed = errIncomplete
 		}
@@ -47,8 +47,8 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	return failed
 }
 
-// tell says what would become of one RelayPool, a line for each object.
-func tell(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Preview) {
+// printPreview prints what would become of one RelayPool, a line for each object.
+func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Preview) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...)) }
 	if p.New {
 		say("the RelayPool would be made")

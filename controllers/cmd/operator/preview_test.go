@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// image is what start gives operators.
+// image is the image that start configures.
 const image = "registry.example/relay:1"
 
 // manifest is a RelayPool as a person writes it.
@@ -35,7 +35,7 @@ func manifest(t *testing.T, pool *v1alpha1.RelayPool) string {
 	return string(content)
 }
 
-// documents are the kinds of what a plan prints.
+// documents returns the kinds of the objects in a plan's output.
 func documents(out string) (kinds []string) {
 	for line := range strings.Lines(out) {
 		if kind, ok := strings.CutPrefix(line, "kind: "); ok {
@@ -94,7 +94,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 		var d appsv1.Deployment
 		err := s.Client.Get(t.Context(), runtimeclient.ObjectKey{Namespace: s.Namespace, Name: "runs"}, &d)
 		if err == nil && *d.Spec.Replicas == 0 {
-			err = errors.New("the gate holds it")
+			err = errors.New("the gate is closed")
 		}
 		return err
 	})
@@ -132,7 +132,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"before this is mended: spec.database.urlSecretRef: Secret nowhere", "not all that is declared would come about"},
 		},
-		"a Secret that is for nobody": {
+		"a Secret without the label of a pool": {
 			pool: s.Pool("new"), flags: []string{"--tenant-require-label", "--tenant-usable=" + s.Namespace + "/circuit"}, wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"before this is mended: spec.database.urlSecretRef: Secret postgres may not be used by this RelayPool"},
@@ -142,7 +142,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 			flags: []string{"--tenant-images=registry.example/relay"}, wantCode: commandline.ExitFailed,
 			says: []string{"RelayPool new would not be accepted: spec.image: expected an image of registry.example/relay"},
 		},
-		"an object of somebody else": {
+		"a foreign object": {
 			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
 			want: []string{"PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"ConfigMap taken is somebody else's", "Deployment taken would not be made or changed before that"},

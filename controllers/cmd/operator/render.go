@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 )
 
-// render gives the objects of a RelayPool in a cluster that has every kind that
-// the operator can make use of.
+// render returns the objects of a RelayPool in a cluster with every optional
+// kind.
 func render(p *v1alpha1.RelayPool, of pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
 		Settings:     of,
@@ -47,7 +47,7 @@ func writeYAML(w io.Writer, kind, name string, object any) error {
 	return err
 }
 
-// remark tells what the objects do not show.
+// remark prints what the objects do not show.
 func remark(w io.Writer, p *v1alpha1.RelayPool) {
 	name := p.Namespace + "/" + p.Name
 	if p.Spec.Paused {

@@ -13,7 +13,7 @@ type runCmd struct {
 	Settings settings.Run `embed:""`
 }
 
-// Run works until the process is told to stop.
+// Run runs the operator until env is cancelled.
 func (c *runCmd) Run(env *environment) error {
 	c.Settings.Found = env.malformed
 	cfg, err := c.Settings.Load()

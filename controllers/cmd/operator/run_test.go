@@ -30,21 +30,21 @@ import (
 )
 
 const (
-	// patience is for what a busy machine does late.
+	// patience is how long tests wait on a busy machine.
 	patience = 2 * time.Minute
-	// lease is short, so that tests see it run out.
+	// lease is short, so that tests see it expire.
 	lease = 5 * time.Second
-	// stopWithin is far above what the end of a process takes.
+	// stopWithin is far longer than a process takes to stop.
 	stopWithin = time.Minute
 )
 
-// operator is a process of its own that runs the operator.
+// operator is a process that runs the operator.
 type operator struct {
 	*process.Process
 	metrics, health string // addresses
 }
 
-// start runs an operator outside of a cluster, by a kubeconfig.
+// start runs an operator outside the cluster, with a kubeconfig.
 func start(t *testing.T, cluster *rest.Config, namespace string, more ...string) *operator {
 	t.Helper()
 	program, err := os.Executable()
@@ -69,7 +69,7 @@ func start(t *testing.T, cluster *rest.Config, namespace string, more ...string)
 	return o
 }
 
-// freeAddress is one that nobody listened at a moment ago.
+// freeAddress returns an address on which nothing listened a moment ago.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)
@@ -89,7 +89,7 @@ func kubeconfig(t *testing.T, c *rest.Config) string {
 	return path
 }
 
-// eventually asks until the answer is nil.
+// eventually polls until ask returns nil, and fails the test when the operator ends.
 func eventually(t *testing.T, what string, o *operator, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -110,7 +110,7 @@ func eventually(t *testing.T, what string, o *operator, ask func(context.Context
 	}
 }
 
-// get gives a page's content, or its status as an error.
+// get returns a page's content. A status other than 200 is an error.
 func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -137,11 +137,11 @@ func (o *operator) ready(ctx context.Context) error {
 	return nil
 }
 
-// leads is nil while the operator says that it holds the Lease.
+// leads returns nil while the operator's metrics say that it holds the Lease.
 func (o *operator) leads(ctx context.Context) error {
 	page, err := get(ctx, "http://"+o.metrics+contract.MetricsPath)
 	if err == nil && !strings.Contains(page, `leader_election_master_status{name="`+contract.OperatorLease+`"} 1`) {
-		err = errors.New("it does not lead")
+		err = errors.New("the operator does not lead")
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func theLease(t *testing.T, c *kubernetes.Clientset, namespace string) *coordina
 	return l
 }
 
-func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
+func TestOneLeaderAtATime(t *testing.T) {
 	namespace, c := apiservertest.Namespace(t), client(t)
 	first := start(t, apiservertest.Config(t), namespace)
 	eventually(t, "the first leads", first, first.leads)
@@ -172,9 +172,9 @@ func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
 	}
 
 	noError(t, first.Kill())
-	eventually(t, "the second takes over from the dead", second, second.leads)
+	eventually(t, "the second takes over from the killed", second, second.leads)
 	if after := *theLease(t, c, namespace).Spec.HolderIdentity; after == holder {
-		t.Error("the Lease still names the dead")
+		t.Error("the Lease still names the killed leader")
 	}
 
 	third := start(t, apiservertest.Config(t), namespace)
@@ -182,10 +182,10 @@ func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
 	holder = *theLease(t, c, namespace).Spec.HolderIdentity
 	noError(t, second.Stop(stopWithin))
 	if !second.Succeeded() {
-		t.Error("a leader that is told to stop does not end with 0")
+		t.Error("a leader that is stopped does not exit with 0")
 	}
 	if after := theLease(t, c, namespace).Spec.HolderIdentity; after != nil && *after == holder {
-		t.Error("a leader that is told to stop leaves its Lease to run out, want it given back")
+		t.Error("a leader that is stopped does not release its Lease")
 	}
 	eventually(t, "the third takes over from the stopped", third, third.leads)
 	noError(t, third.Stop(stopWithin))
@@ -193,7 +193,7 @@ func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
 		log, err := os.ReadFile(o.Log())
 		noError(t, err)
 		if strings.Contains(string(log), `"level":"ERROR"`) {
-			t.Errorf("a leader that is told to stop logs an error:\n%s", log)
+			t.Errorf("an operator that is stopped logs an error:\n%s", log)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestALeaderWithoutItsLeaseEndsItself(t *testing.T) {
 	namespace, c := apiservertest.Namespace(t), client(t)
 	o := start(t, apiservertest.Config(t), namespace)
 	eventually(t, "it leads", o, o.leads)
-	eventually(t, "somebody else takes the Lease", o, func(ctx context.Context) error {
+	eventually(t, "another process takes the Lease", o, func(ctx context.Context) error {
 		l := theLease(t, c, namespace)
 		l.Spec.HolderIdentity, l.Spec.RenewTime = new("somebody-else"), new(metav1.NewMicroTime(time.Now().Add(time.Hour)))
 		_, err := c.CoordinationV1().Leases(namespace).Update(ctx, l, metav1.UpdateOptions{})
@@ -216,15 +216,15 @@ func TestALeaderWithoutItsLeaseEndsItself(t *testing.T) {
 	select {
 	case <-o.Exited():
 	case <-time.After(patience):
-		t.Fatal("it goes on")
+		t.Fatal("the operator runs on without its Lease")
 	}
 	if o.Succeeded() {
-		t.Error("it ends with 0, as if somebody had told it to stop")
+		t.Error("the operator exits with 0, as after a stop, want a failure")
 	}
 	log, err := os.ReadFile(o.Log())
 	noError(t, err)
 	if !strings.Contains(string(log), "leader election lost") {
-		t.Error("the log does not say why")
+		t.Error("the log lacks \"leader election lost\"")
 	}
 }
 
@@ -236,14 +236,14 @@ func TestAFollowerStopsAtOnce(t *testing.T) {
 	eventually(t, "the second is ready", second, second.ready)
 	noError(t, second.Stop(stopWithin))
 	if !second.Succeeded() {
-		t.Error("a follower that is told to stop does not end with 0")
+		t.Error("a follower that is stopped does not exit with 0")
 	}
 	if err := first.leads(t.Context()); err != nil {
-		t.Errorf("the first: %v", err)
+		t.Errorf("the first, after the second stopped: %v", err)
 	}
 }
 
-// The whole process, leading or not: it makes its certificate, and serves by it.
+// Leader or not, each replica serves with the certificate that one of them has made.
 func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 	namespace, c := apiservertest.Namespace(t), client(t)
 	addresses := []string{freeAddress(t), freeAddress(t)}
@@ -268,15 +268,15 @@ func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 		noError(t, err)
 		noError(t, answer.Body.Close())
 		if answer.StatusCode != http.StatusUnauthorized {
-			t.Errorf("whoever shows nothing gets %s, want 401", answer.Status)
+			t.Errorf("without credentials the status is %s, want 401", answer.Status)
 		}
 	}
 }
 
-func TestAClusterThatCannotBeReached(t *testing.T) {
+func TestUnreachableCluster(t *testing.T) {
 	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
 	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--cluster-wide", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "connection refused") {
-		t.Errorf("ends with %d and says %q", code, stderr)
+		t.Errorf("exit code %d and stderr %q, want a failure and \"connection refused\"", code, stderr)
 	}
 }

@@ -1,5 +1,5 @@
-// Package admit reads RelayPools as the API server would, without one: strictly,
-// with the resource's defaults, and under all of its rules.
+// Package admit validates RelayPools as the API server does, without one: it
+// refuses unknown fields, sets defaults and checks all rules of the CRD.
 package admit
 
 import (
@@ -32,17 +32,17 @@ import (
 	"github.com/relaypool/relaypool/config/crd"
 )
 
-// maxDocument bounds one document of a file, as the API server bounds a request.
+// maxDocument is the API server's limit on a request, for one document of a file.
 const maxDocument = 3 << 20
 
-// Reader knows the resource's definition.
+// Reader validates against the resource's definition.
 type Reader struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// New makes a Reader from the definition that the program was built with.
+// New makes a Reader of the definition that is built into the program.
 func New() (*Reader, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(crd.RelayPool(), &definition); err != nil {
@@ -60,19 +60,19 @@ func New() (*Reader, error) {
 	}
 	structural, err := schema.NewStructural(&props)
 	if err != nil {
-		return nil, fmt.Errorf("take in the resource's schema: %w", err)
+		return nil, fmt.Errorf("build the resource's structural schema: %w", err)
 	}
 	shape, _, err := validation.NewSchemaValidator(&props)
 	if err != nil {
-		return nil, fmt.Errorf("take in the resource's validation: %w", err)
+		return nil, fmt.Errorf("build the resource's validator: %w", err)
 	}
 	return &Reader{structural, shape, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Read gives the RelayPools of a file of YAML or JSON documents, with their
-// defaults, and how many documents of other kinds it left out. A RelayPool
-// without a namespace gets the one given. The error names every fault of every
-// RelayPool by its field.
+// Read returns the RelayPools of a file of YAML or JSON documents, with defaults
+// set, and how many documents of other kinds it skipped. A RelayPool without a
+// namespace gets the one given. The error has every fault of every RelayPool, by
+// field.
 func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var faults []error
@@ -108,7 +108,7 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 	return pools, others, errors.Join(faults...)
 }
 
-// decode reads one document of YAML or JSON, whole numbers as such; nil when it is empty.
+// decode reads one document of YAML or JSON, and keeps integers integers; nil when it is empty.
 func decode(document []byte) (map[string]any, error) {
 	if len(document) > maxDocument {
 		return nil, fmt.Errorf("expected at most %d bytes, received %d", maxDocument, len(document))
@@ -124,20 +124,20 @@ func decode(document []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// admit does what the API server does with a new object, in its order.
+// admit takes the API server's steps for a new object, in its order.
 func (r *Reader) admit(ctx context.Context, content *unstructured.Unstructured) (*v1alpha1.RelayPool, error) {
 	object := content.Object
-	delete(object, "status") // a client's status is not taken
+	delete(object, "status") // the API server drops a client's status
 	if unknown := pruning.PruneWithOptions(object, r.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
 		slices.Sort(unknown)
-		return nil, fmt.Errorf("unknown fields: %s; kubectl explain relaypool.spec lists those that there are", strings.Join(unknown, ", "))
+		return nil, fmt.Errorf("unknown fields: %s; kubectl explain relaypool.spec lists the known ones", strings.Join(unknown, ", "))
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
 	defaulting.Default(object, r.structural)
 	faults := apivalidation.ValidateObjectMetaAccessor(content, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	faults = append(faults, validation.ValidateCustomResource(nil, object, r.shape)...)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
-	if len(faults) == 0 { // rules may assume the shape
+	if len(faults) == 0 { // CEL rules may assume a valid shape
 		broken, _ := r.rules.Validate(ctx, nil, r.structural, object, nil, celconfig.RuntimeCELCostBudget)
 		faults = broken
 	}

@@ -47,38 +47,38 @@ spec:
   viewingKeys: {compliancePublicKey: "0000000000000000000000000000000000000000000000000000000000000001"}
 `
 
-// changed replaces something in the sound RelayPool.
+// changed replaces old, which occurs once, in the sound RelayPool.
 func changed(t *testing.T, old, other string) string {
 	t.Helper()
 	if strings.Count(sound, old) != 1 {
-		t.Fatalf("%q is not in the sound RelayPool once", old)
+		t.Fatalf("%q does not occur exactly once in the sound RelayPool", old)
 	}
 	return strings.Replace(sound, old, other, 1)
 }
 
-// What is taken here is taken there, with the same defaults, and what is
-// refused here is refused there.
+// The Reader and the API server accept and refuse the same documents, with the
+// same defaults.
 func TestTheAPIServerAgrees(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		document string
-		want     string // in the refusal; empty when it is taken
+		want     string // in the refusal; empty when the document is accepted
 	}{
-		"a sound one":                           {sound, ""},
-		"with every optional group":             {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
-		"an unknown field":                      {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
-		"a missing field":                       {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},
-		"a number in words":                     {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},
-		"a number that is too great":            {changed(t, "count: 2", "count: 33"), "should be less than or equal to 32"},
-		"a null where a value has to be":        {changed(t, "cluster: devnet", "cluster: null"), "spec.solana.cluster"},
-		"a rule that is broken":                 {sound + "  replicas: 2\n  autoscaling: {maxReplicas: 4}\n", "replicas and autoscaling exclude each other"},
-		"two endpoints of a name":               {changed(t, "[{name: a, url: \"https://rpc.example\"}]", "[{name: a, url: \"https://rpc.example\"}, {name: a, url: \"https://rpc.example\"}]"), "Duplicate value"},
-		"two sources of a URL":                  {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlSecretRef: {name: x, key: z}"), "exactly one of the fields"},
-		"a name in capitals":                    {changed(t, "name: demo", "name: Demo"), "metadata.name"},
-		"a name that is too long":               {changed(t, "name: demo", "name: "+strings.Repeat("d", 41)), "more than 40 characters"},
-		"a label that is none":                  {changed(t, "name: demo", "name: demo\n  labels: {a: \"b c\"}"), "metadata.labels"},
-		"a status, which is not the client's":   {sound + "status: {replicas: 7, readyReplicas: 7}\n", ""},
-		"endpoints of which nobody takes sends": {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
+		"a sound one":                      {sound, ""},
+		"with every optional group":        {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
+		"an unknown field":                 {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
+		"a missing field":                  {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},
+		"a number in words":                {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},
+		"a number that is too great":       {changed(t, "count: 2", "count: 33"), "should be less than or equal to 32"},
+		"a null where a value has to be":   {changed(t, "cluster: devnet", "cluster: null"), "spec.solana.cluster"},
+		"a rule of the CRD that is broken": {sound + "  replicas: 2\n  autoscaling: {maxReplicas: 4}\n", "replicas and autoscaling exclude each other"},
+		"two endpoints of one name":        {changed(t, "[{name: a, url: \"https://rpc.example\"}]", "[{name: a, url: \"https://rpc.example\"}, {name: a, url: \"https://rpc.example\"}]"), "Duplicate value"},
+		"two sources of a URL":             {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlSecretRef: {name: x, key: z}"), "exactly one of the fields"},
+		"a name in capitals":               {changed(t, "name: demo", "name: Demo"), "metadata.name"},
+		"a name that is too long":          {changed(t, "name: demo", "name: "+strings.Repeat("d", 41)), "more than 40 characters"},
+		"an invalid label":                 {changed(t, "name: demo", "name: demo\n  labels: {a: \"b c\"}"), "metadata.labels"},
+		"a status, which is dropped":       {sound + "status: {replicas: 7, readyReplicas: 7}\n", ""},
+		"no endpoint that submits":         {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
 	}
 	namespace := apiservertest.Namespace(t)
 	server, err := client.New(apiservertest.Config(t), client.Options{})
@@ -87,23 +87,23 @@ func TestTheAPIServerAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pools, _, err := reader(t).Read(t.Context(), strings.NewReader(tt.document), namespace)
-			there := &unstructured.Unstructured{}
-			noError(t, yaml.Unmarshal([]byte(tt.document), &there.Object))
-			there.SetNamespace(namespace)
-			refusal := server.Create(t.Context(), there, client.DryRunAll, client.FieldValidation("Strict"))
+			object := &unstructured.Unstructured{}
+			noError(t, yaml.Unmarshal([]byte(tt.document), &object.Object))
+			object.SetNamespace(namespace)
+			refusal := server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict"))
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("error is %v, want %q in it", err, tt.want)
 				}
 				if refusal == nil || !apierrors.IsInvalid(refusal) && !apierrors.IsBadRequest(refusal) {
-					t.Errorf("the API server says %v", refusal)
+					t.Errorf("error of the API server is %v, want Invalid or BadRequest", refusal)
 				}
 				return
 			}
 			noError(t, err)
 			noError(t, refusal)
 			want := &v1alpha1.RelayPool{}
-			noError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(there.Object, want))
+			noError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, want))
 			if diff := cmp.Diff(want.Spec, pools[0].Spec); diff != "" {
 				t.Errorf("defaults (-server +here):\n%s", diff)
 			}
@@ -120,14 +120,14 @@ func TestReadingAFile(t *testing.T) {
 		wantOthers int
 		wantErr    []string
 	}{
-		"several, and others between":  {sound + "---\napiVersion: v1\nkind: Secret\n---\n" + second + "---\n# nothing\n---\n", []string{"given/demo", "own/second"}, 1, nil},
-		"another version of the group": {"apiVersion: relaypool.dev/v1\nkind: RelayPool\n", nil, 1, nil},
-		"nothing at all":               {"", nil, 0, nil},
-		"JSON":                         {`{"apiVersion":"v1","kind":"Secret"}`, nil, 1, nil},
-		"a key that is there twice":    {sound + "spec: {}\n", nil, 0, []string{"document 1", "already set"}},
-		"what is no YAML":              {"a: b: c", nil, 0, []string{"document 1: expected YAML or JSON"}},
-		"a list":                       {sound + "---\n- a\n", nil, 0, []string{"document 2: expected an object with apiVersion and kind"}},
-		"every fault of every one": {
+		"several, with other kinds between": {sound + "---\napiVersion: v1\nkind: Secret\n---\n" + second + "---\n# nothing\n---\n", []string{"given/demo", "own/second"}, 1, nil},
+		"another version of the group":      {"apiVersion: relaypool.dev/v1\nkind: RelayPool\n", nil, 1, nil},
+		"nothing at all":                    {"", nil, 0, nil},
+		"JSON":                              {`{"apiVersion":"v1","kind":"Secret"}`, nil, 1, nil},
+		"a repeated key":                    {sound + "spec: {}\n", nil, 0, []string{"document 1", "already set"}},
+		"neither YAML nor JSON":             {"a: b: c", nil, 0, []string{"document 1: expected YAML or JSON"}},
+		"a list":                            {sound + "---\n- a\n", nil, 0, []string{"document 2: expected an object with apiVersion and kind"}},
+		"every fault of every RelayPool": {
 			strings.NewReplacer("count: 2", "count: 0", "cluster: devnet", "cluster: nowhere!").Replace(sound) + "---\n" + strings.Replace(second, "count: 2", "count: -1", 1),
 			nil, 0, []string{"RelayPool demo would be refused:\n  spec.feePayers.generate.count", "\n  spec.solana.cluster", "RelayPool second would be refused:\n  spec.feePayers.generate.count"},
 		},

@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/admit"
 )
 
-// A RelayPool in a document is one that somebody copies: the API server has to take it.
-func TestRelayPoolsInDocumentsAreTaken(t *testing.T) {
+// Users copy the RelayPools of the documents: the API server must accept them.
+func TestRelayPoolsInTheDocsAreValid(t *testing.T) {
 	t.Parallel()
 	reader, err := admit.New()
 	if err != nil {

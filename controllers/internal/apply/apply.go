@@ -1,9 +1,9 @@
-// Package apply writes what was planned: it makes the objects of a RelayPool
-// what the builders say, by server-side apply, and deletes those that are no
-// longer wanted.
+// Package apply writes a plan: it gives the objects of a RelayPool the
+// builders' content, by server-side apply, and deletes those that are no longer
+// wanted.
 //
-// It never touches an object that belongs to somebody else, writes nothing when
-// nothing would change, and goes on with the other objects when one is refused.
+// It never changes a foreign object, writes nothing when nothing would change,
+// and continues with the other objects when one is refused.
 package apply
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 // The field owners. FieldOwner owns all that the builders name;
-// HandOverFieldOwner holds a Deployment's replicas while they change hands.
+// HandOverFieldOwner owns a Deployment's replicas during a handover.
 const (
 	FieldOwner         = "relaypool-operator"
 	HandOverFieldOwner = "relaypool-operator-handover"
@@ -33,15 +33,15 @@ const (
 	DefaultOptionalInterval   = time.Minute
 )
 
-// How often an object is repaired: some times at once, and slowly from then on,
-// so that a fight with another writer does not load the API server.
+// How often an object is repaired: a few times in a burst, and then slowly, so
+// that a conflict with another writer does not load the API server.
 const (
 	repairBurst    = 5
 	repairInterval = 10 * time.Second
 )
 
-// goneInterval is how soon to look again whether an object has gone whose kind
-// is not watched.
+// goneInterval is how soon to check again for the deletion of an object whose
+// kind is not watched.
 const goneInterval = 5 * time.Second
 
 // Options is what an Applier needs. Durations of 0 take their defaults.
@@ -53,20 +53,20 @@ type Options struct {
 	// Live reads from the API server: objects that the cache does not have, and
 	// optional kinds.
 	Live client.Reader
-	// Capabilities tells which optional kinds the cluster has.
+	// Capabilities reports which optional kinds the cluster has.
 	Capabilities *Capabilities
 	// Now is the clock.
 	Now func() time.Time
 	// RefusalInterval is how long a refused object is left alone while what is
 	// wanted of it stays the same.
 	RefusalInterval time.Duration
-	// OptionalInterval is how often objects of optional kinds are compared with
-	// what is live; no cache holds them.
+	// OptionalInterval is how often objects of optional kinds, which are not
+	// cached, are compared with the live ones.
 	OptionalInterval time.Duration
 }
 
-// Applier applies the objects of RelayPools. It is safe for several RelayPools
-// at once; passes of one RelayPool follow one another.
+// Applier applies the objects of RelayPools. Several RelayPools may be applied
+// concurrently; passes of one follow one another.
 type Applier struct {
 	options Options
 
@@ -122,34 +122,34 @@ type Refusal struct {
 type Result struct {
 	// Applied were made, or changed because what is wanted changed.
 	Applied []Ref
-	// Repaired had been changed by somebody else, and were changed back.
+	// Repaired were changed by another writer, and changed back.
 	Repaired []Ref
 	// Pruned were deleted because they are no longer wanted.
 	Pruned []Ref
-	// Foreign are there and belong to somebody else; they were left alone.
+	// Foreign exist and belong to another owner; they were not changed.
 	Foreign []Ref
-	// Withheld were not made or changed, because their pods would run as somebody
-	// else's service account or with somebody else's configuration: see Foreign.
+	// Withheld were not made or changed, because their pods would run with a
+	// foreign service account or foreign configuration: see Foreign.
 	Withheld []Ref
-	// Contested are changed by somebody else again and again; the next repair is
-	// put off.
+	// Contested are changed by another writer repeatedly; the next repair is
+	// delayed.
 	Contested []Ref
-	// Waiting are being deleted, or wait for an object that is; they are made
-	// when it has gone.
+	// Waiting are being deleted, or wait for the deletion of another; they are
+	// made after it.
 	Waiting []Ref
 	// Refused were refused by the API server.
 	Refused []Refusal
 	// MissingKinds are wanted optional kinds that the cluster does not have.
 	MissingKinds []schema.GroupVersionKind
-	// HandedOver tells that the Deployment's replicas were left to the autoscaler
-	// in this pass, at the count that was live.
+	// HandedOver says that this pass left the Deployment's replicas to the
+	// autoscaler, at the live count.
 	HandedOver bool
 	// RetryAfter is when another pass has something to do that no event will
 	// announce; 0 when there is nothing of that kind.
 	RetryAfter time.Duration
 }
 
-// Changed tells whether the pass wrote anything.
+// Changed reports whether the pass wrote anything.
 func (r Result) Changed() bool {
 	return len(r.Applied)+len(r.Repaired)+len(r.Pruned) > 0 || r.HandedOver
 }
@@ -161,14 +161,14 @@ func (r *Result) retry(after time.Duration) {
 	}
 }
 
-// Forget drops what is remembered of a RelayPool that is gone.
+// Forget drops the memory of a deleted RelayPool.
 func (a *Applier) Forget(key types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.memory, key)
 }
 
-// remembered gives the memory of owner; one of an earlier RelayPool of the name
+// remembered returns the memory of owner; one of an earlier RelayPool of the name
 // says nothing.
 func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 	a.mutex.Lock()
@@ -191,9 +191,9 @@ func Keep(keep func(Ref) bool) Option {
 	return func(p *pass) { p.keep = keep }
 }
 
-// DeploymentAt ties the Deployment to a resource version: it is applied only
-// while it has that one, and the error is a conflict otherwise. For plans that
-// copied the live count of replicas, which somebody may have changed since.
+// DeploymentAt binds the Deployment to a resource version: any other is a
+// conflict. For plans that copied the live count of replicas, which may have
+// changed since.
 func DeploymentAt(resourceVersion string) Option {
 	return func(p *pass) { p.deploymentAt = resourceVersion }
 }

@@ -70,7 +70,7 @@ func TestAPassRightAfterAnotherDoesNotRepeatItsWritesAlthoughTheCacheIsBehind(t 
 	}
 }
 
-// meddle changes an object as somebody else, and fails unless it did.
+// meddle changes an object as another manager, and fails the test if nothing changed.
 func (w *world) meddle(o build.Object, change func(u *unstructured.Unstructured)) {
 	w.t.Helper()
 	u := w.get(o)
@@ -96,7 +96,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	drift := map[string]struct {
 		kind    string
 		change  func(u *unstructured.Unstructured)
-		removes bool // a field is gone, which is no trace of who did it
+		removes bool // a removed field shows no manager
 	}{
 		"a Deployment's image is changed": {kind: "Deployment", change: func(u *unstructured.Unstructured) {
 			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
@@ -134,7 +134,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 		}},
 	}
 	for name, d := range drift {
-		for restarted, note := range map[bool]string{false: "", true: ", while the operator is away"} {
+		for restarted, note := range map[bool]string{false: "", true: ", while the operator is down"} {
 			t.Run(name+note, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
@@ -202,7 +202,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 	w.settle(objects)
 }
 
-func TestALabelThatWasRemovedComesBackAlthoughTheCacheNoLongerHasTheObject(t *testing.T) {
+func TestARemovedPoolLabelIsRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
@@ -226,7 +226,7 @@ func TestALabelThatWasRemovedComesBackAlthoughTheCacheNoLongerHasTheObject(t *te
 	w.settle(objects)
 }
 
-func TestWhatIsNoLongerWantedOfAnObjectGoes(t *testing.T) {
+func TestUnwantedFieldsAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"with its memory": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestWhatIsNoLongerWantedOfAnObjectGoes(t *testing.T) {
 			without := []build.Object{configMap(shape{})}
 			w.apply(with)
 			w.settle(with)
-			// Somebody else's label stays: it is not the operator's to remove.
+			// Another owner's label stays.
 			w.meddle(with[0], set("kept", "metadata", "labels", "theirs"))
 			w.settle(with)
 			if restart {
@@ -248,7 +248,7 @@ func TestWhatIsNoLongerWantedOfAnObjectGoes(t *testing.T) {
 			}
 			labels := w.get(with[0]).GetLabels()
 			if _, there := labels["extra"]; there || labels["theirs"] != "kept" {
-				t.Errorf("labels are %v, want extra gone and theirs kept", labels)
+				t.Errorf("labels are %v, want extra removed and theirs kept", labels)
 			}
 			w.settle(without)
 		})
@@ -271,7 +271,7 @@ func TestAJobIsMadeOnceAndNotChanged(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWantedIsPruned(t *testing.T) {
+func TestUnwantedObjectsArePruned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()

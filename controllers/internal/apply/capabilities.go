@@ -20,9 +20,9 @@ type Discovery interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Capabilities tells which optional kinds the cluster has. It asks at most once
-// in an interval, so that CRDs that appear later are used and those that vanish
-// are given up. It is safe for concurrent use.
+// Capabilities reports which optional kinds the cluster has. It asks at most
+// once in an interval, so that it notices CRDs that appear or vanish later. It
+// is safe for concurrent use.
 type Capabilities struct {
 	discovery Discovery
 	now       func() time.Time
@@ -33,7 +33,7 @@ type Capabilities struct {
 	kinds   map[schema.GroupVersionKind]bool
 }
 
-// NewCapabilities makes Capabilities that ask anew after interval, or after
+// NewCapabilities makes Capabilities that ask again after interval, or after
 // DefaultCapabilityInterval when that is 0.
 func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Duration) (*Capabilities, error) {
 	if discovery == nil || now == nil {
@@ -45,8 +45,8 @@ func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Du
 	return &Capabilities{discovery: discovery, now: now, interval: interval}, nil
 }
 
-// Has tells whether the cluster has an optional kind. When the API server cannot
-// be asked, the last answer stands; without one it is the error.
+// Has reports whether the cluster has an optional kind. When the API server does
+// not answer, the last answer counts; without one it returns the error.
 func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (b
 	return kinds[kind], nil
 }
 
-// Kinds gives each optional kind and whether the cluster has it.
+// Kinds returns each optional kind and whether the cluster has it.
 func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -75,7 +75,7 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 	return kinds, nil
 }
 
-// Build gives the answer in the builders' form.
+// Build returns the answer in the builders' form.
 func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
 	kinds, err := c.Kinds(ctx)
 	return build.Capabilities{

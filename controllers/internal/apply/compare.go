@@ -19,7 +19,7 @@ import (
 // owned as a whole.
 type fieldTree map[string]fieldTree
 
-// ownedFields gives the fields that manager owns by applying, and false when it
+// ownedFields returns the fields that manager owns by applying, and false when it
 // has applied nothing, or in another version of the API.
 func ownedFields(entries []metav1.ManagedFieldsEntry, manager, apiVersion string) (fieldTree, bool, error) {
 	var found *metav1.ManagedFieldsEntry
@@ -53,7 +53,7 @@ type path []string
 
 func (p path) to(step string) path { return append(slices.Clone(p), step) }
 
-// has tells whether the manager owns the field, or something in it.
+// has reports whether the manager owns the field, or something in it.
 func (t fieldTree) has(p path) bool {
 	for _, step := range p {
 		next, ok := t[step]
@@ -65,13 +65,13 @@ func (t fieldTree) has(p path) bool {
 	return true
 }
 
-// differences gives the fields at which applying wanted would change something:
+// differences returns the fields at which applying wanted would change something:
 // those whose value is not what is wanted, and those where what is wanted and
 // what the manager owns part. None means that applying would change nothing.
 // Some may be wrong where the API server stores a value in another form; then
 // the apply that follows changes nothing.
 func differences(wanted, live map[string]any, owned fieldTree) []path {
-	// Nobody owns these.
+	// No manager owns these.
 	top := withoutKeys(wanted, "apiVersion", "kind")
 	if metadata, ok := top["metadata"].(map[string]any); ok {
 		top["metadata"] = withoutKeys(metadata, "name", "namespace", "uid", "resourceVersion")
@@ -96,9 +96,9 @@ type difference struct{ paths []path }
 
 func (d *difference) at(p path) { d.paths = append(d.paths, p) }
 
-// value compares one field. One that is owned as a whole is compared as a whole,
-// so a builder has to spell out the defaults in it (the version in a fieldRef):
-// what the API server adds there cannot be told from what is to be removed.
+// value compares one field. An atomic field is compared whole, so a builder has
+// to spell out its defaults (the version in a fieldRef): a default that the API
+// server adds looks like a value to remove.
 func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -193,9 +193,8 @@ func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	}
 }
 
-// takenByOthers tells whether another manager owns one of the fields: somebody
-// else wrote it. Those that the API server keeps for its own controllers'
-// subresources count too: kubectl scale is one.
+// takenByOthers reports whether another manager owns one of the fields and so
+// wrote it. Writes through subresources count too: kubectl scale is one.
 func takenByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	for i := range entries {
 		e := &entries[i]
@@ -210,8 +209,8 @@ func takenByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	return false
 }
 
-// elementByKeys finds the one element with these keys, or gives -1. What is
-// wanted may leave a key out that the API server has defaulted: a port's
+// elementByKeys returns the index of the one element with these keys, or -1.
+// The wanted element may omit a key that the API server has defaulted: a port's
 // protocol.
 func elementByKeys(list []any, keys any, defaulted bool) int {
 	want, ok := keys.(map[string]any)
@@ -293,9 +292,8 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 	return restrict(wanted, stored), nil
 }
 
-// empty stands for a wanted value that the API server does not store: a false
-// or an empty text where that is what the field is without a value. It is owned
-// all the same.
+// empty marks a wanted value that the API server does not store: a false or an
+// empty text that equals the field's absence. It is owned all the same.
 type empty struct{}
 
 // restrict takes from stored what wanted names, recursively.

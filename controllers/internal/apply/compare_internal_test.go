@@ -30,7 +30,7 @@ func TestDifferences(t *testing.T) {
 			`{"f:metadata":{"f:labels":{"f:l":{}}},"f:spec":{"f:n":{}}}`, nil},
 		"a value is another": {
 			`{"spec":{"n":2}}`, `{"spec":{"n":3}}`, `{"f:spec":{"f:n":{}}}`, []string{"f:spec f:n"}},
-		"a value is right and nobody's of ours": {
+		"a value is right and not owned by us": {
 			`{"spec":{"n":2,"m":1}}`, `{"spec":{"n":2,"m":1}}`, `{"f:spec":{"f:m":{}}}`, []string{"f:spec f:n"}},
 		"a field is owned and no longer wanted": {
 			`{"spec":{"m":1}}`, `{"spec":{"n":2,"m":1}}`, `{"f:spec":{"f:n":{},"f:m":{}}}`, []string{"f:spec f:n"}},
@@ -38,14 +38,14 @@ func TestDifferences(t *testing.T) {
 			`{"spec":{"l":[1,2]}}`, `{"spec":{"l":[2,1]}}`, `{"f:spec":{"f:l":{}}}`, []string{"f:spec f:l"}},
 		"an atomic map has one key less than what is live": {
 			`{"spec":{"s":{"a":"1"}}}`, `{"spec":{"s":{"a":"1","b":"2"}}}`, `{"f:spec":{"f:s":{}}}`, []string{"f:spec f:s"}},
-		"an associative list is in another order, with somebody else's element": {
+		"an associative list is in another order, with an element of another owner": {
 			`{"spec":{"l":[{"name":"a","v":1},{"name":"b","v":2}]}}`,
 			`{"spec":{"l":[{"name":"c"},{"name":"b","v":2},{"name":"a","v":1}]}}`,
 			`{"f:spec":{"f:l":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:v":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:v":{}}}}}`, nil},
 		"an element lost a field": {
 			`{"spec":{"l":[{"name":"a","v":1}]}}`, `{"spec":{"l":[{"name":"a"}]}}`,
 			`{"f:spec":{"f:l":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`, []string{`f:spec f:l k:{"name":"a"} f:v`}},
-		"an element is gone, and we own it no more": {
+		"an element is removed, and we no longer own it": {
 			`{"spec":{"l":[{"name":"a"},{"name":"b"}]}}`, `{"spec":{"l":[{"name":"a"}]}}`,
 			`{"f:spec":{"f:l":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`, []string{"f:spec f:l"}},
 		"an element is no longer wanted": {
@@ -90,7 +90,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-func TestOwnedFieldsAreThoseThatWereAppliedInTheSameVersion(t *testing.T) {
+func TestOwnedFieldsAreOfTheSameAPIVersion(t *testing.T) {
 	t.Parallel()
 	entry := func(manager, version, subresource string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, APIVersion: version, Subresource: subresource, Operation: operation,
@@ -101,7 +101,7 @@ func TestOwnedFieldsAreThoseThatWereAppliedInTheSameVersion(t *testing.T) {
 		want    bool
 	}{
 		"we applied it":                       {[]metav1.ManagedFieldsEntry{entry("me", "v1", "", "Apply")}, true},
-		"somebody else applied it":            {[]metav1.ManagedFieldsEntry{entry("you", "v1", "", "Apply")}, false},
+		"another manager applied it":          {[]metav1.ManagedFieldsEntry{entry("you", "v1", "", "Apply")}, false},
 		"we updated it":                       {[]metav1.ManagedFieldsEntry{entry("me", "v1", "", "Update")}, false},
 		"we applied its status":               {[]metav1.ManagedFieldsEntry{entry("me", "v1", "status", "Apply")}, false},
 		"we applied it in an earlier version": {[]metav1.ManagedFieldsEntry{entry("me", "v1beta1", "", "Apply")}, false},
@@ -119,7 +119,7 @@ func TestOwnedFieldsAreThoseThatWereAppliedInTheSameVersion(t *testing.T) {
 	}
 }
 
-func TestARefusalHoldsNoValueOfAField(t *testing.T) {
+func TestARefusalHasNoFieldValue(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ field, message, want string }{
 		"a text":              {"spec.a", `Invalid value: "secret: with \"colon": must be short`, "spec.a: Invalid value: must be short"},

@@ -26,9 +26,9 @@ func (f *liveObject) uid() types.UID                       { return f.object.Get
 func (f *liveObject) version() string                      { return f.object.GetResourceVersion() }
 func (f *liveObject) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
 
-// find reads an object, and gives nil when there is none. The cache may be
-// limited to objects with the label of their pool, so what it does not have is
-// looked for at the API server: it may be somebody else's.
+// find reads an object; nil when there is none. The cache may be limited to
+// objects with their pool's label, so a missing one is read from the API
+// server: it may be foreign.
 func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	object := typedObject(ref.Kind)
 	if object == nil {
@@ -44,7 +44,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	return typedFound(ref, object)
 }
 
-// read reads an object from the API server, and gives nil when there is none.
+// read reads an object from the API server; nil when there is none.
 func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 	if object := typedObject(ref.Kind); object != nil {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
@@ -85,13 +85,13 @@ func absentOr(err error) error {
 type ownership int
 
 const (
-	ownedByOther ownership = iota // somebody else's
+	ownedByOther ownership = iota // foreign
 	beingDeleted                  // being deleted, or about to be
 	ownedByPool
 )
 
-// Owns tells whether an object that is there is the RelayPool's, as Apply takes
-// it: one that has lost its owner reference still is.
+// Owns reports whether Apply takes an existing object for the RelayPool's: one
+// that has lost its owner reference still is.
 func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return controller.UID == owner.UID
@@ -99,9 +99,9 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	return appliedByUs(object.GetManagedFields())
 }
 
-// belongs tells whose the object is. Without a controller it is ours only if
-// the operator applied it: somebody removed the reference, or deleted an
-// earlier RelayPool and kept its objects.
+// belongs returns whose the object is. Without a controller it is ours only if
+// the operator applied it: the reference was removed, or an earlier RelayPool
+// was deleted without its objects.
 func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)

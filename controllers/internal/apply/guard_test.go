@@ -26,10 +26,10 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 		owners  []metav1.OwnerReference
 		waiting bool
 	}{
-		"somebody made it by hand, without our label": {},
-		"somebody made it by hand, with our label":    {labels: build.Labels(poolName)},
-		"another controller has it":                   {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
-		"another RelayPool has it":                    {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
+		"made by hand, without our label": {},
+		"made by hand, with our label":    {labels: build.Labels(poolName)},
+		"another controller has it":       {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
+		"another RelayPool has it":        {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
 		"an earlier RelayPool of the name has it, so it is about to go": {
 			labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", poolName, "1"), waiting: true},
 	}
@@ -52,7 +52,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 			if diff := cmp.Diff(ref, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// Pods would be configured by what is somebody else's.
+			// Pods would be configured by a foreign object.
 			withheld := []apply.Ref{{Kind: build.KindDeployment, Name: poolName}}
 			if c.waiting {
 				withheld = nil
@@ -83,13 +83,13 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAnOrphanOfOursIsTakenBack(t *testing.T) {
+func TestAnOrphanOfOursIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	w.apply(objects)
 	w.settle(objects)
-	// The RelayPool was deleted with --cascade=orphan and made anew.
+	// The RelayPool was deleted with --cascade=orphan and recreated.
 	for _, o := range objects {
 		u := w.get(o)
 		u.SetOwnerReferences(nil)
@@ -109,7 +109,7 @@ func TestAnOrphanOfOursIsTakenBack(t *testing.T) {
 	w.settle(objects)
 }
 
-func TestAnObjectThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})

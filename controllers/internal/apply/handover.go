@@ -14,19 +14,18 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// handOverAttempts bounds how often a hand-over is tried again because the
-// Deployment changed under it.
+// handOverAttempts bounds the retries of a handover while the Deployment
+// changes.
 const handOverAttempts = 5
 
 // replicasPath is where a Deployment has its count.
 func replicasPath() path { return path{"f:spec", "f:replicas"} }
 
-// HandOver makes HandOverFieldOwner hold a Deployment's replicas at the count
-// that is live, so that FieldOwner can stop applying the field without it
-// falling back to its default of 1. Apply does this by itself when the wanted
-// Deployment leaves replicas out that FieldOwner has; what it needs is that the
-// Deployment is the RelayPool's own. It fails with a conflict when the count
-// changes again and again meanwhile.
+// HandOver makes HandOverFieldOwner own a Deployment's replicas at the live
+// count, so that FieldOwner can stop applying the field without a fall back to
+// the default of 1. Apply calls it when the wanted Deployment omits replicas
+// that FieldOwner owns. The Deployment has to be the RelayPool's own. It fails
+// with a conflict when the count keeps changing meanwhile.
 func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error {
 	var err error
 	for range handOverAttempts {
@@ -40,7 +39,7 @@ func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error 
 			replicas = *live.Spec.Replicas
 		}
 		config := handOverConfig(&live)
-		// Somebody who scales meanwhile is not overruled.
+		// A concurrent scaling wins.
 		config.SetResourceVersion(live.ResourceVersion)
 		config.Object["spec"] = map[string]any{"replicas": int64(replicas)}
 		if err = a.applyHandOver(ctx, config); !apierrors.IsConflict(err) {
@@ -73,8 +72,8 @@ func namesReplicas(deployment map[string]any) bool {
 	return named
 }
 
-// handOverDropped hands replicas over when the operator has them and what is
-// wanted no longer names them.
+// handOverDropped hands replicas over when the operator owns them and the
+// wanted Deployment omits them.
 func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) error {
 	if namesReplicas(t.wanted) || !owned.has(replicasPath()) {
 		return nil
@@ -86,8 +85,8 @@ func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) e
 	return nil
 }
 
-// release ends a hand-over once somebody else has the field: the operator
-// again, or the autoscaler that has scaled. Before that the field would go.
+// release ends a handover once another manager owns the field: the operator again,
+// or the autoscaler that has scaled. Ended earlier, it would remove the field.
 func (p *pass) release(ctx context.Context, t target) error {
 	if t.ref.Kind != build.KindDeployment {
 		return nil
@@ -117,7 +116,7 @@ func (p *pass) release(ctx context.Context, t target) error {
 	config := handOverConfig(t.live.object)
 	config.SetResourceVersion(t.live.version())
 	if err := p.applyHandOver(ctx, config); err != nil {
-		return fmt.Errorf("end the hand-over of replicas: %w", err)
+		return fmt.Errorf("end the handover of replicas: %w", err)
 	}
 	return nil
 }

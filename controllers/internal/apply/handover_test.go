@@ -92,9 +92,9 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	}
 	w.settle(scaled)
 	if !w.replicaManagers()[apply.HandOverFieldOwner] {
-		t.Error("nobody holds the replicas, and the autoscaler has not scaled")
+		t.Error("no manager owns the replicas, and the autoscaler has not scaled")
 	}
-	// It stays so, whatever else changes, and after a restart.
+	// It stays so after other changes, and after a restart.
 	w.restart()
 	scaled[0] = deployment(shape{image: "relay:2"})
 	w.apply(scaled)
@@ -102,11 +102,11 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	if got := *w.deployment().Spec.Replicas; got != 6 {
 		t.Errorf("%d replicas, want 6", got)
 	}
-	// The autoscaler scales: the field is its own, and the hand-over ends.
+	// The autoscaler scales: it owns the field, and the handover ends.
 	w.scale(9, "kube-controller-manager")
 	w.settle(scaled)
 	if w.replicaManagers()[apply.HandOverFieldOwner] {
-		t.Errorf("the hand-over lingers: %v", w.replicaManagers())
+		t.Errorf("the handover has not ended: %v", w.replicaManagers())
 	}
 	scaled[0] = deployment(shape{image: "relay:3"})
 	w.apply(scaled)
@@ -130,7 +130,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	w.apply(back)
 	w.settle(back)
 	if managers := w.replicaManagers(); managers[apply.HandOverFieldOwner] {
-		t.Errorf("the hand-over lingers: %v", managers)
+		t.Errorf("the handover has not ended: %v", managers)
 	}
 	for _, n := range seen() {
 		if n != 6 && n != 9 && n != 12 {
@@ -163,7 +163,7 @@ func TestAHandOverOfADeploymentThatChangesAllTheTimeKeepsTheNewestCount(t *testi
 	objects := []build.Object{deployment(shape{replicas: ptr(int32(3)), image: "relay:1"})}
 	w.apply(objects)
 	w.settle(objects)
-	// The cache still says 3 when somebody has just scaled.
+	// The cache still says 3 just after a scaling.
 	d := w.deployment()
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: 8}}
 	must(t, w.live.SubResource("scale").Update(t.Context(), d, client.WithSubResourceBody(scale)))

@@ -15,9 +15,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// OwnedTypes gives an empty object of each kind of owned objects that every
-// cluster has: what the operator watches, and what its cache holds. Those of
-// optional kinds are read from the API server.
+// OwnedTypes returns an empty object of each owned kind that every cluster has:
+// those that the operator watches and caches. Optional kinds are read from the
+// API server.
 func OwnedTypes() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},
@@ -25,7 +25,7 @@ func OwnedTypes() []client.Object {
 	}
 }
 
-// typedObject gives an empty object of a kind of OwnedTypes, and nil for others.
+// typedObject returns an empty object of a kind of OwnedTypes, and nil for others.
 func typedObject(kind schema.GroupVersionKind) client.Object {
 	switch kind {
 	case build.KindDeployment:
@@ -49,7 +49,7 @@ func typedObject(kind schema.GroupVersionKind) client.Object {
 	}
 }
 
-// typedList gives an empty list for the kinds of OwnedTypes, and nil for others.
+// typedList returns an empty list for the kinds of OwnedTypes, and nil for others.
 func typedList(kind schema.GroupVersionKind) client.ObjectList {
 	switch kind {
 	case build.KindDeployment:
@@ -77,8 +77,8 @@ func optional(kind schema.GroupVersionKind) bool {
 	return slices.Contains(build.OptionalKinds(), kind)
 }
 
-// rival gives the kind that must be gone before one of kind is made: two
-// autoscalers of one Deployment would fight.
+// rival returns the kind that must be deleted before one of kind is made: two
+// autoscalers of one Deployment would conflict.
 func rival(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case build.KindHorizontalPodAutoscaler:

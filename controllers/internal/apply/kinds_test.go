@@ -89,7 +89,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 	})
 	w.settle(with)
 
-	// Right: no write, and a look at most once a minute; after a restart too.
+	// Unchanged: no write, and at most one read a minute; after a restart, too.
 	for range 5 {
 		w.apply(with)
 	}
@@ -123,7 +123,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 		t.Errorf("wrote %q, read %q, want no call", writes, reads)
 	}
 
-	// Gone from the cluster: missing again, whether it is wanted or not.
+	// Removed from the cluster: missing again, wanted or not.
 	w.apply(with)
 	w.remove(monitors)
 	w.clock.advance(apply.DefaultOptionalInterval)

@@ -13,28 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// memory is what the Applier remembers of one RelayPool's objects. It only saves
-// calls and tells drift from a change of what is wanted: without it, after a
-// start, objects are compared field by field.
+// memory is the Applier's state of one RelayPool's objects. It saves calls and
+// distinguishes drift from a change of the spec: without it, after a start,
+// objects are compared field by field.
 type memory struct {
-	mutex   sync.Mutex // held for a pass
+	mutex   sync.Mutex // locked for a pass
 	owner   types.UID
 	objects map[Ref]*entry
-	// clean are the optional kinds of which the RelayPool is known to own none.
+	// clean are the optional kinds without an object of the RelayPool.
 	clean map[schema.GroupVersionKind]bool
 }
 
 // entry is what is remembered of one object.
 type entry struct {
-	// wanted is the digest of what was last found or made right, and which state
-	// of which object that was.
+	// wanted is the digest of the content that was last right, and uid and
+	// resourceVersion the object's state then.
 	wanted          digest
 	uid             types.UID
 	resourceVersion string
 	// checked is when an object of an optional kind was last compared.
 	checked time.Time
 
-	// refused is the digest of what the API server refused, when, and its words.
+	// refused is the digest of the refused content, the time, and the API server's message.
 	refused   digest
 	refusedAt time.Time
 	refusal   Refusal
@@ -44,7 +44,7 @@ type entry struct {
 
 type digest [sha256.Size]byte
 
-// digestOf gives the digest of an object's content; keys are sorted, so it is
+// digestOf returns the digest of an object's content; keys are sorted, so it is
 // the same for the same content.
 func digestOf(wanted map[string]any) (digest, error) {
 	raw, err := json.Marshal(wanted)
@@ -63,7 +63,7 @@ func (m *memory) entry(ref Ref) *entry {
 	return e
 }
 
-// knows tells whether this content was right at some time.
+// knows reports whether the object once had this content.
 func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.wanted == wanted }
 
 // remember says that the object was right in this state.
@@ -72,8 +72,8 @@ func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
 	e.refused = digest{}
 }
 
-// settled tells that nothing has happened to the object since it was right, or
-// that the cache has not yet seen our own last write of it.
+// settled reports that the object is unchanged since it was right, or that the
+// cache has not seen our last write yet.
 func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bool {
 	if !e.knows(wanted) || e.uid != uid {
 		return false
@@ -81,7 +81,7 @@ func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bo
 	return e.resourceVersion == resourceVersion || e.ahead(uid, resourceVersion)
 }
 
-// ahead tells that a state of the object is from before our own last write of it.
+// ahead reports that a state of the object is older than our last write.
 func (e *entry) ahead(uid types.UID, resourceVersion string) bool {
 	if e.uid == "" || e.uid != uid {
 		return false

@@ -43,7 +43,7 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	for _, o := range objects {
 		wanted[Ref{o.Kind, o.Name}] = true
 	}
-	// First, because one autoscaler must have gone before the other comes.
+	// First, because one autoscaler must be deleted before the other is made.
 	errs := []error{p.prune(ctx, wanted)}
 	for _, o := range objects {
 		ref := Ref{o.Kind, o.Name}
@@ -58,9 +58,8 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	return p.result, errors.Join(errs...)
 }
 
-// usedByPods tells whether pods take an object up by its name. Whoever may make
-// RelayPools could otherwise have pods of any service account, by naming a RelayPool
-// like it.
+// usedByPods reports whether pods use an object by its name. Otherwise a tenant
+// could give pods any service account, by naming a RelayPool like it.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
@@ -106,8 +105,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
 }
 
-// target is one object that may be written: there is none of the name, or it is
-// the RelayPool's.
+// target is one object that may be written: it does not exist, or it is the
+// RelayPool's.
 type target struct {
 	ref    Ref
 	wanted map[string]any
@@ -119,7 +118,7 @@ type target struct {
 // compare writes the object unless it is right already.
 func (p *pass) compare(ctx context.Context, t target) error {
 	if t.live == nil {
-		// One that was right before was deleted by somebody else.
+		// Another client has deleted an object that was right.
 		return p.change(ctx, t, t.entry.knows(t.digest))
 	}
 	if t.ref.Kind == build.KindJob {
@@ -174,7 +173,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
 	before := ""
 	if t.live != nil {
-		// Names what the guard saw: another object of the name is not taken over.
+		// Names the uid that the guard read: a replaced object is a conflict.
 		out.SetUID(t.live.uid())
 		before = t.live.version()
 		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {
@@ -207,15 +206,15 @@ func (p *pass) refusedOr(t target, err error) error {
 	return p.missingIfGone(t.ref, err)
 }
 
-// comparedRecently tells that an object of an optional kind was compared a short while
-// ago: each look is a call.
+// comparedRecently reports whether an object of an optional kind was just compared:
+// each comparison is a call.
 func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
 		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
 }
 
-// mayWrite tells whether the way is free to write the object: what is there is the
-// RelayPool's and stays, and no rival of it is left.
+// mayWrite reports whether the object may be written: the existing one is the
+// RelayPool's and is not being deleted, and it has no rival.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.rivalGone(ctx, ref)
@@ -237,7 +236,7 @@ func (p *pass) wait(ref Ref) {
 	p.result.retry(goneInterval)
 }
 
-// rivalGone tells whether the other autoscaler of the Deployment has gone.
+// rivalGone reports whether the other autoscaler of the Deployment is deleted.
 func (p *pass) rivalGone(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := rival(ref.Kind)
 	if !ok {
@@ -267,8 +266,8 @@ func (p *pass) missing(ref Ref) {
 	}
 }
 
-// missingIfGone takes an optional kind whose CRD has just gone for a missing one; any
-// other error stays.
+// missingIfGone reports an optional kind without a CRD as missing; any other error
+// stays.
 func (p *pass) missingIfGone(ref Ref, err error) error {
 	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()

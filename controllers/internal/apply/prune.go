@@ -40,8 +40,8 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 	return err
 }
 
-// pruneOptional looks at a kind that no cache holds: only until it is known that
-// none is left, since each look is a call.
+// pruneOptional prunes a kind that is not cached, and stops once none is left,
+// since each list is a call.
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
@@ -78,8 +78,8 @@ func (p *pass) selection() []client.ListOption {
 	return []client.ListOption{client.InNamespace(p.owner.Namespace), client.MatchingLabels{build.LabelPool: p.owner.Name}}
 }
 
-// pruneList deletes what is not wanted of a list, and tells how many of the
-// RelayPool's are left in it, those being deleted included.
+// pruneList deletes the unwanted objects of a list, and returns how many of the
+// RelayPool's are left in it, including those being deleted.
 func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
 	left := 0
 	var errs []error
@@ -114,7 +114,7 @@ func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error 
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// Gone already, or another one by now: the next pass looks again.
+		// Deleted or replaced already: the next pass checks again.
 		return nil
 	case err != nil:
 		return err

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRefusal bounds the message of a Refusal; conditions hold it.
+// maxRefusal bounds the message of a Refusal, which conditions repeat.
 const maxRefusal = 512
 
-// RefusalOf tells whether err is the API server's refusal of an object that somebody
-// else than an Applier wrote, and what it says, as in a Result. Not for Secrets:
-// what an admission webhook says may repeat the object.
+// RefusalOf reports whether err is the API server's refusal of an object that was
+// not written by an Applier, as in a Result. Not for Secrets: an admission webhook's
+// message may repeat the object.
 func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
 
-// refusal tells whether err is the API server's refusal of what the object is,
-// rather than a failure to answer or a race, and what it says.
+// refusal reports whether err is the API server's refusal of the object's
+// content, not a failure to answer or a race, and its message.
 func refusal(ref Ref, err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -43,8 +43,8 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
 }
 
-// changedHands tells whether the object was deleted and made anew by somebody
-// else between our look and our apply, which names the identity that we saw.
+// changedHands reports whether the object was deleted and recreated between our
+// read and our apply, which names the uid that we read.
 func changedHands(s *metav1.Status) bool {
 	if s.Details == nil {
 		return false
@@ -90,8 +90,8 @@ func causeMessage(c metav1.StatusCause) string {
 	return c.Field + ": " + message
 }
 
-// afterValue gives what follows the value in "value: detail", and nothing when
-// that cannot be told apart.
+// afterValue returns what follows the value in "value: detail", and "" when it
+// cannot be separated.
 func afterValue(rest string) string {
 	end := -1
 	switch {

@@ -26,7 +26,7 @@ func service(port int32) build.Object {
 		WithPorts(coreac.ServicePort().WithName("http").WithPort(port).WithProtocol(corev1.ProtocolTCP)))}
 }
 
-func TestARefusedObjectKeepsNoOtherBackAndIsNotTriedAgainAtOnce(t *testing.T) {
+func TestARefusedObjectBlocksNoOtherAndIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := []build.Object{service(70000), configMap(shape{})}
@@ -53,7 +53,7 @@ func TestARefusedObjectKeepsNoOtherBackAndIsNotTriedAgainAtOnce(t *testing.T) {
 	if writes, _ := w.calls.since(); len(writes) != 1 {
 		t.Errorf("wrote %q, want another try", writes)
 	}
-	// What is corrected is applied at once.
+	// A corrected object is applied at once.
 	objects[0] = service(80)
 	if result := w.apply(objects); names(result.Applied) != "Service demo" || len(result.Refused) > 0 {
 		t.Errorf("%+v, want the Service applied", result)
@@ -86,7 +86,7 @@ func TestAQuotaIsARefusalWithoutItsCurrentUse(t *testing.T) {
 	})
 }
 
-func TestAnAdmissionPolicyIsARefusalInItsOwnWords(t *testing.T) {
+func TestAnAdmissionPolicysMessageIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
@@ -131,7 +131,7 @@ func TestAnAdmissionPolicyIsARefusalInItsOwnWords(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoRefusalIsAnErrorThatNamesTheObject(t *testing.T) {
+func TestOtherErrorsNameTheObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestAFightIsNotFoughtAtFullSpeed(t *testing.T) {
 	}
 	close(stop)
 	if changes := <-done; changes == 0 {
-		t.Error("nobody fought")
+		t.Error("no other manager interfered")
 	}
 	if repaired > 5 {
 		t.Errorf("repaired %d times in no time, want 5 at most", repaired)

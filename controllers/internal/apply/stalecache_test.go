@@ -14,9 +14,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// A cache that has not seen the operator's own last write does not tell which
-// fields that write made its own. Replicas that were applied a moment ago and are
-// left to the autoscaler now must be handed over all the same.
+// A cache without the operator's last write does not show the fields that the
+// write owns. Replicas that were just applied and are now left to the autoscaler
+// must still be handed over.
 func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -31,14 +31,14 @@ import (
 
 const poolName = "demo"
 
-// world is an Applier on a real API server, with a namespace of its own, the
-// operator's kind of cache, and a clock that the test moves.
+// world is an Applier on a real API server, with its own namespace, a cache
+// configured as the operator's, and a clock that the test moves.
 type world struct {
 	t       *testing.T
 	config  *rest.Config
 	scheme  *runtime.Scheme
-	live    client.Client // the test's own, without a cache
-	cached  client.Client // the operator's
+	live    client.Client // reads the API server, for the test
+	cached  client.Client // reads the cache, as the operator does
 	applier *apply.Applier
 	owner   *v1alpha1.RelayPool
 	clock   *clock
@@ -62,7 +62,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// calls notes the calls that an Applier makes to the API server.
+// calls records the calls that an Applier makes to the API server.
 type calls struct {
 	mutex  sync.Mutex
 	writes []string
@@ -81,7 +81,7 @@ func (c *calls) read(format string, args ...any) {
 	c.reads = append(c.reads, fmt.Sprintf(format, args...))
 }
 
-// since gives what came after the last question.
+// since returns the calls since its last use, and clears them.
 func (c *calls) since() (writes, reads []string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -121,8 +121,8 @@ func newWorldOn(t *testing.T, config *rest.Config, namespace string) *world {
 	return w
 }
 
-// newCachedClient gives a client as the operator's manager makes it: owned
-// kinds come from a cache that is limited to their label.
+// newCachedClient returns a client like that of the operator's manager: it reads
+// owned kinds from a cache that selects them by label.
 func (w *world) newCachedClient() client.Client {
 	w.t.Helper()
 	requirement, err := labels.NewRequirement(build.LabelPool, selection.Exists, nil)
@@ -201,8 +201,8 @@ func (w *world) apply(objects []build.Object, opts ...apply.Option) apply.Result
 	return result
 }
 
-// settle runs passes until one finds nothing to do: the cache has seen what was
-// written. It fails when that does not come.
+// settle runs passes until one changes nothing, which needs the cache to have
+// every write. It fails the test after 30 s.
 func (w *world) settle(objects []build.Object, opts ...apply.Option) {
 	w.t.Helper()
 	w.caughtUp(objects)
@@ -262,7 +262,7 @@ func (w *world) get(o build.Object) *unstructured.Unstructured {
 	return u
 }
 
-// versions gives the resource version of each object.
+// versions returns the resource version of each object.
 func (w *world) versions(objects []build.Object) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -279,7 +279,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually polls until try gives no error, for at most 30 s.
+// eventually polls until try returns nil, for at most 30 s.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)

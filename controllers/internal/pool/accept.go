@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Genesis gives the genesis hash of a cluster by its name or by the hash itself.
+// Genesis returns the genesis hash of a cluster, by its name or by the hash itself.
 func Genesis(cluster string) (solana.Hash, error) {
 	hash, err := solana.HashFromBase58(contract.GenesisHash(cluster))
 	if err != nil {
@@ -26,9 +26,8 @@ func Genesis(cluster string) (solana.Hash, error) {
 // fieldModulus is the order of BN254's scalar field, to which public inputs belong.
 const fieldModulus = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001"
 
-// faults are what is wrong with a spec as far as it itself tells, beyond the
-// rules that the API server holds: each names the field, what was expected and
-// the kind received.
+// faults lists what is wrong with a spec by itself, beyond the rules of the API
+// server: each names the field, what was expected and the kind received.
 func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
 	add := func(field string, err error) {

@@ -30,7 +30,7 @@ type HTTPBacklog struct {
 // StatusError is a pod that answers, with another HTTP status than 200.
 type StatusError struct{ Status int }
 
-// Error gives the status.
+// Error returns the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("expected status 200, received %d", e.Status)
 }

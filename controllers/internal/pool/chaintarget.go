@@ -22,8 +22,8 @@ import (
 // secretValue reads one value of a Secret at the moment of use, for a RelayPool.
 type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 
-// targetOf makes what the chain is to be asked for of a spec and of what it
-// names. What is not resolved is left out, and the checks that need it are
+// targetOf makes the checks of the chain from a spec and the objects that it
+// names. Unresolved objects are left out, and the checks that need them are
 // unknown.
 func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
 	spec := &pool.Spec
@@ -32,7 +32,7 @@ func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*
 	q.Finalized = spec.Solana.Commitment == v1alpha1.CommitmentFinalized
 	q.Interval = time.Duration(spec.Pool.CheckIntervalSeconds) * time.Second
 	q.Endpoints = endpoints(pool, known, value)
-	// A cluster that does not parse is a fault of the spec, which is told there.
+	// An invalid cluster is a fault of the spec, which the condition Accepted reports.
 	q.Target.Genesis, _ = Genesis(spec.Solana.Cluster)
 
 	declared, err := declaredProfile(spec, known.Profile)
@@ -62,8 +62,8 @@ func malformed(from *v1alpha1.ConfigMapKeyReference, expected string, err error)
 	return p
 }
 
-// declaredProfile is the profile that the spec names with what the spec sets
-// beside it; nil while its ConfigMap is not resolved.
+// declaredProfile is the profile that the spec names, with the fields that the
+// spec overrides; nil while its ConfigMap is not resolved.
 func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
 	var (
 		p   *shieldpool.Profile
@@ -82,7 +82,7 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 	}
 	if spec.Pool.ProgramID != "" {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(spec.Pool.ProgramID); err != nil {
-			return nil, nil //nolint:nilnil,nilerr // a fault of the spec, which is told there
+			return nil, nil //nolint:nilnil,nilerr // a fault of the spec, which Accepted reports
 		}
 	}
 	if spec.Pool.RootHistorySize != 0 {

@@ -10,7 +10,7 @@ import (
 
 // The clock of the operator that wrote the status last was ahead, or this one was
 // set back: figures are written all the same, and by this clock from then on.
-func TestAStatusFromTheFutureHoldsNothingUp(t *testing.T) {
+func TestAStatusFromTheFutureDelaysNothing(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.Pool.Status = statusOf(t, f)

@@ -33,8 +33,8 @@ func stand(t *testing.T, kubelet pooltest.KubeletOptions) (*pooltest.Stand, *poo
 	return s, k
 }
 
-// A RelayPool on a chain without its pool: the fleet is held and nothing
-// crashes; the pool is initialised, the key funded, and the fleet serves.
+// A RelayPool on a chain without its pool: the fleet is held at 0 pods. After
+// the pool is initialised and the key funded, the fleet serves.
 func TestAFleetFromItsCreationToReady(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
@@ -130,7 +130,7 @@ func TestScalingAndPause(t *testing.T) {
 	s.AwaitEvent(t, "demo", v1alpha1.EventScalingHandedOver)
 	s.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "Unknown/Pending")
 	replicas(3)
-	// The autoscaler scales, and nobody takes it back.
+	// The autoscaler scales, and the operator keeps its count.
 	pooltest.Change(t, s, "demo", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](5) })
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Template.Labels = map[string]string{"team": "pools"} })
 	pooltest.Eventually(t, "the label is on the template", func() error {

@@ -78,7 +78,7 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 		"a pod has the key that is to be swept":                {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationSweep, false, false},
 		"a pod of the rotation has the old key":                {[]client.Object{deployment(fresh), pod(old, rotation)}, v1alpha1.RotationDrain, false, true},
 		"the fleet has the old keys while new ones are funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
-		"the service account is somebody else's":               {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
+		"the service account is foreign":                       {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
 		"the service account is the fleet's":                   {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
 		"the Job is there already":                             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
 	} {
@@ -114,9 +114,9 @@ func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ..
 
 func (a *applied) Forget(types.NamespacedName) {}
 
-// A rotation that cannot make its Job is told of, and does not keep the fleet from
-// what else its spec says. A key that cannot be made does, for the fleet needs it.
-func TestAJobThatCannotBeMadeHoldsUpNothingElse(t *testing.T) {
+// A rotation whose Job is refused is reported, and the rest of the spec is applied
+// to the fleet. A key that cannot be made stops the pass: the fleet needs it.
+func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 	t.Parallel()
 	job := &keys.JobWanted{Name: "demo-payer-1-fund", Step: v1alpha1.RotationFund, Revision: 1, From: []keys.Mount{{Secret: "a", Key: "key"}}}
 	rotation := &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationFund, Message: "Job demo-payer-1-fund is made"}
@@ -166,9 +166,9 @@ func TestAJobThatCannotBeMadeHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// A cache that is behind shows the RelayPool as it was before our last status. By
-// that one a step would be taken whose status could not be written.
-func TestNothingIsDoneByAStatusThatOursHasReplaced(t *testing.T) {
+// A cache that is behind shows the RelayPool before our last status. A step by
+// that status would be taken and then not recorded.
+func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	t.Parallel()
 	pool := running().Pool
 	scheme := runtime.NewScheme()
@@ -181,7 +181,7 @@ func TestNothingIsDoneByAStatusThatOursHasReplaced(t *testing.T) {
 	if err := cached.Get(t.Context(), key, before); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Options: Options{Client: cached, Now: now}} // whatever else a pass would need is not there
+	r := &Reconciler{Options: Options{Client: cached, Now: now}} // a pass would need more
 	status := before.Status.DeepCopy()
 	status.ObservedGeneration++
 	r.Recorder = quiet{}
@@ -199,16 +199,16 @@ func TestNothingIsDoneByAStatusThatOursHasReplaced(t *testing.T) {
 		t.Error("the version that is new counts as replaced")
 	}
 	if r.replaced.has(key, before.ResourceVersion, now().Add(replacedFor)) {
-		t.Error("a version that is still shown after a minute counts as replaced: data that were put back would never be worked on")
+		t.Error("a version that is still shown after a minute counts as replaced: a restored RelayPool would never be reconciled")
 	}
 	r.replaced.set(key, after.ResourceVersion, now())
 	got, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil || got.RequeueAfter != soonest {
-		t.Errorf("a pass by what was replaced gives %+v, error %v; want another one after %s", got, err, soonest)
+		t.Errorf("a pass on a replaced version returns %+v, error %v; want a requeue after %s", got, err, soonest)
 	}
 	r.replaced.forget(key)
 	if r.replaced.has(key, after.ResourceVersion, now()) {
-		t.Error("a RelayPool that is gone is remembered")
+		t.Error("a deleted RelayPool is remembered")
 	}
 }
 

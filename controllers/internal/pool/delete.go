@@ -16,9 +16,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// Finalizer holds the deletion of a RelayPool with generated keys until the
-// funded ones among them have been named. Owned objects are the garbage
-// collector's, and keys are nobody's: nothing else waits for it.
+// Finalizer delays the deletion of a RelayPool with generated keys until an
+// event has named the funded ones. Nothing else waits for it: owned objects are
+// garbage-collected, and keys stay without an owner.
 const Finalizer = v1alpha1.Group + "/keys"
 
 // guardKeys adds the finalizer before the first key is made.
@@ -34,8 +34,8 @@ func (r *Reconciler) guardKeys(ctx context.Context, pool *v1alpha1.RelayPool) er
 	return nil
 }
 
-// finalize lets a RelayPool go. It asks nothing but the API server for nothing
-// but the RelayPool itself: chain, Postgres and CRDs may be gone.
+// finalize removes the finalizer. It needs only the API server and the
+// RelayPool itself: chain, Postgres and CRDs may be gone.
 func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	if !controllerutil.ContainsFinalizer(pool, Finalizer) {
 		r.forget(client.ObjectKeyFromObject(pool))
@@ -54,7 +54,7 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	return nil
 }
 
-// keysWithFunds names the keys that may hold funds, by the last reading or, without
+// keysWithFunds names the keys that may have funds, by the last reading or, without
 // one, by the status.
 func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
@@ -66,8 +66,8 @@ func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	return keys.KeysWithFunds(&pool.Status, balances)
 }
 
-// reportDeleting says why a RelayPool is still there that somebody else's
-// finalizer holds.
+// reportDeleting reports a RelayPool whose deletion waits for another
+// finalizer.
 func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	next := pool.DeepCopy()
 	next.Status.ObservedGeneration = pool.Generation
@@ -88,7 +88,7 @@ func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPoo
 	return nil
 }
 
-// gone takes the error that there is no such RelayPool any more for none.
+// gone returns nil for the error that the RelayPool no longer exists.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// diary notes what is done in its order. It stands for all that a deletion needs.
+// diary is a fake of everything that a deletion needs, and records the calls in order.
 type diary struct {
 	client.Client
 	lines []string
@@ -38,20 +38,19 @@ type applier struct{ Applier }
 
 func (applier) Forget(types.NamespacedName) {}
 
-// The finalizer is what brings the operator back to a deletion that it did not get
-// done. Were it gone before the funded keys are named, an operator that dies in
-// between, or an API server that takes the patch and loses its answer, would leave
-// lamports that nobody hears of.
+// The finalizer makes the operator retry an unfinished deletion. If it were
+// removed before the funded keys are named, an operator that dies in between, or a
+// patch whose answer is lost, would leave lamports that no event names.
 func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 	t.Parallel()
 	funded := int64(20_000_000)
-	told := []string{"event FundedKeyLeft", "event FundedKeyLeft", "patch to 0 finalizers"}
+	wantCalls := []string{"event FundedKeyLeft", "event FundedKeyLeft", "patch to 0 finalizers"}
 	tests := map[string]struct {
 		patched error
 		want    []string
 	}{
-		"the finalizer is removed":                                        {nil, told},
-		"the removal fails, and is tried again with the keys named again": {errors.New("connection refused"), append(slices.Clone(told), told...)},
+		"the finalizer is removed":                                        {nil, wantCalls},
+		"the removal fails, and is tried again with the keys named again": {errors.New("connection refused"), append(slices.Clone(wantCalls), wantCalls...)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +70,7 @@ func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 			err := r.finalize(t.Context(), pool.DeepCopy())
 			if tc.patched != nil {
 				if !errors.Is(err, tc.patched) {
-					t.Errorf("error is %v, want that of the patch", err)
+					t.Errorf("error is %v, want the patch's", err)
 				}
 				err = r.finalize(t.Context(), pool.DeepCopy())
 			}

@@ -17,24 +17,24 @@ const (
 	actionReport = "Report"
 )
 
-// emitApplied tells at once of what was written: the next pass finds nothing of
-// it any more.
+// emitApplied emits the events of what was written now: the next pass no longer
+// sees a change.
 func (r *Reconciler) emitApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
-	tell := func(ref apply.Ref, reason, note string) {
+	emit := func(ref apply.Ref, reason, note string) {
 		r.Recorder.Eventf(pool, related(pool, ref.Kind, ref.Name), corev1.EventTypeNormal, reason, actionApply, "%s", note)
 	}
 	for _, ref := range result.Repaired {
-		tell(ref, v1alpha1.EventDriftRepaired, ref.String()+" had been changed by somebody else and was changed back: change the RelayPool instead")
+		emit(ref, v1alpha1.EventDriftRepaired, ref.String()+" had been changed by somebody else and was changed back: change the RelayPool instead")
 	}
 	for _, ref := range result.Pruned {
-		tell(ref, v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
+		emit(ref, v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
 	}
 	if result.HandedOver {
 		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionApply, "%s", "the autoscaler sizes the fleet from now on, beginning with as many pods as there are")
 	}
 }
 
-// emitStatusChanges tells of what a status that was written says for the first time.
+// emitStatusChanges emits an event for each new condition of a written status.
 func (r *Reconciler) emitStatusChanges(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
 	for _, e := range statusEvents(f, p, next) {
 		r.Recorder.Eventf(f.Pool, nil, e.kind, e.reason, e.action, "%s", e.note)
@@ -44,7 +44,7 @@ func (r *Reconciler) emitStatusChanges(f *Facts, p *Plan, next *v1alpha1.RelayPo
 	}
 }
 
-// emitKeyEvent tells of a key.
+// emitKeyEvent emits the event of a key.
 func (r *Reconciler) emitKeyEvent(pool *v1alpha1.RelayPool, e keys.Event) {
 	var about runtime.Object
 	if e.Secret != "" {

@@ -24,9 +24,9 @@ const (
 	backlogFactor = 2
 )
 
-// figures are written with whatever else changes, and else once a minute when
-// one has moved far enough. Payers that come, go or change state are no figures:
-// they are written at once.
+// figures updates the figures with any other change of the status, and otherwise
+// once a minute if one has moved far enough. Payers that are added, removed or
+// change state are not figures: they are written at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measured(last, f, p)
@@ -44,9 +44,8 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	}
 }
 
-// figuresAt is when figures may be written again. A time of writing that is yet to
-// come is another operator's, or of a clock that was set back since, and holds
-// nothing up.
+// figuresAt is when figures may be written again. A last write in the future, by
+// another operator or before a clock was set back, delays nothing.
 func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	if written.ObservedAt == nil || written.ObservedAt.After(now) {
 		return time.Time{}
@@ -103,7 +102,7 @@ func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerSt
 	return out
 }
 
-// moved tells whether a figure has gone far enough from the one that is shown.
+// moved reports whether a figure differs enough from the shown one.
 func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	if differs(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
 		return distance(a, b) >= max(indexStep, float64(a)*indexChange)

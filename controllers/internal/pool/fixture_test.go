@@ -79,8 +79,8 @@ func reportOf(state poolcheck.State, reason poolcheck.Reason) poolcheck.Report {
 	}
 }
 
-// fleet gives the facts a Deployment with so many replicas, and pods of which so
-// many are ready.
+// fleet sets a Deployment with that many replicas, and pods, that many of them
+// ready.
 func fleet(f *Facts, replicas, ready int32) {
 	f.Fleet.Deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, ResourceVersion: "7"},

@@ -24,11 +24,10 @@ import (
 	"github.com/relaypool/relaypool/hack/process"
 )
 
-// Two operators run, as processes, and the one that leads is killed again and
-// again: the moment the API server has taken a write of its, and before it knows.
-// The other goes on, whoever does not lead writes nothing, and there is one set
-// of keys.
-func TestLeadersAreKilledAndTheOtherGoesOn(t *testing.T) {
+// Two operators run as processes. The leader is killed again and again, each time
+// between a write that the API server has taken and its answer. The other takes
+// over, only the leader writes, and there is one set of keys.
+func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	t.Parallel()
 	program := pooltest.BuildOperator(t)
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -66,9 +65,9 @@ func TestLeadersAreKilledAndTheOtherGoesOn(t *testing.T) {
 	})
 	half := keySecrets(t, s)
 	two.dieAt(t, "the rotation's Job was made", wrote(http.MethodPost, "jobs"), func() {})
-	pooltest.Eventually(t, "the next one goes on with the rotation", func() error {
+	pooltest.Eventually(t, "the next leader continues the rotation", func() error {
 		if two.leader() == two.died { // the next one may have started before the one that died
-			return errors.New("nobody leads")
+			return errors.New("no operator leads")
 		}
 		if r := s.Status(t, "demo").Rotation; r == nil || r.Step != v1alpha1.RotationFund || r.Revision != 1 {
 			return fmt.Errorf("the rotation is %+v", r)
@@ -87,7 +86,7 @@ func TestLeadersAreKilledAndTheOtherGoesOn(t *testing.T) {
 	two.judge(t)
 }
 
-// wrote tells of the API server's having made something.
+// wrote matches a request by which the API server has made something.
 func wrote(method, resource string) func(pooltest.Request) bool {
 	return func(r pooltest.Request) bool {
 		return r.Method == method && r.Resource == resource && r.Status == http.StatusCreated
@@ -106,7 +105,7 @@ func keySecrets(t *testing.T, s *pooltest.Stand) map[string]types.UID {
 		out[list.Items[i].Annotations[keys.AnnotationAddress]] = list.Items[i].UID
 	}
 	if len(out) != len(list.Items) {
-		t.Errorf("%d Secrets hold %d keys", len(list.Items), len(out))
+		t.Errorf("%d Secrets have %d keys", len(list.Items), len(out))
 	}
 	return out
 }
@@ -115,7 +114,7 @@ func keptAll(t *testing.T, before, after map[string]types.UID, want int) {
 	t.Helper()
 	for address, uid := range before {
 		if after[address] != uid {
-			t.Errorf("the key of %s is gone", address)
+			t.Errorf("the key of %s is missing", address)
 		}
 	}
 	if len(after) != want {
@@ -135,7 +134,7 @@ type succession struct {
 
 	mutex  sync.Mutex
 	lives  int
-	holder int // who holds the Lease
+	holder int // the owner of the Lease
 	led    map[int]bool
 	faults []string
 	dies   func(pooltest.Request) bool
@@ -161,7 +160,7 @@ func (s *succession) stop() {
 	s.keepers.Wait()
 }
 
-// live runs one operator to its end, and tells whether there is to be another.
+// live runs one operator to its end, and reports whether another is to follow.
 func (s *succession) live() bool {
 	s.mutex.Lock()
 	s.lives++
@@ -254,7 +253,7 @@ func (s *succession) leader() int {
 	return s.holder
 }
 
-// judge looks at what was written by whom.
+// judge checks who wrote what.
 func (s *succession) judge(t *testing.T) {
 	t.Helper()
 	s.mutex.Lock()

@@ -24,9 +24,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Whatever is found, in whatever order: once the gate has opened nothing but
-// spec.replicas brings a fleet to 0, there is one scaler at most, every condition
-// is set, and facts that stay the same give a status that stays the same.
+// After any sequence of facts: once the gate has opened only spec.replicas brings
+// a fleet to 0, there is at most one scaler, every condition is set, and
+// unchanged facts give an unchanged status.
 func TestAnySequenceOfFacts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -63,8 +63,8 @@ func TestAnySequenceOfFacts(t *testing.T) {
 	}
 }
 
-// figuresPutOff tells that the second status only has figures that the first one
-// had to put off because a minute had not passed.
+// figuresPutOff reports whether the second status only adds figures that the
+// first deferred because a minute had not passed.
 func figuresPutOff(f *Facts, first, second *v1alpha1.RelayPoolStatus) bool {
 	if f.Pool.Status.ObservedAt == nil || f.Now.Sub(f.Pool.Status.ObservedAt.Time) >= figuresInterval {
 		return false
@@ -94,7 +94,7 @@ func change(random *rand.Rand, f *Facts) {
 	case 2:
 		f.Chain.Since, f.Chain.Why = f.Now, "endpoint main does not answer"
 	case 3:
-		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was started anew
+		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was restarted
 	case 4:
 		f.Chain.Payers = map[solana.PublicKey]chainwatch.Payer{payerA(): {Lamports: random.Uint64N(2_000_000_000), At: f.Now}, payerB(): {Lamports: 1_500_000_000, At: f.Now}}
 	case 5:
@@ -155,7 +155,7 @@ func take(f *Facts, p *Plan) {
 	}
 }
 
-// wrong tells what must never be.
+// wrong returns a violated invariant.
 func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	scalers := 0
 	for _, o := range p.Objects {

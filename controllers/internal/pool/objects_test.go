@@ -31,7 +31,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-func TestDriftIsRepairedAndToldOf(t *testing.T) {
+func TestDriftIsRepairedAndReported(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	ready(t, s, "demo")
@@ -52,7 +52,7 @@ func TestDriftIsRepairedAndToldOf(t *testing.T) {
 	}
 }
 
-func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
+func TestForeignObjectsAreNotChanged(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	if err := s.Chain.Initialize(); err != nil {
@@ -70,7 +70,7 @@ func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
 	var now corev1.Service
 	s.Get(t, "demo", &now)
 	if now.ResourceVersion != theirs.ResourceVersion {
-		t.Error("somebody else's Service was changed")
+		t.Error("a foreign Service was changed")
 	}
 	if err := s.Client.Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)
@@ -79,11 +79,11 @@ func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
 	s.Get(t, "demo", &now)
 	if len(now.OwnerReferences) != 1 || now.OwnerReferences[0].Kind != v1alpha1.Kind {
-		t.Error("the Service is not the RelayPool's after the other has gone")
+		t.Error("the Service is not the RelayPool's after the foreign one was deleted")
 	}
 }
 
-func TestWhatIsNoLongerWantedIsPruned(t *testing.T) {
+func TestUnwantedObjectsArePruned(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	anywhere := []v1alpha1.Destination{{CIDR: "0.0.0.0/0", Port: 443}}
@@ -99,7 +99,7 @@ func TestWhatIsNoLongerWantedIsPruned(t *testing.T) {
 		s.Get(t, "demo", object)
 	}
 	pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.NetworkPolicy, p.Spec.Autoscaling = nil, nil })
-	pooltest.Eventually(t, "both have gone", func() error {
+	pooltest.Eventually(t, "both are deleted", func() error {
 		for _, object := range []client.Object{&networkingv1.NetworkPolicy{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
 			if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
@@ -121,7 +121,7 @@ func TestARefusedObjectIsNamed(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/NotDeployed")
 }
 
-func TestSecretsThatComeLateOrGo(t *testing.T) {
+func TestSecretsThatAreMadeLateOrDeleted(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	if err := s.Chain.Initialize(); err != nil {
@@ -139,7 +139,7 @@ func TestSecretsThatComeLateOrGo(t *testing.T) {
 	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"url": "mysql://u:" + canary + "@h/d"}})
 	malformed := s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretMalformed")
 	if strings.Contains(malformed.Message, canary) {
-		t.Error("the message holds the Secret's value")
+		t.Error("the message has the Secret's value")
 	}
 	pooltest.Change(t, s, "late", &corev1.Secret{}, func(secret *corev1.Secret) {
 		secret.Data["url"] = []byte("postgres://u:" + canary + "@127.0.0.1/d")
@@ -155,7 +155,7 @@ func TestSecretsThatComeLateOrGo(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 	s.Get(t, "demo", &after)
 	if before.Generation != after.Generation {
-		t.Error("the fleet was changed because a Secret has gone")
+		t.Error("the fleet was changed because a Secret was deleted")
 	}
 }
 
@@ -198,14 +198,14 @@ func TestDeletion(t *testing.T) {
 				s.Fund(t, "demo", tc.lamports)
 				s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
 			}
-			// What it depends on is gone, and it goes all the same.
+			// Its dependencies are gone, and it is deleted all the same.
 			if err := s.Chain.Endpoint("default").SetFaults([]fault.Rule{{Hang: true}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Client.Delete(t.Context(), s.Pool("demo")); err != nil {
 				t.Fatal(err)
 			}
-			pooltest.Eventually(t, "the RelayPool and its Deployment have gone", func() error {
+			pooltest.Eventually(t, "the RelayPool and its Deployment are deleted", func() error {
 				for _, object := range []client.Object{&v1alpha1.RelayPool{}, &appsv1.Deployment{}} {
 					if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
 						return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
@@ -242,11 +242,11 @@ func TestDeletion(t *testing.T) {
 // awaitTold waits for an event for each payer, with its address.
 func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1.FeePayerStatus) {
 	t.Helper()
-	pooltest.Eventually(t, reason+" is told of each payer", func() error {
-		told := notes(t, s, reason)
+	pooltest.Eventually(t, "an event "+reason+" for each payer", func() error {
+		messages := notes(t, s, reason)
 		for _, p := range payers {
-			if !strings.Contains(told[p.SecretName], p.Address) {
-				return fmt.Errorf("there are %v: want one about Secret %s with %s", told, p.SecretName, p.Address)
+			if !strings.Contains(messages[p.SecretName], p.Address) {
+				return fmt.Errorf("there are %v: want one about Secret %s with %s", messages, p.SecretName, p.Address)
 			}
 		}
 		return nil
@@ -324,14 +324,14 @@ func versions(t *testing.T, s *pooltest.Stand) map[string]string {
 		}
 	}
 	if len(out) < 8 {
-		t.Fatalf("there are %d objects: the test would look at nothing", len(out))
+		t.Fatalf("there are %d objects: the test would check nothing", len(out))
 	}
 	return out
 }
 
-// Kinds that the cluster gets later are used then, and missed until then. The
-// server is the test's own, because every fleet's status tells of it.
-func TestKindsThatComeLater(t *testing.T) {
+// Kinds that the cluster gets later are used from then on, and reported as missing
+// before. The server is the test's own, because the status of every fleet lists them.
+func TestKindsThatAreInstalledLater(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{})
 	config, err := server.Config()

@@ -74,7 +74,7 @@ func (f *Facts) err() error {
 // says only that.
 func (r *Reconciler) logUnread(ctx context.Context, f *Facts) {
 	if f.References.ReadAt.Before(f.Now) {
-		return // told when it was read
+		return // reported when it was read
 	}
 	for _, u := range f.References.Unread {
 		log.FromContext(ctx).Error(u.Err, "Could not read what the RelayPool names", "kind", string(u.Kind), "object", u.Name)
@@ -86,8 +86,8 @@ func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 	deployment := new(appsv1.Deployment)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	if apierrors.IsNotFound(err) {
-		// The cache has what is labelled: one that lost its label is there all the
-		// same, and taken for none it would be made again with another size.
+		// The cache selects by label, so it lacks a Deployment that lost its label.
+		// Made again as missing, it would get another size.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	}
 	switch {
@@ -191,7 +191,7 @@ func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) A
 		works := c.Status == corev1.ConditionTrue
 		switch {
 		case c.Type == autoscalingv2.ScalingActive && c.Reason == "ScalingDisabled":
-			// The fleet is at 0: it says nothing of the metric.
+			// The fleet has 0 pods, so the condition says nothing about the metric.
 		case c.Type == autoscalingv2.ScalingActive:
 			a.Working, a.Message = &works, c.Message
 		case c.Type == autoscalingv2.AbleToScale && !works:
@@ -202,8 +202,8 @@ func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) A
 	return a
 }
 
-// observeScaledObject reads KEDA's object from the API server: no cache holds
-// kinds that may not exist.
+// observeScaledObject reads KEDA's object from the API server: a cache of a
+// kind that does not exist would fail.
 func (r *Reconciler) observeScaledObject(ctx context.Context, f *Facts) error {
 	object := new(unstructured.Unstructured)
 	object.SetGroupVersionKind(build.KindScaledObject)

@@ -63,8 +63,8 @@ func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	return out
 }
 
-// A spec that was corrected, or a RelayPool that was made anew under its name:
-// what was read of the pool before opens no gate.
+// After a corrected spec, or a RelayPool that was recreated under its name, an
+// earlier reading of the pool opens no gate.
 func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -114,10 +114,10 @@ func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
 		"its owner is the RelayPool":                                {ours, []metav1.OwnerReference{*metav1.NewControllerRef(running().Pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}, false, true},
 		"it has none, and the operator made it":                     {ours, nil, false, true},
 		"it has neither owner nor labels, and the operator made it": {ours, nil, true, true},
-		"it has none, and somebody else made it":                    {nil, nil, false, false},
-		"it is somebody else's":                                     {ours, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
-		"its owner is an earlier RelayPool of the name":             {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
-		"its owner is another RelayPool":                            {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"it has none, and another manager made it":                  {nil, nil, false, false},
+		"it is foreign": {ours, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is an earlier RelayPool of the name": {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is another RelayPool":                {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "x", Controller: ptr.To(true)}}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
 				Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](12)},
 			})
 			if got := f.Fleet.Deployment != nil; got != test.want {
-				t.Fatalf("it is taken for the fleet: %t, want %t", got, test.want)
+				t.Fatalf("it counts as the fleet: %t, want %t", got, test.want)
 			}
 			if p := Decide(f, settings()); test.want && p.Input.Replicas != nil {
 				t.Errorf("it is brought to %d replicas, want it left to the autoscaler at 12", *p.Input.Replicas)

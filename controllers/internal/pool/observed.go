@@ -23,10 +23,10 @@ type Facts struct {
 	Pool *v1alpha1.RelayPool
 	// References are the Secrets and ConfigMaps that the spec names.
 	References refs.Facts
-	// Target is the pool as it is declared, as far as References tell.
+	// Target is the declared pool, without what is not resolved.
 	Target Target
-	// Keys are the generated fee payers' keys, and Jobs those of their rotation.
-	// KeysKnown is false while they could not be read.
+	// Keys are the generated fee payers' keys, and Jobs the Jobs of their
+	// rotation. KeysKnown is false when they could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
@@ -58,12 +58,12 @@ const (
 	PartCapabilities Part = "capabilities"
 )
 
-// unread tells whether a part could not be read in this pass.
+// unread reports whether a part could not be read in this pass.
 func (f *Facts) unread(p Part) bool { return f.Unread[p] != nil }
 
 // Fleet is the Deployment and its pods.
 type Fleet struct {
-	// Deployment of the RelayPool; nil when there is none, or only somebody else's.
+	// Deployment of the RelayPool; nil when there is none or a foreign one.
 	Deployment *appsv1.Deployment
 	// Pods that the fleet's selector finds, those that end included.
 	Pods []corev1.Pod
@@ -80,34 +80,33 @@ func (f Fleet) live() int32 {
 	return *f.Deployment.Spec.Replicas
 }
 
-// Autoscaler is what a HorizontalPodAutoscaler or ScaledObject says of itself.
+// Autoscaler is the status of a HorizontalPodAutoscaler or ScaledObject.
 type Autoscaler struct {
 	// Present: there is one.
 	Present bool
-	// Working is what it says of reading its metric; nil while it says nothing.
+	// Working is whether it can read its metric; nil if its status does not say.
 	Working *bool
-	// Stuck: it could not change the fleet's size, whatever the metric says.
+	// Stuck: it cannot change the fleet's size, at any value of the metric.
 	Stuck bool
-	// Message is its own.
+	// Message is the condition's.
 	Message string
 }
 
-// Backlog is the fleet's queue, as one of its pods told.
+// Backlog is the fleet's queue, as read from one of its pods.
 type Backlog struct {
-	// At is when it was told; zero when it never was.
+	// At is the time of the reading; zero without one.
 	At time.Time
-	// Due are submissions that more pods could take up.
+	// Due counts the submissions that more pods could take up.
 	Due int64
 	// Oldest is the age of the oldest of them, in whole seconds.
 	Oldest time.Duration
-	// Held are submissions that more pods would not bring further, by the code of
-	// the reason.
+	// Held counts the submissions that more pods would not advance, by reason.
 	Held map[string]int64
-	// Old says that it was told so long ago that it says little of now.
+	// Old says that the reading is too old to describe the present queue.
 	Old bool
 }
 
-// held is how many are held.
+// held is the sum of Held.
 func (b Backlog) held() (n int64) {
 	for _, count := range b.Held {
 		n += count

@@ -29,7 +29,7 @@ func leftKey(state v1alpha1.FeePayerState) keys.Key {
 // A generated key that is empty, and is not used since the spec names Secrets, is
 // not shown. Were it not read either, it would be of unknown balance, shown, read,
 // empty, and so on: a write and a call to the chain each time.
-func TestWhatIsReadOfTheChainDoesNotSwingWithWhatIsShown(t *testing.T) {
+func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, lamports := range map[string]uint64{"an empty key": 0, "a key with dust": 5000, "a funded key": 3_000_000_000} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWhatIsReadOfTheChainDoesNotSwingWithWhatIsShown(t *testing.T) {
 				p := Decide(f, settings())
 				asked = append(asked, p.Query)
 				f.Pool.Status = Report(f, &p, &Outcome{Applied: true})
-				// The watcher gives the balances that were asked for, and no others.
+				// The watcher returns only the requested balances.
 				f.Now = f.Now.Add(time.Minute)
 				f.Chain.Payers = map[solana.PublicKey]chainwatch.Payer{}
 				for _, payer := range p.Query.Payers {
@@ -65,9 +65,9 @@ func TestWhatIsReadOfTheChainDoesNotSwingWithWhatIsShown(t *testing.T) {
 	}
 }
 
-// The balance that a key had before it was swept is not taken for funds that
-// somebody sent to it since.
-func TestABalanceFromBeforeASweepIsNotNews(t *testing.T) {
+// The balance that a key had before its sweep does not count as funds that were
+// sent since.
+func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}, Rotation: &v1alpha1.Rotation{Revision: 1}}
@@ -98,9 +98,9 @@ func TestABalanceFromBeforeASweepIsNotNews(t *testing.T) {
 	}
 }
 
-// While the spec does not hold together nothing is written, so nothing is to be
-// expected of another pass: somebody has to change the spec first.
-func TestAnInvalidSpecIsNoReasonToHurry(t *testing.T) {
+// While the spec is invalid nothing is written, so another pass changes nothing
+// until somebody corrects it.
+func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}

@@ -22,7 +22,7 @@ import (
 const defaultReplicas = 2
 
 // shortInterval is the time between checks of the chain while a fee payer is short:
-// somebody is about to fund it, and waits to see that it helped.
+// somebody who funds it waits for the result.
 const shortInterval = 15 * time.Second
 
 // Settings are what a decision takes from the operator's own configuration.
@@ -37,8 +37,8 @@ type Settings struct {
 	Tenants tenancy.Policy
 }
 
-// faults are what is wrong with a spec as far as it itself tells, and what the
-// operator's settings do not let it have; reason is that of the condition Accepted.
+// faults lists what is wrong with a spec by itself, and what the operator's
+// settings do not allow; reason is that of the condition Accepted.
 func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason string) {
 	all, reason = faults(spec), v1alpha1.ReasonInvalidSpec
 	if len(all) == 0 {
@@ -49,8 +49,8 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 
 // Plan is what one pass is to do.
 type Plan struct {
-	// Faults are what is wrong with the spec itself, or more than it may have; with
-	// any, nothing is written. FaultReason is that of the condition Accepted.
+	// Faults lists what is wrong with the spec itself, or not allowed; with any,
+	// nothing is written. FaultReason is that of the condition Accepted.
 	Faults      []string
 	FaultReason string
 	// Problems are of Secrets and ConfigMaps, the spec's and the generated ones.
@@ -114,9 +114,8 @@ func Decide(f *Facts, s Settings) Plan {
 	return p
 }
 
-// held tells whether the gate keeps the fleet at no pod. Once the pool was seen
-// initialised it never does; and a fleet that runs is not stopped because of
-// what is not known.
+// held reports whether the gate keeps the fleet at no pod. It never does once
+// the pool was seen initialised, and unknown facts never stop a running fleet.
 func held(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
@@ -125,8 +124,8 @@ func held(f *Facts, chain poolcheck.State) bool {
 }
 
 // replicas is the number of pods to apply; nil leaves it to the autoscaler.
-// copied tells that it follows from the live number, which somebody may have
-// changed meanwhile.
+// copied says that it repeats the live number, which may change before the
+// write.
 func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	live := f.Fleet.live()
 	spec := &f.Pool.Spec
@@ -212,7 +211,7 @@ func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.Publ
 	return out
 }
 
-// short tells whether a payer in use is known to hold less than its minimum.
+// short reports whether a payer in use is known to have less than its minimum.
 func short(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum

@@ -34,7 +34,7 @@ func TestGate(t *testing.T) {
 		"it is initialised, and the status does not say so yet": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; fleet(f, 0, 0) }, wantHeld: true, wantLatch: true},
 		"the same of a fleet that runs":                         {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantLatch: true},
 		"the status says so":                                    {change: func(f *Facts) { fleet(f, 0, 0) }},
-		"the status says so, and the account has gone":          {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
+		"the status says so, and the account is missing":        {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
 		"the gate only warns": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt, f.Pool.Spec.Pool.Gate = nil, v1alpha1.GateWarn
 			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
@@ -65,16 +65,16 @@ func TestReplicas(t *testing.T) {
 		want       *int32
 		wantCopied bool
 	}{
-		"the spec says":                                {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
-		"the spec says zero":                           {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
-		"nobody says, of a new fleet":                  {live: -1, want: ptr.To[int32](2)},
-		"nobody says, of one that runs":                {live: 7, want: ptr.To[int32](7), wantCopied: true},
-		"nobody says, after the gate has opened":       {live: 0, want: ptr.To[int32](2), wantCopied: true},
-		"an autoscaler has a fleet that runs":          {auto: auto, live: 1},
-		"an autoscaler comes to one that does not":     {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
-		"an autoscaler comes to a new one":             {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
-		"the gate holds what the spec says":            {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
-		"the gate holds what an autoscaler is to have": {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
+		"the spec says":                              {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
+		"the spec says zero":                         {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
+		"not specified, a new fleet":                 {live: -1, want: ptr.To[int32](2)},
+		"not specified, a running fleet":             {live: 7, want: ptr.To[int32](7), wantCopied: true},
+		"not specified, after the gate has opened":   {live: 0, want: ptr.To[int32](2), wantCopied: true},
+		"an autoscaler has a fleet that runs":        {auto: auto, live: 1},
+		"an autoscaler is added to one without pods": {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
+		"an autoscaler on a new fleet":               {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
+		"the gate overrides spec.replicas":           {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
+		"the gate overrides an autoscaler":           {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeployedOnWhatIsNotKnown(t *testing.T) {
+func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(f *Facts)
@@ -124,8 +124,8 @@ func TestNothingIsDeployedOnWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestPodsThatCouldNotBeReadMayHaveAnyKey: taken for none, the keys that they sign
-// with would be drained and swept under them.
+// TestPodsThatCouldNotBeReadMayHaveAnyKey: if they counted as absent, the keys
+// that they sign with would be drained and swept.
 func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -142,7 +142,7 @@ func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
 	}
 }
 
-func TestTheChainIsAskedForWhatIsDeclared(t *testing.T) {
+func TestTheChainIsCheckedForTheDeclaredPool(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.Pool.Spec.Pool.RootHistorySize = 64
@@ -168,7 +168,7 @@ func TestTheChainIsAskedForWhatIsDeclared(t *testing.T) {
 	}
 }
 
-func TestRenderGivesWhatAPassWouldApply(t *testing.T) {
+func TestRenderEqualsWhatAPassApplies(t *testing.T) {
 	t.Parallel()
 	f := running()
 	all := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true}
@@ -188,7 +188,7 @@ func TestRenderGivesWhatAPassWouldApply(t *testing.T) {
 	}
 	f.Pool.Spec.Solana.Cluster = "x"
 	if _, err := Render(f.Pool, RenderOptions{}); err == nil {
-		t.Error("a spec that does not hold together was rendered")
+		t.Error("an invalid spec was rendered")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestAShortPayerIsLookedAtSooner(t *testing.T) {
 		change func(f *Facts)
 		want   time.Duration
 	}{
-		"all hold enough":                       {want: time.Minute},
+		"all are above their minimum":           {want: time.Minute},
 		"one is short":                          {change: func(f *Facts) { holds(f, 1) }, want: shortInterval},
 		"one is short, of a RelayPool in haste": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
 		"one was never read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},

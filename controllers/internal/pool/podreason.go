@@ -16,8 +16,8 @@ import (
 // maxOwnWords bounds what pods and autoscalers say of themselves, in bytes.
 const maxOwnWords = 450
 
-// Reasons in the order in which they tell most, and what others are told as:
-// a container swings between the two while the same thing is wrong with it.
+// Reasons, the most specific first. A container alternates between two reasons
+// for one fault: both are reported as the first.
 const (
 	crashLoop     = "CrashLoopBackOff"
 	imagePull     = "ImagePullBackOff"
@@ -26,13 +26,12 @@ const (
 
 // podReason is why one pod is not ready.
 type podReason struct {
-	rank int // 0 tells most
+	rank int // 0 is the most specific
 	text string
 }
 
-// podsReason is why pods are not ready, of the newest that say something: the
-// most telling reason; empty when none says any. It says the same for as long as
-// the same is wrong.
+// podsReason is why pods are not ready: the most specific reason of the newest
+// pods that have one, or none. It stays the same while the same fault lasts.
 func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 	var reasons []podReason
 	for i := range pods {
@@ -72,7 +71,7 @@ func reasonOf(pod *corev1.Pod) (podReason, bool) {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == unschedulable {
-			// The scheduler's message counts nodes, which come and go.
+			// The scheduler's message has a count of nodes, which varies.
 			return podReason{4, unschedulable + ": no node takes the pod (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
 		}
 	}
@@ -134,8 +133,8 @@ func scrubbed(text string, pod *corev1.Pod) string {
 	return shortened(strings.Join(strings.Fields(text), " "), maxOwnWords)
 }
 
-// uidPattern finds uids, and generatedPattern the suffixes that a ReplicaSet gives
-// its pods: quoted names in the API server's messages.
+// uidPattern matches uids, and generatedPattern the suffixes of a ReplicaSet's
+// pods: quoted names in the API server's messages.
 const (
 	uidPattern       = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`

@@ -23,8 +23,8 @@ const (
 	// want a reading of the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// backlogYoung is how old a reading may be that says what is held now. A process
-	// that does not reach the pods keeps an old one.
+	// backlogYoung is how old a reading of held submissions may be. A process that
+	// does not reach the pods keeps an old one.
 	backlogYoung = 5 * time.Minute
 	// backlogPatience bounds one question. Pods that never answer are asked ever less
 	// often, down to once in backlogPause, or in watchedPause: the operator may run
@@ -41,9 +41,9 @@ const (
 	lookInterval = 2 * time.Second
 )
 
-// Poller keeps the last reading of each RelayPool's backlog. It asks beside the
-// passes, a few pods at a time, so that pods that do not answer delay nobody. A
-// process that does not lead makes no passes, and asks only what it watches.
+// Poller keeps the last reading of each RelayPool's backlog. It polls concurrently with
+// the passes, a few pods at a time, so that pods that do not answer delay no pass. A
+// process that does not lead makes no passes, and polls only what it watches.
 type Poller struct {
 	reader BacklogReader
 	now    func() time.Time
@@ -102,7 +102,7 @@ func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 func (p *Poller) Watch(fleets client.Reader) { p.fleets = fleets }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
-// serves what it has read.
+// serves its readings.
 func (*Poller) NeedLeaderElection() bool { return false }
 
 // Start asks until ctx ends. It implements manager.Runnable.
@@ -128,10 +128,10 @@ func (p *Poller) Start(ctx context.Context) error {
 	return nil
 }
 
-// Events tell of RelayPools whose backlog has moved far enough to be shown.
+// Events returns an event for each RelayPool whose backlog has changed enough to be shown.
 func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
 
-// sendEvents sends the events. Nobody may be there to take them, and no worker waits.
+// sendEvents sends the events. Workers do not wait for it: there may be no receiver.
 func (p *Poller) sendEvents(ctx context.Context) {
 	for {
 		select {
@@ -144,18 +144,18 @@ func (p *Poller) sendEvents(ctx context.Context) {
 		p.changed = nil
 		p.mutex.Unlock()
 		for _, key := range news {
-			told := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			changed := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			select {
 			case <-ctx.Done():
 				return
-			case p.events <- event.GenericEvent{Object: told}:
+			case p.events <- event.GenericEvent{Object: changed}:
 			}
 		}
 	}
 }
 
-// Backlog gives the last reading, and has one of the pods asked when the next is
-// due. It does not wait. ips are those of pods that are ready.
+// Backlog returns the last reading, and schedules a poll of one of the pods when
+// the next is due. It does not wait. ips are those of ready pods.
 func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -164,7 +164,7 @@ func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
 	return state.last
 }
 
-// Reading gives what is known of a fleet that is watched, and false for others.
+// Reading returns the reading of a watched fleet, and false for others.
 func (p *Poller) Reading(key types.NamespacedName) (Reading, bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -177,7 +177,7 @@ func (p *Poller) Reading(key types.NamespacedName) (Reading, bool) {
 
 func (s *fleetBacklog) reading() Reading { return Reading{Backlog: s.last, Ready: s.ready, Err: s.err} }
 
-// Watched gives what is known of every fleet that is watched.
+// Watched returns the reading of every watched fleet.
 func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -190,8 +190,8 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	return out
 }
 
-// Settled tells whether every fleet that is watched and has a pod has been asked
-// once. Before that a process that takes an older one's place knows less than it.
+// Settled reports whether every watched fleet with a pod has been polled once.
+// Before that, a process knows less than the one that it replaces.
 func (p *Poller) Settled() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -203,7 +203,7 @@ func (p *Poller) Settled() bool {
 	return p.fleetsKnown
 }
 
-// Forget drops what is known of a RelayPool that is gone.
+// Forget drops the reading of a deleted RelayPool.
 func (p *Poller) Forget(key types.NamespacedName) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -297,15 +297,15 @@ func (p *Poller) watch(key types.NamespacedName, ips []string) {
 	slices.Sort(ips)
 	state := p.state(key)
 	if !state.watched || state.ready == 0 && len(ips) > 0 {
-		// What was not asked often, or could not be, is asked at once.
+		// A fleet that was polled seldom, or without success, is polled at once.
 		state.due, state.failures = time.Time{}, 0
 	}
 	state.watched, state.ready = true, len(ips)
 	p.enqueue(key, state, ips)
 }
 
-// ScaledByMetric tells whether a HorizontalPodAutoscaler of ours scales the fleet,
-// by the external metrics API.
+// ScaledByMetric reports whether a HorizontalPodAutoscaler of ours scales the
+// fleet, by the external metrics API.
 func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
 	a := pool.Spec.Autoscaling
 	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
@@ -333,7 +333,7 @@ func (p *Poller) askOne(ctx context.Context, ip string) (Backlog, error) {
 	return p.reader.Backlog(asking, ip)
 }
 
-// store takes a reading up, and tells whether it is worth a pass.
+// store keeps a reading, and reports whether it needs a pass.
 func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -26,7 +26,7 @@ type answers map[string]func(ctx context.Context) (Backlog, error)
 
 func (a answers) Backlog(ctx context.Context, ip string) (Backlog, error) { return a[ip](ctx) }
 
-func TestPollerAsksBesideThePasses(t *testing.T) {
+func TestPollerPollsConcurrentlyWithPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		due, asked := int64(3), map[string]int{}
@@ -44,10 +44,10 @@ func TestPollerAsksBesideThePasses(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- poller.Start(ctx) }()
-		told := 0
+		events := 0
 		go func() {
 			for range poller.Events() {
-				told++
+				events++
 			}
 		}()
 		key, ips := types.NamespacedName{Namespace: "n", Name: "p"}, []string{"10.0.0.1", "10.0.0.2"}
@@ -59,8 +59,8 @@ func TestPollerAsksBesideThePasses(t *testing.T) {
 		}
 		synctest.Wait()
 		got := poller.Backlog(key, ips)
-		if got.Due != 3 || got.At.IsZero() || told != 1 {
-			t.Errorf("backlog %+v, told %d times: want 3, and told once", got, told)
+		if got.Due != 3 || got.At.IsZero() || events != 1 {
+			t.Errorf("backlog %+v, %d events: want 3, and one event", got, events)
 		}
 		if n := asked["10.0.0.2"]; n > 20 || n < 15 || asked["10.0.0.1"] != n {
 			t.Errorf("asked %v in ten minutes: want every half a minute, the next pod when one does not answer", asked)
@@ -69,8 +69,8 @@ func TestPollerAsksBesideThePasses(t *testing.T) {
 		time.Sleep(backlogInterval + 2*backlogPatience)
 		poller.Backlog(key, []string{"10.0.0.2"})
 		synctest.Wait()
-		if got := poller.Backlog(key, ips); got.Due != 6 || told != 2 {
-			t.Errorf("backlog %d, told %d times: want 6, and told of twice as many", got.Due, told)
+		if got := poller.Backlog(key, ips); got.Due != 6 || events != 2 {
+			t.Errorf("backlog %d, %d events: want 6, and an event for the double", got.Due, events)
 		}
 		poller.Forget(key)
 		if got := poller.Backlog(key, nil); !got.At.IsZero() {
@@ -84,7 +84,7 @@ func TestPollerAsksBesideThePasses(t *testing.T) {
 	})
 }
 
-func TestPodsThatNeverAnswerAreAskedSeldom(t *testing.T) {
+func TestPodsThatNeverAnswerArePolledSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -116,7 +116,7 @@ type fleets struct {
 	err   error
 }
 
-// change changes what the cache holds while a Poller reads it.
+// change changes the cache while a Poller reads it.
 func (f *fleets) change(to func()) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -162,7 +162,7 @@ func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- p.Start(ctx) }()
-		try(p) // nobody takes events, as in a process that does not lead
+		try(p) // no receiver of events, as in a process that does not lead
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -170,7 +170,7 @@ func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)
 	})
 }
 
-func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
+func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 	t.Parallel()
 	var mutex sync.Mutex
 	asked := map[string]int{}
@@ -217,7 +217,7 @@ func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if _, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"}); ok {
-			t.Error("a RelayPool that is gone has a reading")
+			t.Error("a deleted RelayPool has a reading")
 		}
 	})
 }
@@ -270,20 +270,20 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 		if got, _ := p.Reading(key); got.Ready != 0 {
 			t.Errorf("reading %+v: want no pod", got)
 		}
-		// A pod that comes is asked at once, however long others did not answer.
+		// A new pod is polled at once, however long others did not answer.
 		dead.Store(false)
 		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
 		before := asked.Load()
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if n := asked.Load(); n != before+1 {
-			t.Errorf("a new pod was asked %d times: want at once", n-before)
+			t.Errorf("a new pod was polled %d times: want at once", n-before)
 		}
 	})
 }
 
-// When the database is back the queue is longest: nobody may wait for the next look then.
-func TestAWatchedFleetThatHasLostItsDatabaseIsAskedNoLessOften(t *testing.T) {
+// When the database is back the queue is longest: the next poll must not be delayed then.
+func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	f := &fleets{pools: []v1alpha1.RelayPool{scaledPool("hpa", &v1alpha1.Autoscaling{})}, pods: []corev1.Pod{podAt("hpa", "10.0.0.1", build.ComponentRelay)}}

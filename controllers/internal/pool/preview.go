@@ -27,8 +27,7 @@ import (
 
 // PreviewOptions are what a Previewer needs; all of it but Settings is required.
 type PreviewOptions struct {
-	// Client reads from the API server itself. Nothing is written through it but
-	// what the API server is told to try and not to keep.
+	// Client reads from the API server itself. All its writes are dry runs.
 	Client client.Client
 	// Discovery asks which optional kinds the cluster has.
 	Discovery apply.Discovery
@@ -37,9 +36,9 @@ type PreviewOptions struct {
 	Settings Settings
 }
 
-// Previewer tells what the operator would make of RelayPools in a cluster, in
-// which it changes nothing. It looks at everything as the operator does, but at
-// the chain: pools are taken for initialised.
+// Previewer computes what the operator would make of RelayPools in a cluster,
+// without a change to it. It reads everything as the operator does, except the
+// chain: pools count as initialised.
 type Previewer struct {
 	PreviewOptions
 	capabilities *apply.Capabilities
@@ -54,7 +53,7 @@ type Preview struct {
 	Written []*unstructured.Unstructured
 	// Kept is how many objects are right already.
 	Kept int
-	// Result has what would be deleted or refused, and what is somebody else's.
+	// Result has the objects that would be deleted or refused, and foreign ones.
 	Result apply.Result
 	// Generated names the Secrets in which keys would be made.
 	Generated []string
@@ -63,7 +62,7 @@ type Preview struct {
 	Problems []string
 }
 
-// Clean tells whether all that is declared would come about.
+// Clean reports whether everything declared would be applied.
 func (p *Preview) Clean() bool {
 	return len(p.Problems)+len(p.Result.Foreign)+len(p.Result.Refused) == 0
 }
@@ -177,8 +176,8 @@ func (p *Preview) problems(f *Facts, plan *Plan) {
 	}
 }
 
-// objects are those of the plan, or while there is none, because what the spec
-// names is missing or keys are to be made, those that there would be with it.
+// objects returns the plan's objects or, without a plan because references or
+// keys are missing, those that it would have with them.
 func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	if plan.Deploy {
 		return plan.Objects, nil
@@ -243,22 +242,22 @@ func (noChain) Set(types.NamespacedName, chainwatch.Query) {}
 // Forget does nothing.
 func (noChain) Forget(types.NamespacedName) {}
 
-// Reading gives none.
+// Reading returns none.
 func (noChain) Reading(types.NamespacedName) (chainwatch.Reading, bool) {
 	return chainwatch.Reading{}, false
 }
 
-// Events gives none.
+// Events returns none.
 func (noChain) Events() <-chan event.GenericEvent { return nil }
 
 // noBacklog has asked no pod.
 type noBacklog struct{}
 
-// Backlog gives none.
+// Backlog returns none.
 func (noBacklog) Backlog(types.NamespacedName, []string) Backlog { return Backlog{} }
 
 // Forget does nothing.
 func (noBacklog) Forget(types.NamespacedName) {}
 
-// Events gives none.
+// Events returns none.
 func (noBacklog) Events() <-chan event.GenericEvent { return nil }

@@ -52,13 +52,13 @@ type Applier interface {
 	Forget(pool types.NamespacedName)
 }
 
-// Capabilities tells which optional kinds the cluster has; apply.Capabilities
+// Capabilities reports which optional kinds the cluster has; apply.Capabilities
 // is one.
 type Capabilities interface {
 	Build(ctx context.Context) (build.Capabilities, error)
 }
 
-// Watcher reads the chain beside the passes; chainwatch.Watcher is one.
+// Watcher reads the chain concurrently with passes; chainwatch.Watcher is one.
 type Watcher interface {
 	Set(pool types.NamespacedName, q chainwatch.Query)
 	Forget(pool types.NamespacedName)
@@ -66,7 +66,7 @@ type Watcher interface {
 	Events() <-chan event.GenericEvent
 }
 
-// Backlogs reads queues beside the passes; Poller is one.
+// Backlogs reads queues concurrently with passes; Poller is one.
 type Backlogs interface {
 	Backlog(pool types.NamespacedName, ips []string) Backlog
 	Forget(pool types.NamespacedName)
@@ -77,7 +77,7 @@ type Backlogs interface {
 type Options struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads from the API server: what no cache holds.
+	// Live reads from the API server: kinds that are not cached.
 	Live         client.Reader
 	References   References
 	KeyObserver  KeyObserver
@@ -89,7 +89,7 @@ type Options struct {
 	Recorder     events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// Random gives numbers from 0 up to 1, for the jitter.
+	// Random returns numbers from 0 up to 1, for the jitter.
 	Random   func() float64
 	Settings Settings
 }
@@ -132,15 +132,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err == nil:
 		return result, nil
 	case errors.Is(ctx.Err(), context.Canceled):
-		return ctrl.Result{}, nil // the process ends: whoever leads next looks at everything
-	case onlyConflicts(err): // somebody wrote in between
+		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
+	case onlyConflicts(err): // another client wrote in between
 		return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
 	default:
 		return ctrl.Result{}, err
 	}
 }
 
-// reconcileOne makes one pass over a RelayPool, whatever has become of it.
+// reconcileOne makes one pass over a RelayPool, in any state.
 func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.RelayPool
 	if err := r.Client.Get(ctx, req.NamespacedName, &pool); err != nil {
@@ -150,7 +150,7 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, fmt.Errorf("read RelayPool: %w", err)
 	}
-	// Before anything that a dependency which is gone could hold up.
+	// Before anything that a missing dependency could delay.
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
@@ -178,14 +178,14 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 	status := Report(facts, &plan, &outcome)
 	statusErr := r.write(ctx, facts, &plan, &status)
 	if err := errors.Join(facts.err(), applyErr, statusErr); err != nil {
-		return ctrl.Result{}, err // tried again with growing pauses: beside an error no other time counts
+		return ctrl.Result{}, err // retried with backoff: with an error, RequeueAfter has no effect
 	}
 	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
 }
 
-// apply writes what was decided. Keys come first: a pass that changes them ends
-// there, and the next one goes on from what it reads. A rotation's Job that cannot
-// be made holds the rotation up, and not the fleet.
+// apply writes the plan. Keys come first: a pass that changes them ends there, and
+// the next one continues with what it reads. A refused Job of a rotation stops the
+// rotation, and not the fleet.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
 	var o Outcome
 	if p.Paused || len(p.Faults) > 0 {
@@ -235,10 +235,9 @@ func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.
 	return []apply.Refusal{refusal}, nil
 }
 
-// confirmUnused looks at the API server itself before the first step that takes an
-// old key for out of use: the decision is by the cache, and one that is behind may
-// not know of a pod that signs. The Job is put off then; the cache will bring the
-// pod, and with it another pass.
+// confirmUnused reads the API server before the first step that takes an old key
+// out of use: the plan is from the cache, which may lack a pod that signs. The Job
+// is then deferred until the cache has the pod, which starts another pass.
 func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
 		return nil
@@ -247,11 +246,11 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.Pool), deployment); apierrors.IsNotFound(err) {
 		deployment = nil
 	} else if err != nil {
-		return fmt.Errorf("read Deployment before keys are taken for unused: %w", err)
+		return fmt.Errorf("read Deployment to confirm unused keys: %w", err)
 	}
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(f.Pool.Namespace), client.MatchingLabels(build.Selector(f.Pool.Name))); err != nil {
-		return fmt.Errorf("list pods before keys are taken for unused: %w", err)
+		return fmt.Errorf("list pods to confirm unused keys: %w", err)
 	}
 	rollout := keys.RolloutOf(deployment, pods.Items)
 	for _, m := range p.Job.From {
@@ -266,8 +265,8 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmAccount puts a Job off that would run as somebody else's service account, as
-// the Applier does with the Deployment.
+// confirmAccount defers a Job that would run with a foreign service account, as the
+// Applier does with the Deployment.
 func (r *Reconciler) confirmAccount(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil
@@ -287,7 +286,7 @@ func (r *Reconciler) confirmAccount(ctx context.Context, pool *v1alpha1.RelayPoo
 	return nil
 }
 
-// rotationJob is the object of the Job that is wanted; nil without one.
+// rotationJob is the planned Job of a rotation; nil without one.
 func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	job := p.Keys.Job
 	if job == nil {
@@ -301,7 +300,7 @@ func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	}).Config
 }
 
-// logged tells what was changed, and nothing when nothing was.
+// logged logs the changes, and nothing without any.
 func logged(ctx context.Context, result *apply.Result) {
 	l := log.FromContext(ctx)
 	for _, ref := range result.Applied {
@@ -315,7 +314,7 @@ func logged(ctx context.Context, result *apply.Result) {
 	}
 }
 
-// write writes the status when it changed, and then tells of what changed.
+// write writes the status when it changed, and then emits events of the changes.
 func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	if equality.Semantic.DeepEqual(&f.Pool.Status, status) {
 		return nil
@@ -324,7 +323,7 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	pool.Status = *status
 	err := r.Client.Status().Update(ctx, pool)
 	if err == nil || outcomeUnknown(err) {
-		// Told twice rather than never: the next pass may find the status written.
+		// Better two events than none: the next pass may find the status written.
 		r.emitStatusChanges(f, p, status)
 	}
 	if err != nil {
@@ -337,12 +336,12 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	return nil
 }
 
-// outcomeUnknown tells whether what was asked for may have been done all the same.
+// outcomeUnknown reports whether a failed request may have been executed.
 func outcomeUnknown(err error) bool {
 	return !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// forget drops what is remembered of a RelayPool that is gone.
+// forget drops the state of a deleted RelayPool.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Watcher.Forget(key)
 	r.Backlogs.Forget(key)
@@ -362,7 +361,7 @@ const (
 	jitter = 0.1
 )
 
-// onlyConflicts tells whether every error that was joined is a conflict.
+// onlyConflicts reports whether every joined error is a conflict.
 func onlyConflicts(err error) bool {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {

@@ -16,14 +16,13 @@ type RenderOptions struct {
 	Settings Settings
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities build.Capabilities
-	// Held renders the fleet as it is before its pool is initialised, with the
-	// gate Hold.
+	// Held renders the fleet before its pool is initialised, with the gate Hold.
 	Held bool
 }
 
-// Render gives the objects that a RelayPool is made into, without a cluster:
-// what the spec names is assumed to be there, the generated keys to be made, and
-// no rotation to be under way. The error says what is wrong with the spec.
+// Render returns the objects of a RelayPool, without a cluster: as if everything
+// that the spec names existed, keys were generated, and no rotation were under
+// way. The error says what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 	if wrong, _ := o.Settings.faults(&pool.Spec); len(wrong) > 0 {
 		return nil, errors.New(strings.Join(wrong, "; "))

@@ -14,9 +14,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// What a retired key held when the chain was last read may have been swept since,
-// and is no reason for an alarm.
-func TestARetiredKeyIsToldOfByAReadingAfterItsSweep(t *testing.T) {
+// A retired key with funds in the last reading may have been swept since, and is
+// no reason for an alarm.
+func TestAlarmOfARetiredKeyNeedsAReadingAfterItsSweep(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		read time.Time
@@ -42,7 +42,7 @@ func TestARetiredKeyIsToldOfByAReadingAfterItsSweep(t *testing.T) {
 			p := Decide(f, settings())
 			got := slices.ContainsFunc(p.Keys.Problems, func(p refs.Problem) bool { return p.Reason == v1alpha1.ReasonRetiredKeyFunded })
 			if got != tc.want {
-				t.Errorf("the retired key is told of: %t, want %t", got, tc.want)
+				t.Errorf("the retired key raises an alarm: %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ type mortal struct {
 	// left is how many more writes succeed and are answered; the one after them
 	// is its death.
 	left int
-	// made tells that the last write is made, and only its answer is lost.
+	// made says that the last write is made, and only its answer is lost.
 	made bool
 	// dead is closed at its death.
 	dead chan struct{}
@@ -33,7 +33,7 @@ type mortal struct {
 	wrote []string
 }
 
-// config is that of the operator.
+// config is the operator's.
 func (m *mortal) config(of *rest.Config) *rest.Config {
 	c := rest.CopyConfig(of)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &calls{m, next} })
@@ -82,16 +82,14 @@ func (c *calls) die() error {
 	return errDead
 }
 
-// writes tells whether a call changes what a rotation is made of: events tell
-// of it.
+// writes reports whether a call changes the state of a rotation; events do not.
 func writes(q *http.Request) bool {
 	return q.Method != http.MethodGet && !strings.Contains(q.URL.Path, "/events")
 }
 
-// dieAtEachWrite has one operator follow the other, each of which makes one write:
-// it dies before its second one, or without an answer to its first. Whatever an
-// operator may find that died at a write, one of these finds it. It gives the
-// writes.
+// dieAtEachWrite runs one operator after another. Each makes one write and dies
+// before its second, or without the answer to its first: between them they meet
+// every state that a death at a write can leave. It returns the writes.
 func (r *rotation) dieAtEachWrite(t *testing.T, answered bool, done func() bool) (wrote []string) {
 	t.Helper()
 	for !t.Failed() {

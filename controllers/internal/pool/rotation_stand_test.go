@@ -53,7 +53,7 @@ type rotation struct {
 	database *pgxpool.Pool
 	jobs     *pooltest.Processes
 	story    *story
-	// funded is the sum of what the payers were given, in lamports.
+	// funded is the sum of lamports sent to the payers.
 	funded uint64
 }
 
@@ -74,7 +74,7 @@ func (w *works) begin(t *testing.T) *rotation {
 	t.Cleanup(r.database.Close)
 	r.jobs = r.Processes(t, w.relay)
 	pooltest.StartKubelet(t, r.Config, r.Namespace, pooltest.KubeletOptions{Job: r.jobs.Run, Linger: time.Second})
-	r.story = tell(t, r)
+	r.story = watchStory(t, r)
 	return r
 }
 
@@ -101,8 +101,8 @@ func (r *rotation) operate(t *testing.T) *pooltest.Operator {
 	return pooltest.StartOperator(t, r.Config, pooltest.OperatorOptions{Namespaces: []string{r.Namespace}})
 }
 
-// declare makes the RelayPool with so many keys of the first revision, and gives
-// each of them so many lamports.
+// declare makes the RelayPool with that many keys of the first revision, and
+// funds each with that many lamports.
 func (r *rotation) declare(t *testing.T, count int32, lamports uint64) {
 	t.Helper()
 	r.Create(t, r.Pool(poolName, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = count }))
@@ -133,7 +133,7 @@ func (r *rotation) addresses(t *testing.T, revision int32) (out []solana.PublicK
 	return out
 }
 
-// secrets are those of the keys.
+// secrets returns the keys' Secrets.
 func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 	t.Helper()
 	var list corev1.SecretList
@@ -143,9 +143,9 @@ func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 	return list.Items
 }
 
-// rotate asks for the next revision, with so many keys. Each old key has signed a
-// transaction of which nobody knows yet what becomes of it: it is settled a good
-// while after Drain has begun to wait for it.
+// rotate requests the next revision, with that many keys. Each old key has signed
+// a transaction with an unknown outcome, which is resolved a good while after
+// Drain has begun to wait for it.
 func (r *rotation) rotate(t *testing.T, revision, count int32) {
 	t.Helper()
 	var old [][]byte
@@ -179,9 +179,9 @@ INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash
 	}
 }
 
-// patient is for how many slots a Job has waited when what it waits for comes:
-// it looks every second, which is ten.
-const patient = 25
+// patience is how many slots a Job waits before its condition is met: it polls
+// every second, which is ten.
+const patience = 25
 
 // settle ends the submissions that payers have signed for once a Job has waited
 // for them.
@@ -196,12 +196,12 @@ func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
 		}
 		slot, err := rpc.New(r.RPC).GetSlot(ctx, rpc.CommitmentProcessed)
 		switch {
-		case err != nil: // the chain may be away
+		case err != nil: // the chain may be unreachable
 		case !r.jobs.Running(job):
 			since = 0
 		case since == 0:
 			since = slot
-		case slot >= since+patient:
+		case slot >= since+patience:
 			const statement = `
 UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at = NULL, completed_at = now()
 	WHERE id IN (SELECT submission_id FROM attempts WHERE fee_payer = ANY ($1))`
@@ -224,7 +224,7 @@ func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationSte
 			}
 			last := r.Status(t, poolName).Rotation
 			if last == nil {
-				return errors.New("it has not begun")
+				return errors.New("the rotation has not begun")
 			}
 			return fmt.Errorf("revision %d is at %s: %s", last.Revision, last.Step, last.Message)
 		})
@@ -234,7 +234,7 @@ func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationSte
 	}
 }
 
-// steps are those of a rotation, in their order.
+// steps returns the steps of a rotation, in order.
 func steps() []v1alpha1.RotationStep {
 	return []v1alpha1.RotationStep{
 		v1alpha1.RotationGenerate, v1alpha1.RotationFund, v1alpha1.RotationCutOver, v1alpha1.RotationDrain,
@@ -261,9 +261,9 @@ func (r *rotation) fees(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// check holds a rotation against how each has to end: the keys of the revision,
-// so many, are in use and hold all there is but the fees, the others are retired
-// and empty, and nothing went wrong on the way.
+// check compares a rotation with its required end: the revision's keys are in
+// use and have all lamports but the fees, the others are retired and empty, and
+// no invariant was broken.
 func (r *rotation) check(t *testing.T, revision, count int32) {
 	t.Helper()
 	r.reach(t, revision, v1alpha1.RotationDone)
@@ -279,7 +279,7 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 			continue
 		}
 		if balance != 0 {
-			t.Errorf("the retired key in %s holds %d lamports: want 0", secret.Name, balance)
+			t.Errorf("the retired key in %s has %d lamports: want 0", secret.Name, balance)
 		}
 	}
 	for i := range count {
@@ -289,7 +289,7 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 		t.Errorf("states of the keys (-want +got):\n%s", diff)
 	}
 	if fees := r.fees(t); held != r.funded-fees || fees == 0 {
-		t.Errorf("the keys in use hold %d lamports: want %d, which is what was given less %d of fees", held, r.funded-fees, fees)
+		t.Errorf("the keys in use have %d lamports: want %d, the funding less %d of fees", held, r.funded-fees, fees)
 	}
 	if status := r.Status(t, poolName); len(status.FeePayers) != len(got) {
 		t.Errorf("status shows %d payers: want %d", len(status.FeePayers), len(got))
@@ -299,7 +299,7 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 	}
 }
 
-// notes are those of the events of a reason.
+// notes returns the messages of the events of a reason.
 func (r *rotation) notes(t *testing.T, reason string) (out []string) {
 	t.Helper()
 	var list eventsv1.EventList

@@ -24,8 +24,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// story is what happens in a rotation's namespace, seen through watches from its
-// beginning, and what must not have happened:
+// story watches a rotation's namespace from its start, and records what must not
+// happen:
 //   - a key made twice, changed or deleted, or taken back to an earlier state;
 //   - a fleet with fewer ready pods than it is to have;
 //   - a Drain while a pod has an old key, or a Sweep while something that an old
@@ -55,8 +55,8 @@ type seenKey struct {
 	state   int
 }
 
-// tell follows a namespace until the test ends.
-func tell(t *testing.T, r *rotation) *story {
+// watchStory watches a namespace until the test ends.
+func watchStory(t *testing.T, r *rotation) *story {
 	t.Helper()
 	s := &story{r: r, keys: map[string]seenKey{}}
 	s.follow(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.secret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // it is what was listed
@@ -86,14 +86,14 @@ func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.Even
 	t.Cleanup(func() { w.Stop(); <-ended })
 }
 
-// expectAlarm has funds on retired keys be told of from now on.
+// expectAlarm makes an alarm for funds on retired keys valid from now on.
 func (s *story) expectAlarm() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.alarmed = true
 }
 
-// expectRebuilding has the fleet come and go with its RelayPool.
+// expectRebuilding lets the fleet be deleted and recreated with its RelayPool.
 func (s *story) expectRebuilding() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -114,7 +114,7 @@ func (s *story) faults() []string {
 	return slices.Clone(s.wrong)
 }
 
-// reached tells whether the status has shown a step, or a later one.
+// reached reports whether the status has shown a step, or a later one.
 func (s *story) reached(revision int32, step v1alpha1.RotationStep) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -124,8 +124,8 @@ func (s *story) reached(revision int32, step v1alpha1.RotationStep) bool {
 	})
 }
 
-// told is the steps of a revision that the status has shown, in their order.
-func (s *story) told(revision int32) (out []v1alpha1.RotationStep) {
+// shownSteps returns the steps of a revision that the status has shown, in order.
+func (s *story) shownSteps(revision int32) (out []v1alpha1.RotationStep) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, one := range s.shown {
@@ -140,7 +140,7 @@ func (s *story) pool(p *v1alpha1.RelayPool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded); c != nil && c.Reason == v1alpha1.ReasonRetiredKeyFunded && !s.alarmed {
-		s.wrong = append(s.wrong, "a retired key is told of: "+c.Message)
+		s.wrong = append(s.wrong, "alarm of a retired key: "+c.Message)
 	}
 	if p.Status.Rotation == nil {
 		return
@@ -174,7 +174,7 @@ func (s *story) secret(kind watch.EventType, secret *corev1.Secret) {
 	s.keys[secret.Name] = now
 	switch {
 	case now.content == "" || now.state < 0:
-		s.wrong = append(s.wrong, fmt.Sprintf("Secret %s is no key, or its state is none: %s", secret.Name, secret.Labels[keys.LabelState]))
+		s.wrong = append(s.wrong, fmt.Sprintf("Secret %s is not a key, or has an unknown state: %s", secret.Name, secret.Labels[keys.LabelState]))
 	case known && (last.uid != now.uid || last.content != now.content):
 		s.wrong = append(s.wrong, fmt.Sprintf("the key in Secret %s was made twice, or changed", secret.Name))
 	case known && now.state < last.state:
@@ -192,7 +192,7 @@ func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
 	}
 }
 
-// job looks at what has to be so when a Job begins.
+// job checks what has to be true when a Job begins.
 func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	if kind != watch.Added || !strings.HasSuffix(j.Name, "-drain") && !strings.HasSuffix(j.Name, "-sweep") {
 		return

@@ -18,13 +18,13 @@ const sol = 1_000_000_000
 
 // Rotations with everything real but the kubelet: the API server, the chain, the
 // database, and the Jobs, which are processes of the relay. However they are
-// interrupted, all funds but the fees are on the new keys at the end, and no rule
-// of theirs is broken on the way, which story holds.
+// interrupted, in the end all funds but the fees are on the new keys. story
+// checks the invariants on the way.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	w := newWorks(t)
 	for name, rotate := range map[string]func(*works, *testing.T){
-		"nobody dies": (*works).undisturbed,
+		"undisturbed": (*works).undisturbed,
 		"the operator dies before each of its writes":       (*works).deathBeforeWrites,
 		"the operator dies after each of its writes":        (*works).deathAfterWrites,
 		"the operator's process is killed in each step":     (*works).killedOperator,
@@ -42,14 +42,14 @@ func TestRotations(t *testing.T) {
 	}
 }
 
-// Each step is seen in the status and told of.
+// Each step is in the status and has an event.
 func (w *works) undisturbed(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
 	r.declare(t, 2, sol)
 	r.rotate(t, 1, 2)
 	r.check(t, 1, 2)
-	if diff := cmp.Diff(steps(), r.story.told(1)); diff != "" {
+	if diff := cmp.Diff(steps(), r.story.shownSteps(1)); diff != "" {
 		t.Errorf("steps in the status (-want +got):\n%s", diff)
 	}
 	for _, step := range steps() {
@@ -99,7 +99,7 @@ func (w *works) killedOperator(t *testing.T) {
 		operator = pooltest.StartProgram(t, program, r.Config, r.Namespace)
 	}
 	r.check(t, 1, 2)
-	t.Logf("the status has shown the steps %v", r.story.told(1))
+	t.Logf("the status has shown the steps %v", r.story.shownSteps(1))
 }
 
 // signedFund asks whether the Job that funds new keys has signed something that
@@ -129,7 +129,7 @@ func (w *works) killedJobs(t *testing.T) {
 				return err
 			}
 			if !now || !r.jobs.Kill(job) {
-				return fmt.Errorf("it is not on its way: %v", r.story.told(1))
+				return fmt.Errorf("it is not on its way: %v", r.story.shownSteps(1))
 			}
 			return nil
 		})

@@ -36,8 +36,8 @@ func (r *rotation) annotate(t *testing.T, name, value string) {
 	})
 }
 
-// Old payers that hold nothing cannot fund new ones: a person is told where to
-// send how much, does, and has the step tried again.
+// Empty old payers cannot fund new ones: the status says where to send how
+// much, somebody does, and the step is tried again.
 func (w *works) emptyPayers(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -51,8 +51,8 @@ func (w *works) emptyPayers(t *testing.T) {
 	if !named || !strings.Contains(failed.Message, "annotate relaypool demo --overwrite "+keys.AnnotationRetry) {
 		t.Errorf("message %q: want the missing 0.1 SOL, one of %v and the command", failed.Message, old)
 	}
-	if told := r.Status(t, poolName).Rotation; told.Step != v1alpha1.RotationFund || told.Message != failed.Message {
-		t.Errorf("the status says %v: want the step Fund and the condition's message", told)
+	if shown := r.Status(t, poolName).Rotation; shown.Step != v1alpha1.RotationFund || shown.Message != failed.Message {
+		t.Errorf("the status says %v: want the step Fund and the condition's message", shown)
 	}
 	r.awaitNote(t, v1alpha1.EventRotationFailed, "send at least 100000000")
 	r.give(t, old, sol)
@@ -71,7 +71,7 @@ func (r *rotation) give(t *testing.T, to []solana.PublicKey, lamports uint64) {
 	}
 }
 
-// provider stands between everybody and the chain, and can be away.
+// provider is a proxy before the chain, and can be unreachable.
 type provider struct {
 	*httptest.Server
 	away atomic.Bool
@@ -95,8 +95,8 @@ func newProvider(t *testing.T, chain string) *provider {
 	return p
 }
 
-// The chain goes away when the funds are on their way, and comes back much later.
-// There are more new keys than old ones.
+// The chain becomes unreachable when the funds are on their way, and comes back
+// much later. There are more new keys than old ones.
 func (w *works) lostChain(t *testing.T) {
 	r := w.begin(t)
 	between := newProvider(t, r.RPC)
@@ -109,7 +109,7 @@ func (w *works) lostChain(t *testing.T) {
 	between.away.Store(true)
 	r.Await(t, poolName, v1alpha1.ConditionPoolInitialised, "Unknown/ChainUnavailable")
 	if !r.jobs.Running(job) || r.story.reached(1, v1alpha1.RotationCutOver) {
-		t.Errorf("without the chain %s ended, and the steps are %v: want that it waits", job, r.story.told(1))
+		t.Errorf("without the chain %s ended, and the steps are %v: want that it waits", job, r.story.shownSteps(1))
 	}
 	between.away.Store(false)
 	r.check(t, 1, 3)
@@ -118,7 +118,7 @@ func (w *works) lostChain(t *testing.T) {
 	}
 }
 
-// Three keys become one, and a pause holds the rotation in the middle. Then
+// Three keys become one, and a pause stops the rotation in the middle. Then
 // somebody sends to an old address.
 func (w *works) pausedThenFunded(t *testing.T) {
 	r := w.begin(t)
@@ -131,11 +131,11 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	}
 	pause(true)
 	r.awaitJob(t, build.JobName(poolName, 1, build.StepFund))
-	// The pass that sees this change sees that the Job is complete, too.
+	// The pass that reads this change also finds the Job complete.
 	pooltest.Change(t, r.Stand, poolName, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Template.Labels = map[string]string{"team": "pools"} })
 	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Paused")
-	if told := r.Status(t, poolName).Rotation; told.Revision != 1 || told.Message != "spec.paused holds it" {
-		t.Errorf("the status says %v: want that the pause holds it", told)
+	if shown := r.Status(t, poolName).Rotation; shown.Revision != 1 || shown.Message != "spec.paused holds it" {
+		t.Errorf("the status says %v: want revision 1, paused", shown)
 	}
 	var fresh corev1.Secret
 	if r.Get(t, keys.SecretName(poolName, 1, 0), &fresh); fresh.Labels[keys.LabelState] != "incoming" {
@@ -147,10 +147,10 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	r.story.expectAlarm()
 	old := r.addresses(t, 0)[:2]
 	r.give(t, old, sol/20)
-	told := r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "True/RetiredKeyFunded")
+	shown := r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "True/RetiredKeyFunded")
 	for _, address := range old {
-		if !strings.Contains(told.Message, address.String()) || !strings.Contains(told.Message, keys.AnnotationSweepRetired) {
-			t.Errorf("message %q: want the address %s and the command", told.Message, address)
+		if !strings.Contains(shown.Message, address.String()) || !strings.Contains(shown.Message, keys.AnnotationSweepRetired) {
+			t.Errorf("message %q: want the address %s and the command", shown.Message, address)
 		}
 		r.awaitNote(t, v1alpha1.EventRetiredKeyFunded, address.String())
 	}
@@ -161,8 +161,8 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	r.check(t, 1, 1)
 }
 
-// The revision is raised again while the first rotation is under way: it comes
-// to its end, and the second one follows.
+// The revision is raised again during the first rotation: that one is finished,
+// and the second one follows.
 func (w *works) raisedTwice(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -183,12 +183,12 @@ func (r *rotation) refuse(t *testing.T, what string, change func(*v1alpha1.Relay
 	r.Get(t, poolName, &p)
 	change(&p)
 	if err := r.Client.Update(t.Context(), &p); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "one at a time") {
-		t.Errorf("%s gives %v: want that it is invalid, and why", what, err)
+		t.Errorf("%s returns %v: want Invalid, with the reason", what, err)
 	}
 }
 
-// The RelayPool is deleted in each step, with its fleet and its Jobs, and made
-// again: the keys that are there are taken up in the state that they have.
+// The RelayPool is deleted in each step, with its fleet and its Jobs, and
+// recreated: the existing keys are used again, in their state.
 func (w *works) deleted(t *testing.T) {
 	r := w.begin(t)
 	r.story.expectRebuilding()
@@ -209,14 +209,14 @@ func (w *works) deleted(t *testing.T) {
 		if err := r.Client.Delete(t.Context(), &gone); err != nil {
 			t.Fatal(err)
 		}
-		pooltest.Eventually(t, "the RelayPool is gone", func() error {
+		pooltest.Eventually(t, "the RelayPool is deleted", func() error {
 			err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(&gone), &v1alpha1.RelayPool{})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return errors.Join(errors.New("it is there"), err)
 		})
-		r.awaitFarewell(t, &gone, funded)
+		r.awaitDeletionEvents(t, &gone, funded)
 		r.Create(t, r.Pool(poolName, func(p *v1alpha1.RelayPool) {
 			p.Spec.FeePayers.Generate.Count = 2
 			p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: 1}
@@ -225,12 +225,12 @@ func (w *works) deleted(t *testing.T) {
 	r.check(t, 1, 2)
 }
 
-// awaitFarewell waits until an event on a RelayPool that is gone names each
+// awaitDeletionEvents waits until an event on a deleted RelayPool names each
 // funded key.
-func (r *rotation) awaitFarewell(t *testing.T, of *v1alpha1.RelayPool, funded map[string]string) {
+func (r *rotation) awaitDeletionEvents(t *testing.T, of *v1alpha1.RelayPool, funded map[string]string) {
 	t.Helper()
 	if len(funded) == 0 {
-		t.Errorf("at %v no key holds anything", of.Status.Rotation)
+		t.Errorf("at %v no key has funds", of.Status.Rotation)
 	}
 	for secret, address := range funded {
 		pooltest.Eventually(t, fmt.Sprintf("at %s an event names %s in %s", of.Status.Rotation.Step, address, secret), func() error {

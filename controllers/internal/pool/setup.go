@@ -83,8 +83,8 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
 }
 
-// podChanged lets through what a status shows of pods: that they come, go, end,
-// and what their containers say.
+// podChanged passes the changes of pods that a status shows: pods made, deleted
+// or ended, and the state of their containers.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*corev1.Pod)

@@ -20,14 +20,14 @@ const maxMessage = 1500
 type Outcome struct {
 	// Result is what the Applier did and found.
 	Result apply.Result
-	// Applied: objects were applied in this pass, whatever came of each.
+	// Applied: objects were applied in this pass, with or without errors.
 	Applied bool
 	// Failed: something could not be written, and is tried again.
 	Failed bool
 }
 
-// refused adds what was refused beside the objects of the fleet; it is tried again
-// as they are.
+// refused adds refusals of objects other than the fleet's; they are retried
+// unchanged.
 func (o *Outcome) refused(all []apply.Refusal) {
 	if len(all) == 0 {
 		return
@@ -38,7 +38,7 @@ func (o *Outcome) refused(all []apply.Refusal) {
 	}
 }
 
-// verdict is a condition without its type and times. Its zero value is none.
+// verdict is a condition without its type and times. Its zero value is no condition.
 type verdict struct {
 	status  metav1.ConditionStatus
 	reason  string
@@ -60,8 +60,8 @@ func unreadable(what string) verdict {
 	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
 }
 
-// Report gives the status after a pass. It is pure, and gives the same for the
-// same facts: what it gave last among them.
+// Report returns the status after a pass. It is pure: the same facts, with the
+// last status among them, give the same status.
 func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 	last := &f.Pool.Status
 	next := *last.DeepCopy()
@@ -160,8 +160,8 @@ func mostSevere(sum, v verdict) verdict {
 	}
 }
 
-// readiness sums up. What stalls comes last: the conditions say more of what
-// clients notice.
+// readiness summarises. A stalled rollout comes last: the other conditions
+// matter more to clients.
 func readiness(sum, stall verdict, p *Plan) verdict {
 	switch {
 	case sum.status == metav1.ConditionFalse:
@@ -188,8 +188,8 @@ func invalid(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, sentences(p.Faults, 5))
 }
 
-// unmonitored tells of monitors that the spec asks for, mostly by default, and
-// that the cluster does not know. Nothing is wrong with a fleet for that.
+// unmonitored lists monitors that the spec requests, mostly by default, and
+// whose kinds the cluster lacks. That is no fault of the fleet.
 func unmonitored(f *Facts) string {
 	if f.unread(PartCapabilities) {
 		return ""
@@ -215,7 +215,7 @@ func unmonitored(f *Facts) string {
 		strings.Join(fields, " and ") + ": Disabled makes none)"
 }
 
-// stalled is none unless somebody has to help.
+// stalled is the zero verdict unless somebody has to help.
 func stalled(p *Plan, o *Outcome) verdict {
 	if len(p.Faults) > 0 {
 		v := invalid(p)
@@ -257,7 +257,7 @@ func names(refs []apply.Ref) string {
 	return strings.Join(all, ", ")
 }
 
-// reconciling is none once what is declared runs, and while it cannot come to.
+// reconciling is the zero verdict once what is declared runs, and while it is stalled.
 func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	switch {
 	case p.Paused || stall.status != "":
@@ -282,8 +282,8 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	}
 }
 
-// deployed tells that this very pass has written the Deployment. What was observed
-// of it is older than that, and says that all is well.
+// deployed reports whether this pass has written the Deployment. Its observed
+// state is older, and would say that all is well.
 func deployed(r *apply.Result) bool {
 	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
 	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)

@@ -89,9 +89,8 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	}
 }
 
-// orLastStatus holds on to what the status says of this spec already: an operator that
-// has just begun to lead does not know less than the one before, and a RelayPool
-// is not unready for that. The first check, seconds later, has the last word.
+// orLastStatus keeps the condition that the status has for this spec: a new leader
+// must not make a RelayPool unready before its own first check, seconds later.
 func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
 	if last == nil || last.ObservedGeneration != f.Pool.Generation {
@@ -100,7 +99,7 @@ func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	return verdict{last.Status, last.Reason, last.Message}
 }
 
-// hasAllBalances tells whether the status has a balance of each address.
+// hasAllBalances reports whether the status has a balance of each address.
 func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	for _, address := range addresses {
 		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
@@ -112,8 +111,8 @@ func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	return true
 }
 
-// feePayersFunded speaks of the payers in use alone; a retired one that holds
-// funds is mentioned while those do.
+// feePayersFunded covers the payers in use; it mentions a retired one with
+// funds only while those are funded.
 func feePayersFunded(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown || !f.References.Known() {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
@@ -163,8 +162,8 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 // with every transaction.
 const step = 10_000_000
 
-// shortfall says what to send. What is held is rounded down and what is missing
-// up, so that what is said is enough.
+// shortfall says what to send. It rounds the balance down and the shortfall up,
+// so that the amount is enough.
 func shortfall(address string, held, minimum, target uint64) string {
 	held = held / step * step
 	missing := (max(target, minimum) - held + step - 1) / step * step
@@ -191,8 +190,8 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// spendingCapped says what bounds the fleet's spending for transfers, which pay the
-// pool no fee: whoever has a note may send as many as he likes.
+// spendingCapped reports the limit on the fleet's spending for transfers, which pay
+// the pool no fee: any owner of a note can send any number.
 func spendingCapped(f *Facts) verdict {
 	caps := f.Pool.Spec.FeePayers.SpendCaps
 	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)

@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// stuck is the reason that a Deployment's controller gives when a rollout has
-// not got on for its deadline.
+// stuck is the reason of a Deployment whose rollout has made no progress for
+// its deadline.
 const stuck = "ProgressDeadlineExceeded"
 
 func available(f *Facts, p *Plan, o *Outcome) verdict {
@@ -74,7 +74,7 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 	}
 }
 
-// rollingOut tells whether other pods run than are wanted.
+// rollingOut reports whether other pods run than the wanted ones.
 func rollingOut(f *Facts) bool {
 	d := f.Fleet.Deployment
 	if d == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// autoscalingActive is none without spec.autoscaling.
+// autoscalingActive is the zero verdict without spec.autoscaling.
 func autoscalingActive(f *Facts, p *Plan) verdict {
 	a := f.Pool.Spec.Autoscaling
 	switch {
@@ -42,9 +42,9 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 	return "the HPA"
 }
 
-// What Kubernetes' client says in an autoscaler's message of an API that nobody
-// serves, of one whose server does not answer, and of an answer without a value.
-// Conditions have no finer reason than FailedGetExternalMetric.
+// What Kubernetes' client writes into an autoscaler's message for an API without
+// a server, for a server that does not answer, and for an answer without a
+// value. Conditions have no finer reason than FailedGetExternalMetric.
 const (
 	saysNoAPI       = "could not find the requested resource"
 	saysNoServer    = "currently unable to handle the request"
@@ -78,8 +78,8 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	}
 }
 
-// stopped are the reasons, in order, for which work is held that somebody has to
-// mend. Swaps wait for their price or their next leg as a matter of course.
+// stopped returns, in order, the reasons for held work that somebody has to fix.
+// Swaps normally wait for their price or their next leg.
 func (b Backlog) stopped() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {

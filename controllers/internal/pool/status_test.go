@@ -52,8 +52,8 @@ func TestConditions(t *testing.T) {
 		chain(poolcheck.Failed, poolcheck.ReasonAccountMissing)(f)
 		fleet(f, 0, 0)
 	}
-	// begun are the facts of an operator's first pass over a RelayPool that another
-	// one has looked after.
+	// begun changes the facts to a new leader's first pass over a RelayPool with a
+	// status.
 	begun := func(f *Facts) {
 		f.Pool.Status = statusOf(t, f)
 		f.Chain, f.ChainRead = chainwatch.Reading{}, false
@@ -76,12 +76,12 @@ func TestConditions(t *testing.T) {
 	}
 	tests := map[string]map[string]conditionCase{
 		v1alpha1.ConditionAccepted: {
-			"a spec that holds together": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
+			"a valid spec": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
 				says: []string{"the spec holds together"}},
 			"monitors that the cluster does not know": {want: "True/Valid", says: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
 			"alerts that the cluster does not know": {change: func(f *Facts) { f.Capabilities.PodMonitor = true }, want: "True/Valid",
 				says: []string{"together; no PrometheusRule is made", "spec.monitoring.prometheusRule: Disabled"}},
-			"monitors that nobody asks for": {change: func(f *Facts) {
+			"monitors that the spec disables": {change: func(f *Facts) {
 				f.Pool.Spec.Monitoring = v1alpha1.Monitoring{PodMonitor: v1alpha1.Disabled, PrometheusRule: v1alpha1.Disabled}
 			}, want: "True/Valid", not: []string{"PodMonitor", "PrometheusRule"}},
 			"a cluster that is no hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
@@ -89,13 +89,13 @@ func TestConditions(t *testing.T) {
 			"a mint's field above the field's order": {change: func(f *Facts) {
 				f.Pool.Spec.Pool.Mints = []v1alpha1.Mint{{Address: payerA().String(), Field: strings.Repeat("f", 64)}}
 			}, want: "False/InvalidSpec", says: []string{"spec.pool.mints[0].field", "BN254"}},
-			"swaps behind a policy that lets nobody to the router": {change: func(f *Facts) {
+			"swaps with a policy that blocks the router": {change: func(f *Facts) {
 				f.Pool.Spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{URL: "https://router.example"}}
 				f.Pool.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{}
 			}, want: "False/InvalidSpec", says: []string{"spec.networkPolicy.router"}},
-			"a pod label that is none": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
+			"an invalid pod label": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
 				says: []string{"spec.template.labels"}},
-			"a monitor's label that is none": {change: func(f *Facts) { f.Pool.Spec.Monitoring.Labels = map[string]string{"release": "a b"} }, want: "False/InvalidSpec",
+			"an invalid label of a monitor": {change: func(f *Facts) { f.Pool.Spec.Monitoring.Labels = map[string]string{"release": "a b"} }, want: "False/InvalidSpec",
 				says: []string{"spec.monitoring.labels"}},
 		},
 		v1alpha1.ConditionSecretsResolved: {
@@ -127,7 +127,7 @@ func TestConditions(t *testing.T) {
 			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Initialised"},
 			"nothing was read yet of another spec":                            {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
 			"the profile is not there":                                        {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
-			"something could not be looked at": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
+			"something could not be checked": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
 				says: []string{"see the condition SecretsResolved"}},
 		},
 		v1alpha1.ConditionSpendingCapped: {
@@ -141,11 +141,11 @@ func TestConditions(t *testing.T) {
 			"or the hour": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), HourLamports: 9_000_000}
 			}, want: "True/Capped", says: []string{"9000000 lamports in any 60 minutes"}},
-			"every cap is taken away": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
+			"every cap is removed": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
 				says: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
-			"all hold enough": {want: "True/Funded"},
+			"all are above their minimum": {want: "True/Funded"},
 			"one is short": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
 				says: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},
 			"one is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", says: []string{payerB().String()}},
@@ -159,18 +159,18 @@ func TestConditions(t *testing.T) {
 				begun(f)
 				f.References.Payers[0].Address = solana.PublicKey{3}.String()
 			}, want: "Unknown/BalancesUnknown"},
-			"there is none":                          {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
+			"there is no fee payer":                  {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
 			"keys were not read":                     {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
 			"the chain was lost, but they were read": {change: lost, want: "True/Funded"},
 		},
 		v1alpha1.ConditionAvailable: {
 			"all are ready":       {want: "True/Available"},
 			"the fleet is unread": {change: unread(PartFleet), want: "Unknown/InternalError"},
-			"the gate holds":      {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
+			"the gate is closed":  {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
 			"somebody scaled it to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); fleet(f, 0, 0) }, want: "False/ScaledToZero",
 				says: []string{"kubectl scale relaypool demo"}},
 			"what pods need is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
-			"the Deployment is somebody else's": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
+			"the Deployment is foreign": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
 				says: []string{"belongs to somebody else"}},
 			"the Deployment was refused": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden"}}}}, want: "False/NotDeployed",
 				says: []string{"refused"}},
@@ -215,7 +215,7 @@ func TestConditions(t *testing.T) {
 			"it scales":             {change: scaled, want: "True/Scaling"},
 			"it has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
 			"it is not there yet":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
-			"the gate holds":        {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
+			"the gate is closed":    {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
 			"KEDA is not installed": {change: func(f *Facts) { scaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", says: []string{"scaledobjects.keda.sh"}},
 			"nothing serves the metric": {change: func(f *Facts) {
 				scaled(f)
@@ -239,15 +239,15 @@ func TestConditions(t *testing.T) {
 				unscaled("the HPA controller was unable to update the target scale")(f)
 				f.Autoscaler.Stuck = true
 			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot change the fleet's size"}, not: []string{"cannot read"}},
-			"what waits is held by dry payers": {change: func(f *Facts) {
+			"waiting submissions are held by empty payers": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"fee_payer_empty": 7, "spend_cap_reached": 0}}
 			}, want: "True/Limited", says: []string{"the HPA sizes the fleet", "(fee_payer_empty)", "FeePayersFunded"}, not: []string{"spendCaps", "7"}},
-			"what waits is held by the RPC's budget": {change: func(f *Facts) {
+			"waiting submissions are held by the RPC's budget": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"chain_unavailable": 7, "swap_price": 3}}
 			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
-			"what was held an hour ago, and has not been read since": {change: func(f *Facts) {
+			"held an hour ago, and not read since": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now().Add(-time.Hour), Old: true, Held: map[string]int64{"chain_unavailable": 7}}
 			}, want: "True/Scaling"},
@@ -262,13 +262,13 @@ func TestConditions(t *testing.T) {
 			"the optional kinds could not be read": {change: func(f *Facts) { scaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
 		},
 		v1alpha1.ConditionReady: {
-			"all is well":                         {want: "True/Ready"},
-			"all is well and the operator paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
-			"False comes before Unknown":          {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
-			"the first False is taken over":       {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
-			"the chain was lost":                  {change: lost, want: "Unknown/ChainUnavailable"},
-			"an autoscaler that does not scale":   {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
-			"a foreign object nobody notices":     {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
+			"all is well":                                {want: "True/Ready"},
+			"all is well and the operator paused":        {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
+			"False comes before Unknown":                 {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
+			"the first False is copied":                  {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
+			"the chain was lost":                         {change: lost, want: "Unknown/ChainUnavailable"},
+			"an autoscaler that does not scale":          {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"a foreign object without effect on clients": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
 		},
 		v1alpha1.ConditionReconciling: {
 			"all is well":       {want: none},
@@ -278,7 +278,7 @@ func TestConditions(t *testing.T) {
 			"another object was written":               {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}}, want: none},
 			"something could not be written":           {outcome: Outcome{Failed: true}, want: "True/Progressing"},
 			"an object is on its way out":              {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
-			"somebody fights":                          {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
+			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
 			"it stalls":                                {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
 			"the operator is paused":                   {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
 			"a rollout is stuck": {change: func(f *Facts) {
@@ -356,26 +356,26 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestAConditionsTimeIsThatOfItsStatus: a reason may stay, or change, beside it.
-func TestAConditionsTimeIsThatOfItsStatus(t *testing.T) {
+// TestLastTransitionTimeFollowsTheStatus: a change of the reason alone keeps it.
+func TestLastTransitionTimeFollowsTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		v    verdict
 		want bool // that it changed
 	}{
-		"nothing changed":                   {conditionTrue("Told", "as before"), false},
+		"nothing changed":                   {conditionTrue("SomeReason", "as before"), false},
 		"another reason of the same status": {conditionTrue("Other", "as before"), false},
-		"another status for the same cause": {conditionFalse("Told", "as before"), true},
-		"it is not known any more":          {conditionUnknown("Told", "as before"), true},
+		"another status for the same cause": {conditionFalse("SomeReason", "as before"), true},
+		"it is not known any more":          {conditionUnknown("SomeReason", "as before"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := running()
-			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, conditionTrue("Told", "as before"))}
+			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, conditionTrue("SomeReason", "as before"))}
 			before := f.Now
 			f.Now = before.Add(time.Hour)
 			if got := condition(f, v1alpha1.ConditionAvailable, test.v).LastTransitionTime.Time; got.Equal(f.Now) != test.want || got.Equal(before) == test.want {
-				t.Errorf("it changed at %s: want a change to be told: %t", got, test.want)
+				t.Errorf("last transition %s: want a new one: %t", got, test.want)
 			}
 		})
 	}

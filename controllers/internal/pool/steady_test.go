@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	// other is a RelayPool that somebody works on. It is watched for nothing.
+	// other is a RelayPool that is edited during the test, and not checked.
 	other = "other"
 
 	// figuresAtMost is how often figures may be written.
@@ -49,19 +49,19 @@ const (
 	minimum = startBalance - payment/2
 )
 
-// The addresses of pods tell the reader of backlogs whose they are.
+// The addresses of pods identify their fleet to the reader of backlogs.
 const (
 	idleIP = "127.0.0.1"
 	busyIP = "127.0.0.2"
 )
 
-// Two hundred fleets at rest are not written at all, and twenty busy ones only
-// in their status, and no more often than the rule has it: conditions at once,
-// figures once a minute and beyond a stated change. Everything here is real but
-// the kubelet and the clock, which is set forward. Under the race detector the
-// fleets are fewer: see idlePools.
+// Two hundred idle fleets are not written at all, and twenty busy ones only in
+// their status, no more often than allowed: conditions at once, figures once a
+// minute and beyond a stated change. Everything here is real but the kubelet
+// and the clock, which is set forward. Under the race detector the fleets are
+// fewer: see idlePools.
 //
-// It does not run beside other tests, for it counts passes of all operators.
+// It does not run in parallel, because it counts the passes of all operators.
 func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see above
 	f := newFleets(t)
 	f.settle(t)
@@ -84,7 +84,7 @@ func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see ab
 	f.byTheRule(t, writes)
 }
 
-// fleets are those of the test, with their operator.
+// fleets are the fleets of the test, with their operator.
 type fleets struct {
 	*pooltest.Stand
 	clock    pooltest.Clock
@@ -129,7 +129,7 @@ func newFleets(t *testing.T) *fleets {
 	return f
 }
 
-// fare is how pods fare: those of busy fleets start again each round.
+// fare sets the state of pods: those of busy fleets restart each round.
 func (f *fleets) fare(pod *corev1.Pod) corev1.PodStatus {
 	status := pooltest.Ready(pod)
 	if strings.HasPrefix(pod.Labels[build.LabelPool], "busy-") {
@@ -150,7 +150,7 @@ func poolNames() []string {
 	return all
 }
 
-// needy tells of busy fleets whose payers come below their minimum.
+// needy matches the busy fleets whose payers fall below their minimum.
 func needy(name string) bool { return strings.HasPrefix(name, "busy-") && strings.HasSuffix(name, "5") }
 
 // settle makes the fleets and waits until each is ready and shows its figures.
@@ -214,7 +214,7 @@ func (f *fleets) settle(t *testing.T) {
 	f.traffic.Take()
 }
 
-// eventually waits until a check holds of every RelayPool's last state.
+// eventually waits until a check passes for every RelayPool's last state.
 func (f *fleets) eventually(t *testing.T, what string, check func(*v1alpha1.RelayPool) error) {
 	t.Helper()
 	pooltest.Eventually(t, what, func() error {
@@ -258,9 +258,9 @@ func (f *fleets) pass(t *testing.T, by time.Duration) {
 	// before. A RelayPool whose spec changes wakes it.
 	f.caughtUp(t)
 	pooltest.Eventually(t, "all chains are read, and all backlogs", func() error {
-		read, told := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.asked.Load()-asked
-		if read < uint64(len(poolNames())) || told < busyPools {
-			return fmt.Errorf("%d chains and %d backlogs", read, told)
+		read, polled := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.asked.Load()-asked
+		if read < uint64(len(poolNames())) || polled < busyPools {
+			return fmt.Errorf("%d chains and %d backlogs", read, polled)
 		}
 		return nil
 	})
@@ -320,7 +320,7 @@ func (f *fleets) round(t *testing.T, n int) {
 	f.restarts.Add(1)
 	f.pass(t, figuresAtMost/2+time.Second)
 	if n == 0 {
-		f.eventually(t, "that payers lack funds is shown at once", func(p *v1alpha1.RelayPool) error {
+		f.eventually(t, "the lack of funds is shown at once", func(p *v1alpha1.RelayPool) error {
 			funded := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
 			if needy(p.Name) != (funded.Status == metav1.ConditionFalse) {
 				return fmt.Errorf("%s/%s", funded.Status, funded.Reason)
@@ -339,7 +339,7 @@ func (f *fleets) round(t *testing.T, n int) {
 	})
 }
 
-// pay has a payer pay somebody.
+// pay sends lamports from a payer.
 func (f *fleets) pay(t *testing.T, name string, payer solana.PrivateKey) {
 	t.Helper()
 	chain := rpc.New(f.RPC)
@@ -416,8 +416,8 @@ func (f *fleets) watch(t *testing.T) {
 	t.Cleanup(func() { w.Stop(); watcher.Wait() })
 }
 
-// since gives the states from now on of each RelayPool, the present one first,
-// when it is called again.
+// since returns a function that returns the states of each RelayPool from now
+// on, the present one first.
 func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	t.Helper()
 	f.caughtUp(t)
@@ -439,8 +439,8 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	}
 }
 
-// caughtUp waits until the watch has told of a change that is made now, and so
-// of all before.
+// caughtUp waits until the watch has delivered a change that is made now, and
+// so all before.
 func (f *fleets) caughtUp(t *testing.T) {
 	t.Helper()
 	var p v1alpha1.RelayPool
@@ -460,8 +460,8 @@ func (f *fleets) caughtUp(t *testing.T) {
 	})
 }
 
-// onlyStatuses looks at what the operator asked for: writes that change nothing
-// leave no trace in the objects.
+// onlyStatuses checks the operator's requests: writes that change nothing leave
+// no trace in the objects.
 func (f *fleets) onlyStatuses(t *testing.T) {
 	t.Helper()
 	wrong, reads := map[string]int{}, map[string]int{}
@@ -491,7 +491,7 @@ func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool
 		}
 		busy++
 		if len(all)-1 < f.rounds-1 {
-			t.Errorf("%s: %d writes in %d rounds, each of which had something to show", name, len(all)-1, f.rounds)
+			t.Errorf("%s: %d writes in %d rounds, each with something to show", name, len(all)-1, f.rounds)
 		}
 		for i := range all[1:] {
 			was, is := all[i], all[i+1]
@@ -510,7 +510,7 @@ func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool
 		}
 	}
 	if busy != busyPools || conditions == 0 || figures < busyPools {
-		t.Errorf("%d busy fleets, %d writes of conditions and %d of figures alone: the test looked at too little", busy, conditions, figures)
+		t.Errorf("%d busy fleets, %d writes of conditions and %d of figures alone: the test checked too little", busy, conditions, figures)
 	}
 	t.Logf("%d busy fleets in %d rounds: %d writes of conditions, %d of figures alone", busy, f.rounds, conditions, figures)
 }

@@ -66,7 +66,7 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	if got := fewest(); got < fewestScaled {
 		t.Errorf("the fleet that is scaled was at %d replicas: want never less than the autoscaler's %d", got, fewestScaled)
 	}
-	// Passes take up several writes each, and repairs are bounded.
+	// A pass covers several writes, and repairs are bounded.
 	if most := 2 * stormWrites; len(asked) > most {
 		t.Errorf("the operator made %d requests in a storm of %d writes: want at most %d", len(asked), stormWrites, most)
 	}
@@ -79,7 +79,7 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	after := payerSecrets(t, s, 2)
 	for name, uid := range before {
 		if after[name] != uid {
-			t.Errorf("Secret %s is another one, or gone", name)
+			t.Errorf("Secret %s was replaced or deleted", name)
 		}
 	}
 	storm.calm(t, &traffic)
@@ -145,7 +145,7 @@ func (s *storm) rage(t *testing.T) {
 // tolerable are errors of those who write what others delete and change.
 func tolerable(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// writers are what goes on at once about one fleet.
+// writers are the concurrent writers to one fleet.
 func (s *storm) writers(name string) []func(context.Context, int) error {
 	object := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
 	deployment := func() client.Object { return &appsv1.Deployment{ObjectMeta: object} }
@@ -196,8 +196,8 @@ func (s *storm) scale(ctx context.Context, name string, replicas int32) error {
 	return s.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(scale), client.FieldOwner("autoscaler"))
 }
 
-// watchReplicas notes the replicas of a Deployment until the function that it
-// gives is called, which gives the fewest.
+// watchReplicas watches the replicas of a Deployment until the returned
+// function is called, which returns the fewest.
 func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 	t.Helper()
 	watching, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Client.Scheme()})
@@ -233,20 +233,20 @@ func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 		w.Stop()
 		watcher.Wait()
 		if seen < 10 {
-			t.Errorf("the Deployment changed %d times: the test looked at too little", seen)
+			t.Errorf("the Deployment changed %d times: the test checked too little", seen)
 		}
 		return lowest
 	}
 }
 
-// declare is the last word of those who may change the RelayPools.
+// declare makes the last changes to the RelayPools.
 func (s *storm) declare(t *testing.T) {
 	t.Helper()
 	pooltest.Change(t, s.Stand, "fixed", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
 }
 
-// asDeclared tells whether a fleet's objects are what the operator makes of its
-// RelayPool. replicas 0 are the autoscaler's.
+// asDeclared checks that a fleet's objects are what the operator makes of its
+// RelayPool. replicas 0 means the autoscaler's.
 func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) error {
 	t.Helper()
 	var p v1alpha1.RelayPool

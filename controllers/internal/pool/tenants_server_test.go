@@ -19,10 +19,10 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// A tenant who may make RelayPools and nothing else tries to have somebody else's
-// Secrets mounted into an image of his own, on nodes that are not for him. A fleet
-// that has what it uses labelled for it is made; and it runs on when a label goes.
-func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
+// A tenant who may only make RelayPools tries to have foreign Secrets mounted into
+// their own image, on nodes that are not for them. A fleet is made if everything
+// that it uses has its label; removing a label later does not stop it.
+func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
 	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
@@ -51,7 +51,7 @@ func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
 	usable(&corev1.Secret{}, "postgres", "demo")
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 
-	// The attack: an image of one's own, everywhere, with somebody else's Secret.
+	// The attack: the tenant's image, everywhere, with a foreign Secret.
 	s.Create(t, s.Pool("evil", func(p *v1alpha1.RelayPool) {
 		p.Spec.Image = "evil.example/relay:1"
 		p.Spec.Template.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -74,7 +74,7 @@ func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
 	}
 	absent(t, s, "evil")
 
-	// A label that goes away changes nothing that runs, and stops what would change it.
+	// Removing a label changes nothing that runs, and blocks later changes.
 	var before, after appsv1.Deployment
 	s.Get(t, "demo", &before)
 	usable(&corev1.Secret{}, "postgres", "another")
@@ -84,7 +84,7 @@ func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 	s.Get(t, "demo", &after)
 	if after.Generation != before.Generation || after.UID != before.UID {
-		t.Errorf("the Deployment was changed from generation %d to %d, or made anew", before.Generation, after.Generation)
+		t.Errorf("the Deployment was changed from generation %d to %d, or recreated", before.Generation, after.Generation)
 	}
 	usable(&corev1.Secret{}, "postgres", "demo")
 	s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "True/Resolved")
@@ -93,7 +93,7 @@ func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
 	})
 }
 
-// absent holds that nothing which mounts a Secret was made for a RelayPool.
+// absent checks that nothing that mounts a Secret was made for a RelayPool.
 func absent(t *testing.T, s *pooltest.Stand, name string) {
 	t.Helper()
 	err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &appsv1.Deployment{})

@@ -19,7 +19,7 @@ func strict() Settings {
 	return s
 }
 
-func TestWhatTheSettingsDoNotAllowIsNotApplied(t *testing.T) {
+func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 	t.Parallel()
 	everywhere := []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
 	tests := map[string]struct {
@@ -35,7 +35,7 @@ func TestWhatTheSettingsDoNotAllowIsNotApplied(t *testing.T) {
 			f.Pool.Spec.Image, f.Pool.Spec.Template.Tolerations = "evil.example/mine:1", everywhere
 		},
 			v1alpha1.ReasonNotAllowed, []string{"spec.image", "spec.template.tolerations"}},
-		"beside what is wrong in any case": {func(f *Facts) {
+		"with a fault that is wrong in any case": {func(f *Facts) {
 			f.Pool.Spec.Image, f.Pool.Spec.Solana.Cluster = "evil.example/mine:1", "nonsense"
 		}, v1alpha1.ReasonInvalidSpec, []string{"spec.image", "spec.solana.cluster"}},
 	}
@@ -60,7 +60,7 @@ func TestWhatTheSettingsDoNotAllowIsNotApplied(t *testing.T) {
 					}
 				}
 			}
-			// The pods that run are as they were, and are told of.
+			// The running pods are unchanged, and counted.
 			if status.ReadyReplicas != 2 {
 				t.Errorf("%d replicas are ready, want the 2 that run", status.ReadyReplicas)
 			}
@@ -76,8 +76,8 @@ func TestWhatTheSettingsDoNotAllowIsNotApplied(t *testing.T) {
 	}
 }
 
-// A policy that is set under a fleet that runs neither changes nor ends it: what it
-// has is told, and nothing is written until it complies.
+// A new policy neither changes nor ends a running fleet that violates it: the
+// violation is reported, and nothing is written until it complies.
 func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -102,7 +102,7 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 }
 
 // Each reason by which an object may not be used is one of SecretsResolved.
-func TestRefusedObjectsAreToldOfBySecretsResolved(t *testing.T) {
+func TestRefusedObjectsAreReportedBySecretsResolved(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{v1alpha1.ReasonSecretNotUsable, v1alpha1.ReasonConfigMapNotUsable, v1alpha1.ReasonGeneratedKey} {
 		if !ofSecrets(reason) {

@@ -32,9 +32,9 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// What an operator of an earlier commit has made is taken over by this one: the
-// test begins with what etcd held then, byte for byte, and puts the present
-// resource definitions over the earlier ones, as an upgrade does.
+// This operator takes over the objects of an earlier commit: the test starts
+// with etcd's content of then, byte for byte, and applies the present resource
+// definitions, as an upgrade does.
 //
 // testdata/upgrade/make.sh <commit> makes such data.
 func TestUpgradeFromEarlierCommits(t *testing.T) {
@@ -54,8 +54,8 @@ func TestUpgradeFromEarlierCommits(t *testing.T) {
 func testUpgrade(t *testing.T, data string) {
 	t.Helper()
 	s := restored(t, data)
-	// What an operator set that this one does not: beside the pods of one fleet,
-	// which must go on, and in those of the other, which must be replaced once.
+	// Fields that only the earlier operator sets: outside the pods of one fleet, which stay,
+	// and in the pods of the other, which are replaced once.
 	s.set(t, "fixed", func(d *appsv1ac.DeploymentApplyConfiguration) {
 		d.WithAnnotations(map[string]string{"relaypool.dev/of-old": "yes"}).Spec.WithProgressDeadlineSeconds(4321)
 	})
@@ -73,12 +73,12 @@ func testUpgrade(t *testing.T, data string) {
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
 		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constant{pool.Backlog{Due: 7}},
 	})
-	pooltest.Eventually(t, "what the old one set and the new one does not is gone", func() error {
+	pooltest.Eventually(t, "fields that only the old operator set are removed", func() error {
 		var a, b appsv1.Deployment
 		s.Get(t, "fixed", &a)
 		s.Get(t, "scaled", &b)
 		if a.Annotations["relaypool.dev/of-old"] != "" || *a.Spec.ProgressDeadlineSeconds == 4321 {
-			return errors.New("it is there beside the pods")
+			return errors.New("it is still set outside the pods")
 		}
 		if slices.ContainsFunc(b.Spec.Template.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "OF_OLD" }) {
 			return errors.New("it is there in the pods")
@@ -127,8 +127,8 @@ func restored(t *testing.T, data string) legacy {
 	return s
 }
 
-// chainClient reaches the stand's chain, whatever address is asked for: that of
-// the earlier chain is in the RelayPools' specs.
+// chainClient sends every request to the stand's chain: the specs have the
+// address of the earlier one.
 func (s legacy) chainClient(t *testing.T) *http.Client {
 	t.Helper()
 	at, err := url.Parse(s.RPC)
@@ -193,7 +193,7 @@ func (s legacy) fleet(t *testing.T, name string) standing {
 	return is
 }
 
-// compare holds what became of the fleets against what was.
+// compare compares the fleets with what they were.
 func (s legacy) compare(t *testing.T, fixed, scaled standing) {
 	t.Helper()
 	is := s.fleet(t, "fixed")
@@ -237,8 +237,7 @@ func (s legacy) atRest(t *testing.T, traffic *pooltest.Traffic) {
 	(&storm{Stand: s.Stand}).calm(t, traffic)
 }
 
-// untouched holds that objects of which the operators say the same were not
-// written.
+// untouched checks that objects on which both operators agree were not written.
 func (s legacy) untouched(t *testing.T, before map[string]string) {
 	t.Helper()
 	after, same := versions(t, s.Stand), 0
@@ -254,6 +253,6 @@ func (s legacy) untouched(t *testing.T, before map[string]string) {
 		same++
 	}
 	if same < 10 {
-		t.Errorf("%d objects were compared: the test looked at too little", same)
+		t.Errorf("%d objects were compared: the test checked too little", same)
 	}
 }

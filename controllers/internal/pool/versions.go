@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versions are, by RelayPool, the one that our last write of a status replaced. A
-// cache that still shows it is behind: a pass would go by it, do what it may, and
-// then find that its status cannot be written, so that a step of a rotation might
-// be taken and never told. After a while it is more likely that the API server's
-// data were put back to that version, and passes go on.
+// versions maps a RelayPool to the resource version that our last status write
+// replaced. A cache that still has it is behind: a pass on it might take a step
+// of a rotation and then fail to write the status, so that the step is never
+// reported. After a while it is more likely that the API server was restored to
+// that version, and passes continue.
 type versions struct{ by sync.Map }
 
 // replacement is a version, and when it was replaced.
@@ -20,7 +20,7 @@ type replacement struct {
 	at      time.Time
 }
 
-// replacedFor is how long a cache may be behind before its version is believed.
+// replacedFor is how long a cache may be behind before its version is trusted.
 const replacedFor = time.Minute
 
 func (v *versions) set(key types.NamespacedName, version string, now time.Time) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A status whose write may have happened is told of, for no later pass would.
+// Events of a status whose write may have happened are emitted: no later pass would.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	pools := schema.GroupResource{Group: "relaypool.dev", Resource: "relaypools"}

@@ -67,7 +67,7 @@ func (t *tour) balance(ctx context.Context) {
 	t.Print.Fact(getBacklog, "%d pending", pending)
 	check(
 		equal("lamports left in the pool", kept+gift, now.pool-t.opening.pool),
-		equal("lamports left in the pool beside deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.opening.pool),
+		equal("lamports left in the pool besides deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.opening.pool),
 		equal("lamports that the relay paid", t.paidByRelay, t.opening.payer-now.payer),
 		equal("lamports that the treasury earned", fees, now.treasury-t.opening.treasury),
 		equal("submissions that are pending", int64(0), pending))

@@ -33,7 +33,7 @@ func check(errs ...error) {
 	}
 }
 
-// must gives what a call has returned, or ends the step with its error.
+// must returns what a call has returned, or ends the step with its error.
 func must[T any](value T, err error) T {
 	check(err)
 	return value

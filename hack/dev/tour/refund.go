@@ -55,8 +55,8 @@ func (t *tour) refund(ctx context.Context) {
 	check(t.later.Locate(t.leaves), equal("whether the swap waited", true, skipped), equal("error_code", string(openapi.ErrorCodeSwapRefunded), *end.ErrorCode))
 }
 
-// skipTo waits a little, and has the local chain pass over most of what is left
-// until the timeout.
+// skipTo waits a little, and makes the local chain skip most of the slots until
+// the timeout.
 func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) {
 	if s.SwapTimeoutSlot == nil {
 		check(errors.New("a swap whose first leg is confirmed must have its swap_timeout_slot"))
@@ -98,7 +98,7 @@ func (t *tour) skip(ctx context.Context, slots int64) {
 	check(err, answer.Body.Close())
 }
 
-// gotBack checks that all that the swap held is in the recipient's wallet.
+// gotBack checks that all lamports of the swap are in the recipient's wallet.
 func (t *tour) gotBack(ctx context.Context, o *order) {
 	holds := t.chain.lamports(ctx, o.recipient)
 	t.Print.Fact("  wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(stateRent))

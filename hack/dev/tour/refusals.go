@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// spendTwice proves the spent note again, to another recipient, against the
-// current root: a proof that holds, for money that is gone.
+// spendTwice sends a valid proof that spends the spent note again, to another
+// recipient and against the current root.
 func (t *tour) spendTwice(ctx context.Context) {
 	s, _ := t.pay(ctx, t.spent, t.leaves, payout, t.stranger())
 	r := t.refused(ctx, s, http.StatusConflict, openapi.ErrorCodeNullifierSpent, openapi.ErrorCodeNullifierReserved)
@@ -27,8 +27,8 @@ func (t *tour) spendTwice(ctx context.Context) {
 	check(equal("nullifier_index", 0, *r.NullifierIndex))
 }
 
-// staleRoot proves against a tree that the client invented: the proof holds,
-// and its root is none that the chain ever had.
+// staleRoot proves against a tree that the client made up: the proof is valid,
+// but the chain never had its root.
 func (t *tour) staleRoot(ctx context.Context) {
 	note := must(wallet.NewNote(t.Random, depositAmount, t.mint))
 	s, _ := t.pay(ctx, note, []fr.Element{note.Commitment()}, payout, t.stranger())
@@ -45,14 +45,14 @@ func (t *tour) staleRoot(ctx context.Context) {
 		equal("presence of the word RootNotFound in the message", true, strings.Contains(r.Message, "RootNotFound")))
 }
 
-// forge claims one lamport more than was proven. The relay reads the chain in
-// the background all the time, so one quiet exchange is looked for: if judging a
-// proof took a call, there would be none.
+// forge claims one lamport more than was proven. Refusing it must take no RPC
+// call. The relay also polls in the background, so forge repeats the request
+// until it sees one without a call.
 func (t *tour) forge(ctx context.Context) {
 	s, _ := t.pay(ctx, t.note, t.leaves, laterPayout, t.stranger())
 	s.public.PublicAmount--
-	const attempts = 50
-	for range attempts {
+	const maxTries = 50
+	for range maxTries {
 		before := t.rpcCalls(ctx)
 		began := t.Now()
 		r := t.refused(ctx, s, http.StatusBadRequest, openapi.ErrorCodeProofInvalid)
@@ -63,5 +63,5 @@ func (t *tour) forge(ctx context.Context) {
 			return
 		}
 	}
-	check(fmt.Errorf("RPC calls while a forged proof is refused: expected none in at least one of %d exchanges, received some in each", attempts))
+	check(fmt.Errorf("RPC calls while a forged proof is refused: expected none in at least one of %d exchanges, received some in each", maxTries))
 }

@@ -108,8 +108,8 @@ func (t *tour) printRefusal(status int, r *openapi.Error) {
 	t.Print.Fact("", "%s", r.Message)
 }
 
-// refresh reads the commitments that the client does not have yet, until there
-// are as many as want, and holds their root against the relay's and the chain's.
+// refresh reads new commitments until there are want, and compares their root
+// with the relay's and the chain's.
 func (t *tour) refresh(ctx context.Context, want int) *openapi.MerkleRoot {
 	defer t.Print.Busy("%s until there are %d", getLeaves, want)()
 	poll(ctx, fmt.Sprintf("%s lists %d leaves", getLeaves, want), func(ctx context.Context) bool {

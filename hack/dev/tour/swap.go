@@ -144,7 +144,7 @@ func text(s *string) string {
 	return *s
 }
 
-// holds prints and checks what the recipient's token account has.
+// holds prints and checks the balance of the recipient's token account.
 func (t *tour) holds(ctx context.Context, label string, o *order, least uint64, exists bool) {
 	amount, there, err := trade.Tokens(ctx, t.chain.Client, o.terms.RecipientATA, rpc.CommitmentConfirmed)
 	check(err)

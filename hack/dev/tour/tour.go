@@ -73,10 +73,9 @@ type tour struct {
 	opening      books
 	// leaves are the pool's commitments, as the relay lists them.
 	leaves []fr.Element
-	// note is what the wallet holds; spent is what it held before its first
-	// withdrawal, and paid that withdrawal.
-	// given is the note that it transferred.
-	// later is the note that the reader may swap.
+	// note is the wallet's note; spent is the one before its first withdrawal, and
+	// paid that withdrawal. given is the note that it transferred. later is the
+	// note that the reader may swap.
 	note, spent, given, later wallet.Note
 	paid                      *submission
 	signature                 string

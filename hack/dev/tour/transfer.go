@@ -42,8 +42,8 @@ func (t *tour) transfer(ctx context.Context) {
 	check(equal("amount in the encrypted note", uint64(gift), amount))
 }
 
-// seal encrypts what the receiver needs beside their own secret: the amount and
-// the blinding.
+// seal encrypts what the receiver needs in addition to their own secret: the
+// amount and the blinding.
 func seal(note *wallet.Note, to *viewingKey, random io.Reader) []byte {
 	blinding := note.Blinding.Bytes()
 	plain := append(binary.LittleEndian.AppendUint64(nil, note.Amount), blinding[:]...)

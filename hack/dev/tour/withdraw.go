@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// nullifierRent is what a Transact's two nullifier accounts cost whoever pays
-// for it (protocol.md §4), in lamports.
+// nullifierRent is what a Transact's two nullifier accounts cost its payer
+// (protocol.md §4), in lamports.
 const nullifierRent = 2 * 890_880
 
 // withdraw pays somebody who has nothing yet, through the relay.
@@ -31,7 +31,7 @@ func (t *tour) withdraw(ctx context.Context) {
 	t.follow(ctx)
 }
 
-// stranger makes a wallet that nobody has heard of.
+// stranger makes a new wallet.
 func (t *tour) stranger() solana.PublicKey {
 	public, _, err := ed25519.GenerateKey(t.Random)
 	doing("make a wallet", err)
@@ -54,8 +54,8 @@ func (t *tour) readBooks(ctx context.Context, recipient solana.PublicKey) books 
 	return b
 }
 
-// landed holds the relay's answer against the chain, and every balance against
-// the fee schedule. gross is 0 for a transfer.
+// landed compares the relay's answer with the chain, and every balance with the
+// fee schedule. gross is 0 for a transfer.
 func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves []int64, before books, gross uint64) {
 	if answer == nil || slot == nil {
 		check(errors.New("a completed submission must have a signature and a slot"))
@@ -109,7 +109,7 @@ func (t *tour) repeat(ctx context.Context) {
 	if result.SolanaSignature == nil {
 		check(errors.New("a repeated submission must answer with the first one's signature, received none"))
 	}
-	t.Print.Fact("signature", "the same; nobody paid or was paid")
+	t.Print.Fact("signature", "the same; no balance changed")
 	check(
 		equal("signature of the repeated submission", t.signature, *result.SolanaSignature),
 		equal("balances after the repeated submission", before, after))

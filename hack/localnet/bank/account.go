@@ -15,8 +15,8 @@ const (
 	MaxAccountData      = 10 << 20
 )
 
-// Account is what the chain holds at an address, as programs begin with it and
-// readers get it. Nobody may change its data.
+// Account is an account of the chain, as programs start with it and readers get
+// it. Its data must not be changed.
 type Account struct {
 	Lamports   uint64
 	Data       []byte
@@ -37,7 +37,7 @@ func newRecord(a *Account) *record {
 	return &record{lamports: a.Lamports, data: paged(a.Data), owner: a.Owner, executable: a.Executable}
 }
 
-// account gives what readers get: nil for no record.
+// account returns the account for readers: nil for no record.
 func (r *record) account() *Account {
 	if r == nil {
 		return nil
@@ -45,8 +45,8 @@ func (r *record) account() *Account {
 	return &Account{Lamports: r.lamports, Data: r.data.bytes(), Owner: r.owner, Executable: r.executable}
 }
 
-// RentExemption gives the smallest balance in lamports that an account with
-// size bytes of data may hold.
+// RentExemption is the smallest balance in lamports of an account with size
+// bytes of data.
 func RentExemption(size uint64) uint64 {
 	return (accountOverhead + size) * lamportsPerByteYear * exemptionYears
 }
@@ -58,12 +58,12 @@ type version struct {
 	record *record
 }
 
-// accountStore keeps for each address its versions in ascending slots, so
-// that a read at a commitment level sees the state of its slot and not newer,
-// and a fork can drop the ones above its slot.
+// accountStore keeps each address's versions in ascending slots, so that a read
+// at a commitment level sees the state of its slot and not a newer one, and a
+// fork can drop the versions above its slot.
 type accountStore map[solana.PublicKey][]version
 
-// at gives the account as of slot, or nil when there is none.
+// at returns the account at slot, or nil when there is none.
 func (s accountStore) at(key solana.PublicKey, slot uint64) *record {
 	for _, v := range slices.Backward(s[key]) {
 		if v.slot <= slot {

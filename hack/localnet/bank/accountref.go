@@ -41,7 +41,7 @@ func (a *AccountRef) Data() []byte {
 	return a.work.data.bytes()
 }
 
-// Read gives n bytes of the account's data from an offset, not to be changed.
+// Read returns n bytes of the account's data from an offset, not to be changed.
 // As with a slice, they must be inside.
 func (a *AccountRef) Read(offset, n int) []byte {
 	a.work.settle()
@@ -93,10 +93,10 @@ func (a *AccountRef) SetData(data []byte) error {
 	return nil
 }
 
-// WriteLater writes over parts of the data of an account that the running
-// program owns, when somebody needs to see them: a simulation that nobody asks
-// for the account never does. write must give the same whenever it is called,
-// and only patches inside the data; one that is not panics, as with a slice.
+// WriteLater defers writes to the data of an account that the running program
+// owns until the account is read, which a simulation may never do. write must
+// return the same whenever it is called, with patches inside the data; another
+// patch panics, as with a slice.
 func (a *AccountRef) WriteLater(write func() []Patch) error {
 	if err := a.changeable(); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (a *AccountRef) changeable() error {
 	return nil
 }
 
-// SetOwner gives the account to another program. Its data must be all zero.
+// SetOwner transfers the account to another program. Its data must be all zero.
 func (a *AccountRef) SetOwner(owner solana.PublicKey) error {
 	if !a.owned() || !a.rights.writable {
 		return ErrModifiedProgramID

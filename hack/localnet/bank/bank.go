@@ -1,11 +1,11 @@
-// Package bank is the ledger of the local chain: slots and blocks, accounts as
-// of every slot that can still be read, and the execution of transactions
-// under the rules of Agave (fees, rent, blockhash expiry, account ownership).
+// Package bank is the ledger of the local chain: slots and blocks, accounts at
+// every slot that can still be read, and the execution of transactions under
+// the rules of Agave (fees, rent, blockhash expiry, account ownership).
 //
 // A transaction executes in the open slot when it arrives, or waits for one
 // with room; the order of execution is the order in the block. Reads name a
-// commitment level and see the state of that level's slot, as a node sees it
-// that may lag. A fork undoes slots that are not finalized.
+// commitment level and see the state of that level's slot, on a node that may
+// lag. A fork undoes slots that are not finalized.
 package bank
 
 import (
@@ -45,7 +45,7 @@ type Options struct {
 	MaxBehind uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
-	// Clock tells the time of new blocks.
+	// Clock returns the time of new blocks.
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
 	Programs []Program
@@ -71,22 +71,22 @@ func (o *Options) validate() error {
 	case o.Clock == nil:
 		return errors.New("bank options: Clock is missing")
 	case o.FaucetLamports == 0:
-		return errors.New("bank options: FaucetLamports is 0, nobody could pay a fee")
+		return errors.New("bank options: FaucetLamports is 0: expected funds for fees")
 	}
 	return o.Limits.validate()
 }
 
 // Bank is the chain's state. Its methods may be called concurrently.
 //
-// A transaction runs on accounts that nothing changes any more, so only the
-// look at them and the writing of the result need mu: simulations run beside
-// each other, beside reads and beside the leader's own execution.
+// A transaction runs on immutable accounts, so only reading them and writing
+// the result need mu: simulations run concurrently with each other, with reads
+// and with the leader's own execution.
 type Bank struct {
 	opts     Options
 	programs map[solana.PublicKey]*loadedProgram
 
-	// leading is held by whoever extends the chain or undoes blocks, from the
-	// look at the state until the result is in. It comes before mu.
+	// leading is locked while the chain is extended or blocks are undone, from
+	// reading the state to writing the result. It is locked before mu.
 	leading sync.Mutex
 	// used, waiting and onSlot are the leader's, under leading.
 	used    blockUse
@@ -155,7 +155,7 @@ func (b *Bank) Advance(n uint64) {
 // as when a leader is down: the block height then grows slower than the slot.
 func (b *Bank) Skip(n uint64) { b.next(n + 1) }
 
-// next closes the open block, opens one that many slots further and tells.
+// next closes the open block, opens one that many slots further and calls the listeners.
 func (b *Bank) next(slots uint64) {
 	b.leading.Lock()
 	defer b.leading.Unlock()

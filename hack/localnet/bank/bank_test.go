@@ -15,12 +15,12 @@ import (
 func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*bank.Options){
-		"no genesis hash":                          func(o *bank.Options) { o.Genesis = solana.Hash{} },
-		"confirmed at once":                        func(o *bank.Options) { o.ConfirmAfter = 0 },
-		"finalized before confirmed":               func(o *bank.Options) { o.FinalizeAfter = o.ConfirmAfter - 1 },
-		"history shorter than a blockhash's age":   func(o *bank.Options) { o.History = bank.MaxAge + finalizeAfter },
-		"no clock":                                 func(o *bank.Options) { o.Clock = nil },
-		"a faucet from which nobody could be paid": func(o *bank.Options) { o.FaucetLamports = 0 },
+		"no genesis hash":                        func(o *bank.Options) { o.Genesis = solana.Hash{} },
+		"confirmed at once":                      func(o *bank.Options) { o.ConfirmAfter = 0 },
+		"finalized before confirmed":             func(o *bank.Options) { o.FinalizeAfter = o.ConfirmAfter - 1 },
+		"history shorter than a blockhash's age": func(o *bank.Options) { o.History = bank.MaxAge + finalizeAfter },
+		"no clock":                               func(o *bank.Options) { o.Clock = nil },
+		"an empty faucet":                        func(o *bank.Options) { o.FaucetLamports = 0 },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestReadsSeeTheirCommitmentLevelsSlot(t *testing.T) {
 	}
 }
 
-func TestAClosedAccountIsGoneAtItsLevelAndOpenAtOlderOnes(t *testing.T) {
+func TestAClosedAccountIsStillOpenAtOlderLevels(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
@@ -77,7 +77,7 @@ func TestAClosedAccountIsGoneAtItsLevelAndOpenAtOlderOnes(t *testing.T) {
 		t.Error("the emptied account still exists at processed")
 	}
 	if account(bank.Finalized) == nil {
-		t.Error("the account is gone at finalized before its slot is")
+		t.Error("the account is deleted at finalized before its slot is finalized")
 	}
 	l.Advance(finalizeAfter)
 	if account(bank.Finalized) != nil {

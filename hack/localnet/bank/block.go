@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// Block is what one slot holds. It is immutable once closed; of the open block
-// only Slot, Height, ParentSlot, ParentHash and Time are settled.
+// Block is the content of one slot. It is immutable once closed; of the open
+// block only Slot, Height, ParentSlot, ParentHash and Time are fixed.
 type Block struct {
 	Slot       uint64
 	Height     uint64
@@ -46,7 +46,7 @@ type Meta struct {
 	Fee          uint64
 	PreBalances  []uint64
 	PostBalances []uint64
-	// PreTokens and PostTokens are those of the accounts that hold tokens.
+	// PreTokens and PostTokens are the balances of the token accounts.
 	PreTokens  []rpc.TokenBalance
 	PostTokens []rpc.TokenBalance
 	Inner      []rpc.InnerInstruction
@@ -57,13 +57,13 @@ type Meta struct {
 	Price uint64
 }
 
-// chain holds the blocks in order of height, without gaps: the last one is
-// open, the first one is the oldest of the history. Slots may have gaps.
+// chain is the blocks in order of height, without gaps: the last one is open,
+// the first one is the oldest of the history. Slots may have gaps.
 type chain []*Block
 
 func (c chain) open() *Block { return c[len(c)-1] }
 
-// below gives the block n blocks under the open one, or the oldest.
+// below returns the block n blocks below the open one, or the oldest.
 func (c chain) below(n uint64) *Block {
 	if n >= uint64(len(c)) {
 		return c[0]
@@ -71,15 +71,15 @@ func (c chain) below(n uint64) *Block {
 	return c[uint64(len(c))-1-n]
 }
 
-// position gives the position of a block of the chain.
+// position returns the position of a block of the chain.
 func (c chain) position(of *Block) int { return int(of.Height - c[0].Height) } //nolint:gosec // less than its length
 
-// under gives the block n blocks under one of the chain, or the oldest.
+// under returns the block n blocks below another one, or the oldest.
 func (c chain) under(of *Block, n uint64) *Block {
 	return c.below(c.open().Height - of.Height + n)
 }
 
-// search gives the position of the first block at slot or above.
+// search returns the position of the first block at slot or above.
 func (c chain) search(slot uint64) int {
 	return sort.Search(len(c), func(i int) bool { return c[i].Slot >= slot })
 }

@@ -66,7 +66,7 @@ func (m *Message) Budget() (b Budget, _ *TransactionError) {
 	return b, nil
 }
 
-// Fee gives the lamports that a transaction with this budget pays for
+// Fee returns the lamports that a transaction with this budget pays for
 // signatures signatures: the priority part is charged for the limit, used or
 // not, and rounded up.
 func (b Budget) Fee(signatures int) uint64 {
@@ -81,8 +81,8 @@ func (b Budget) Fee(signatures int) uint64 {
 	return fee.Uint64()
 }
 
-// ComputeBudgetProgram answers the compute-budget instructions: their effect
-// is taken by Message.Budget before any instruction runs.
+// ComputeBudgetProgram accepts the compute-budget instructions: Message.Budget
+// applies them before any instruction runs.
 func ComputeBudgetProgram() Program {
 	return Program{
 		ID:      solana.ComputeBudget,

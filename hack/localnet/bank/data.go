@@ -10,9 +10,9 @@ import (
 // here. The tree account with a ring of 100 roots is one page.
 const dataPage = 8 << 10
 
-// pagedData is the data of an account in pages that are never changed: a write
-// shares with the version before it what it does not touch, so that a write
-// into a large account costs little, and many versions of it as well.
+// pagedData is the data of an account in immutable pages. A write shares the
+// pages that it does not touch with the version before it, so that a write into
+// a large account costs little, and so do many versions.
 type pagedData struct {
 	length int
 	// pages are full but for the last.
@@ -31,7 +31,7 @@ func paged(data []byte) pagedData {
 	return out
 }
 
-// bytes gives the whole data: a copy when it has more than one page.
+// bytes returns the whole data: a copy when it has more than one page.
 func (d *pagedData) bytes() []byte {
 	switch len(d.pages) {
 	case 0:
@@ -43,8 +43,8 @@ func (d *pagedData) bytes() []byte {
 	}
 }
 
-// read gives n bytes from an offset, which must be there: a copy when they are
-// in more than one page.
+// read returns n bytes from an offset, which must be inside: a copy when they
+// span more than one page.
 func (d *pagedData) read(offset, n int) []byte {
 	if n == 0 {
 		return []byte{}
@@ -62,7 +62,7 @@ func (d *pagedData) read(offset, n int) []byte {
 	return out
 }
 
-// with gives the data with patches written over it, which must be inside.
+// with returns the data with patches written over it, which must lie inside.
 func (d *pagedData) with(patches []Patch) pagedData {
 	out := pagedData{length: d.length, pages: slices.Clone(d.pages)}
 	for _, patch := range patches {

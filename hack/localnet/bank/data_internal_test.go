@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagedDataIsAByteSlice compares it with the slice that it stands for,
-// over random writes, and every version with what it was when it was made.
+// TestPagedDataIsAByteSlice compares it with a plain slice over random writes,
+// and every version with its content when it was made.
 func TestPagedDataIsAByteSlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -44,7 +44,7 @@ func TestPagedDataIsAByteSlice(t *testing.T) {
 		versions = append(versions, version{data, model})
 		for i, v := range versions {
 			if !bytes.Equal(v.data.bytes(), v.model) || v.data.length != size {
-				t.Fatalf("size %d: version %d is not what it was", size, i)
+				t.Fatalf("size %d: version %d has changed", size, i)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// InstructionError is why one instruction failed, by the name that Agave's
-// InstructionError enum gives it. It is marshalled as that name.
+// InstructionError is why one instruction failed, by its name in Agave's
+// InstructionError enum. It is marshalled as that name.
 type InstructionError string
 
 // The instruction errors that the bank and its programs give.
@@ -73,7 +73,7 @@ var instructionErrorTexts = map[InstructionError]string{
 	ErrReentrancyNotAllowed:        "Cross-program invocation reentrancy not allowed for this instruction",
 }
 
-// Error gives Agave's text for the error.
+// Error returns Agave's text for the error.
 func (e InstructionError) Error() string {
 	return instructionErrorTexts[e]
 }
@@ -82,7 +82,7 @@ func (e InstructionError) Error() string {
 // {"Custom": code}.
 type CustomError uint32
 
-// Error gives Agave's text for the error, with the code in hex.
+// Error returns Agave's text for the error, with the code in hex.
 func (e CustomError) Error() string {
 	return fmt.Sprintf("custom program error: 0x%x", uint32(e))
 }
@@ -95,7 +95,7 @@ func (e CustomError) MarshalJSON() ([]byte, error) {
 // TransactionErrorKind names one variant of Agave's TransactionError enum.
 type TransactionErrorKind string
 
-// The transaction errors that the bank gives.
+// The transaction errors of the bank.
 const (
 	AccountLoadedTwice             TransactionErrorKind = "AccountLoadedTwice"
 	AccountNotFound                TransactionErrorKind = "AccountNotFound"
@@ -151,7 +151,7 @@ var transactionErrorTexts = map[TransactionErrorKind]string{
 	WouldExceedMaxAccountCostLimit: "Transaction would exceed max account limit within the block",
 }
 
-// Error gives Agave's text for the error.
+// Error returns Agave's text for the error.
 func (e *TransactionError) Error() string {
 	switch e.Kind {
 	case InstructionFailed:
@@ -165,7 +165,7 @@ func (e *TransactionError) Error() string {
 	}
 }
 
-// Unwrap gives the error of the instruction that failed, if one did.
+// Unwrap returns the error of the instruction that failed, if one did.
 func (e *TransactionError) Unwrap() error { return e.Instruction }
 
 // MarshalJSON writes Agave's form of the error: a name, or an object for the

@@ -6,7 +6,7 @@ import "github.com/gagliardetto/solana-go"
 // in the level's block.
 func (v View) BlockhashUsable(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
 
-// Sizes gives the number of entries of everything that grows with the chain.
+// Sizes returns the number of entries of everything that grows with the chain.
 func (b *Bank) Sizes() map[string]int {
 	b.leading.Lock()
 	defer b.leading.Unlock()

@@ -12,32 +12,31 @@ type Undone struct {
 	Signature solana.Signature
 	// Slot is where it had landed.
 	Slot uint64
-	// Again says that it was sent again on the new branch, with all that can
-	// come of that: it can land with another outcome or wait for room, and one
-	// whose blockhash was undone with it cannot land any more.
+	// Again says that it was sent again on the new branch, with any result: it can
+	// land with another outcome or wait for room, and one whose blockhash was
+	// undone with it cannot land any more.
 	Again bool
 }
 
 // LandAgain is for Fork: every transaction lands again.
 func LandAgain(*Landed) bool { return true }
 
-// Fork has the cluster decide for another branch: the newest n blocks are
-// undone, the open one included and confirmed ones too, as if nothing of them
-// had ever been: accounts, fees, statuses, history and blockhashes. As many
-// blocks of the new branch take their place at once, in slots that were never
-// used, so that slots and block heights go on upward at every commitment
-// level. They are empty but for the open one, into which the transactions go
-// again, in their old order, for which again returns true; with nil all are
-// lost, and a client has to send its bytes again.
+// Fork makes the cluster choose another branch: the newest n blocks, the open
+// one and confirmed ones included, are undone without a trace in accounts,
+// fees, statuses, history and blockhashes. The same number of new blocks
+// replaces them at once, in unused slots, so that slots and block heights keep
+// rising at every commitment level. They are empty but for the open one. That
+// gets again, in their old order, the transactions for which again returns
+// true; with nil all are lost, and clients have to send them again.
 //
-// Fork returns what was undone in the order of the chain. Finalized blocks are
-// never undone: it refuses and changes nothing when n reaches one.
+// Fork returns the undone transactions in the order of the chain. It refuses,
+// and changes nothing, when n reaches a finalized block.
 func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() uint64 { return n }, again)
 }
 
-// ForkFrom is Fork of every block from that of a slot on, however far the chain
-// has come meanwhile.
+// ForkFrom is Fork of every block from a slot on, up to the newest when it
+// runs.
 func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() (n uint64) {
 		for _, block := range b.chain {
@@ -49,7 +48,7 @@ func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error)
 	}, again)
 }
 
-// fork undoes as many blocks as are counted while the chain stands still.
+// fork undoes as many blocks as count returns while the chain is locked.
 func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, error) {
 	b.leading.Lock()
 	defer b.leading.Unlock()

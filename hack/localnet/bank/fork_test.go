@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// seen is all that a reader at processed can tell about names, signatures and
-// blockhashes, slots and heights apart.
+// seen is what a reader at processed can find out about names, signatures and
+// blockhashes, apart from slots and heights.
 type seen struct {
 	Balances     map[string]uint64
 	History      map[string][]solana.Signature
@@ -56,8 +56,8 @@ func TestAForkTakesEverythingBack(t *testing.T) {
 		l := newLedger(t)
 		var signatures []solana.Signature
 		hashes := []solana.Hash{l.blockhash(bank.Processed)}
-		// grow adds n blocks with transactions of which some fail, some close
-		// an account and some open it again.
+		// grow adds n blocks with transactions: some fail, some close an account and
+		// some open it again.
 		grow := func(n int) {
 			for range n {
 				for range random.IntN(4) {
@@ -67,7 +67,7 @@ func TestAForkTakesEverythingBack(t *testing.T) {
 						amount = balance - fee
 					}
 					tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{key(from)}, transferFrom(from, to, amount))
-					_, _ = l.Submit(tx) // whatever its outcome
+					_, _ = l.Submit(tx) // with any outcome
 					signatures = append(signatures, tx.Signature())
 				}
 				if random.IntN(5) == 0 {
@@ -145,7 +145,7 @@ func TestAForkGoesOnInNewSlotsAndAtTheSameHeights(t *testing.T) {
 				t.Fatal(err)
 			}
 			if hash, ok := old[slot]; ok && hash != block.Hash {
-				t.Errorf("slot %d holds another block than before the fork", slot)
+				t.Errorf("slot %d has another block than before the fork", slot)
 			}
 			if slot > 0 && block.ParentSlot != parent {
 				t.Errorf("block %d has parent slot %d, want %d", slot, block.ParentSlot, parent)
@@ -234,9 +234,9 @@ func TestAForkNeverUndoesAFinalizedBlock(t *testing.T) {
 	}
 }
 
-// TestForksBesideEverythingElse is for the race detector, and holds the ledger
-// to what no order of calls may break: lamports only leave as fees.
-func TestForksBesideEverythingElse(t *testing.T) {
+// TestForksDuringEverythingElse is for the race detector, and checks what no
+// order of calls may break: lamports only leave as fees.
+func TestForksDuringEverythingElse(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
@@ -251,7 +251,7 @@ func TestForksBesideEverythingElse(t *testing.T) {
 		wg.Go(func() {
 			for i, tx := range txs {
 				l.Simulate(tx, bank.Processed, false)
-				_, _ = l.Submit(tx) // undone ones land again beside it
+				_, _ = l.Submit(tx) // undone ones land again at the same time
 				l.Behind(3).Read(bank.Confirmed, func(v bank.View) {
 					v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 5})
 					v.PrioritizationFees(nil)
@@ -314,7 +314,7 @@ func TestForkFrom(t *testing.T) {
 			}
 			l.Read(bank.Processed, func(v bank.View) {
 				if v.Status(kept.Signature()) == nil {
-					t.Error("what landed a slot earlier is gone too")
+					t.Error("a transaction of a slot earlier is undone, too")
 				}
 			})
 		})

@@ -21,7 +21,7 @@ type Program struct {
 	ID solana.PublicKey
 	// Account is the program's own account at genesis.
 	Account Account
-	// Builtin programs are part of the validator: their logs do not tell units.
+	// Builtin programs are part of the validator: their logs have no units.
 	Builtin bool
 	// Process runs one instruction. It returns an InstructionError or a
 	// CustomError, and the whole transaction is then undone, fee apart.
@@ -50,7 +50,7 @@ func loadProgram(p Program) *loadedProgram {
 type workAccount struct {
 	record
 	key solana.PublicKey
-	// later are writes that nobody has needed to see yet.
+	// later are deferred writes.
 	later []func() []Patch
 }
 
@@ -90,8 +90,8 @@ type instructionAccount struct {
 	signer, writable bool
 }
 
-// Invocation is one running instruction: the only way in which a program sees
-// and changes accounts.
+// Invocation is one running instruction: the only access of a program to
+// accounts.
 type Invocation struct {
 	// ProgramID is the running program.
 	ProgramID solana.PublicKey
@@ -109,7 +109,7 @@ func (v *Invocation) Slot() uint64 { return v.x.slot }
 // Accounts is the number of accounts that the instruction passes.
 func (v *Invocation) Accounts() int { return len(v.accounts) }
 
-// Account gives the instruction's account at position i, or
+// Account returns the instruction's account at position i, or
 // ErrNotEnoughAccountKeys when the instruction has fewer.
 func (v *Invocation) Account(i int) (*AccountRef, error) {
 	if i >= len(v.accounts) {
@@ -118,7 +118,7 @@ func (v *Invocation) Account(i int) (*AccountRef, error) {
 	return &AccountRef{invocation: v, rights: v.accounts[i], work: &v.x.accounts[v.accounts[i].index]}, nil
 }
 
-// Take gives the instruction's first n accounts.
+// Take returns the instruction's first n accounts.
 func (v *Invocation) Take(n int) ([]*AccountRef, error) {
 	out := make([]*AccountRef, n)
 	for i := range out {
@@ -130,11 +130,10 @@ func (v *Invocation) Take(n int) ([]*AccountRef, error) {
 	return out, nil
 }
 
-// Consume meters units of compute and gives ErrComputationalBudgetExceeded
-// once the transaction's limit is passed. That is what Agave reports when a
-// syscall passes the limit; when a program's own instructions do, it reports
-// ProgramFailedToComplete, which cannot happen here: programs are not metered
-// by the instruction.
+// Consume meters compute units and returns ErrComputationalBudgetExceeded above
+// the transaction's limit, as Agave does for a syscall. For a program's own
+// instructions Agave returns ProgramFailedToComplete, which cannot happen here:
+// programs are not metered by the instruction.
 func (v *Invocation) Consume(units uint64) error {
 	if v.x.unitsLeft < units {
 		v.x.unitsLeft = 0
@@ -144,8 +143,8 @@ func (v *Invocation) Consume(units uint64) error {
 	return nil
 }
 
-// Log writes a line of the program, as it stands or formatted with args, which on-chain programs prefix themselves
-// with "Program log: ".
+// Log writes a line of the program, verbatim or formatted with args. On-chain programs
+// prefix their lines with "Program log: " themselves.
 func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
 
 // Invoke runs an instruction of another program with the accounts of this
@@ -219,8 +218,8 @@ func (v *Invocation) lend(meta solana.AccountMeta, derived []solana.PublicKey) (
 	return out, nil
 }
 
-// mergeRights gives an account that an instruction passes more than once the
-// rights of all its places together.
+// mergeRights combines the rights of an account that an instruction passes more
+// than once.
 func mergeRights(accounts []instructionAccount) {
 	for i := range accounts {
 		for j := range accounts[:i] {
@@ -240,7 +239,7 @@ func (x *execution) suspended(program solana.PublicKey) bool {
 	return running[len(running)-1] != program && slices.Contains(running, program)
 }
 
-// index gives the transaction's index of an account, or -1.
+// index returns the transaction's index of an account, or -1.
 func (x *execution) index(key solana.PublicKey) int {
 	for i := range x.accounts {
 		if x.accounts[i].key == key {

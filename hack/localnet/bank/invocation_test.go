@@ -33,7 +33,7 @@ func at(v *bank.Invocation, i int) *bank.AccountRef {
 // exclaim is a write for WriteLater.
 func exclaim() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
 
-func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
+func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
 	// The accounts that the instruction passes, in this order.
 	const (
@@ -125,7 +125,7 @@ func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(exclaim) },
 			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
 		},
-		"may not give away its account with a write put off": {
+		"may not transfer its account with a deferred write": {
 			process: func(v *bank.Invocation) error {
 				if err := at(v, owned).WriteLater(exclaim); err != nil {
 					return err
@@ -134,11 +134,11 @@ func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 			},
 			wantErr: `{"InstructionError":[0,"ModifiedProgramId"]}`,
 		},
-		"may give away its account when the data is zero": {
+		"may transfer its account when the data is zero": {
 			process: func(v *bank.Invocation) error { return at(v, owned).SetOwner(address("other")) },
 			wantErr: `null`,
 		},
-		"may not give away its account with data": {
+		"may not transfer its account with data": {
 			process: func(v *bank.Invocation) error {
 				if err := at(v, owned).SetData([]byte("changed!")); err != nil {
 					return err
@@ -180,7 +180,7 @@ func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 			wantErr: `{"InstructionError":[0,"PrivilegeEscalation"]}`,
 			wantLog: vaultKey.String() + "'s signer privilege escalated",
 		},
-		"may not make writable what it got read-only": {
+		"may not make a read-only account writable": {
 			process: func(v *bank.Invocation) error { return v.Invoke(transferBy(address("wallet"), address("readonly"))) },
 			wantErr: `{"InstructionError":[0,"PrivilegeEscalation"]}`,
 			wantLog: address("readonly").String() + "'s writable privilege escalated",
@@ -249,7 +249,7 @@ func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// index gives the transaction's index of an account as a digit.
+// index returns the transaction's index of an account as a digit.
 func index(tx *bank.Transaction, name string) string {
 	for i, k := range tx.Keys {
 		if k == address(name) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Limits of mainnet, and the cost in units of what a transaction is beside the
-// instructions that it runs.
+// Limits of mainnet, and the costs of a transaction in units, without those of
+// its instructions.
 const (
 	DefaultBlockUnits   = 48_000_000
 	DefaultAccountUnits = 12_000_000
@@ -57,8 +57,8 @@ func (l BlockLimits) validate() error {
 	return nil
 }
 
-// cost gives what a transaction costs that runs for so many units and loads so
-// many bytes of account data.
+// cost returns the cost of a transaction that runs for units and loads that many
+// bytes of account data.
 func (m *Message) cost(units, loaded uint64) uint64 {
 	total := units + signatureUnits*uint64(m.Header.NumRequiredSignatures)
 	total += loadedPageUnits * ((loaded + loadedPage - 1) / loadedPage)
@@ -82,7 +82,7 @@ type blockUse struct {
 
 func newBlockUse() blockUse { return blockUse{accounts: make(map[solana.PublicKey]uint64)} }
 
-// refuses gives the limit that a transaction of that cost would break, or nil.
+// refuses returns the error of the limit that the transaction would exceed, or nil.
 func (u *blockUse) refuses(limits BlockLimits, m *Message, cost uint64) *TransactionError {
 	if u.total+cost > limits.Block {
 		return refused(WouldExceedMaxBlockCostLimit)
@@ -113,8 +113,7 @@ type waiting struct {
 	cost uint64
 }
 
-// waitingList holds the waiting transactions, the highest price first and of
-// one price the oldest.
+// waitingList is the waiting transactions, by descending price and then by age.
 type waitingList struct {
 	list   []waiting
 	hashes map[[sha256.Size]byte]struct{}
@@ -162,8 +161,8 @@ func (b *Bank) Waiting() int {
 	return len(b.waiting.list)
 }
 
-// landWaiting lands in the new open block what waits and fits, and forgets
-// what can never land any more. The caller holds leading.
+// landWaiting lands the waiting transactions that fit into the new open block,
+// and drops those that can no longer land. The caller holds leading.
 func (b *Bank) landWaiting() {
 	for _, w := range b.waiting.take() {
 		if b.used.refuses(b.opts.Limits, w.tx.Message, w.cost) == nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// hogUnits is what one call of the hog uses, hogLimit what it asks for: nine of
-// one payer fit in a block's 12 million.
+// hogUnits is the units of one call of the hog, hogLimit its compute limit:
+// nine of one payer fit in a block of 12 million.
 const (
 	hogUnits = 1_300_000
 	hogLimit = 1_301_000
 )
 
-// hog is a program that uses as many units as it is told to in thousands.
+// hog is a program that uses the thousands of units in its data.
 func hog() bank.Program {
 	return bank.Program{
 		ID:      address("hog"),
@@ -27,7 +27,7 @@ func hog() bank.Program {
 	}
 }
 
-// hogging is a ledger whose blocks can be filled by hand.
+// hogging is a ledger whose blocks a test can fill.
 type hogging struct {
 	*ledger
 	hash  solana.Hash
@@ -61,7 +61,7 @@ func (h *hogging) call(payer string, units, limit, price uint64) *bank.Transacti
 		solana.NewInstruction(address("hog"), nil, []byte{byte(k), byte(k >> 8), byte(h.calls), byte(h.calls >> 8)}))
 }
 
-// slotOf gives the slot of a landed transaction, 0 when it has not landed.
+// slotOf returns the slot of a landed transaction, 0 when it has not landed.
 func (h *hogging) slotOf(tx *bank.Transaction) (slot uint64) {
 	h.Read(bank.Processed, func(v bank.View) {
 		if l := v.Transaction(tx.Signature()); l != nil {
@@ -71,7 +71,7 @@ func (h *hogging) slotOf(tx *bank.Transaction) (slot uint64) {
 	return slot
 }
 
-func TestABlockHoldsNoMoreThanItsUnits(t *testing.T) {
+func TestABlockIsLimitedInUnits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		limits        bank.BlockLimits
@@ -110,7 +110,7 @@ func TestABlockHoldsNoMoreThanItsUnits(t *testing.T) {
 				}
 			}
 			if got != test.wantFirst || h.Waiting() != test.sent-got {
-				t.Errorf("%d landed at once and %d wait, want %d and the rest", got, h.Waiting(), test.wantFirst)
+				t.Errorf("%d landed in the first block and %d wait, want %d and the rest", got, h.Waiting(), test.wantFirst)
 			}
 			for _, want := range test.wantAfterward {
 				before := h.Waiting()
@@ -126,7 +126,7 @@ func TestABlockHoldsNoMoreThanItsUnits(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsLandsByPriceAndAge(t *testing.T) {
+func TestWaitingTransactionsLandByPriceAndAge(t *testing.T) {
 	t.Parallel()
 	h := newHogging(t, bank.BlockLimits{Account: 1_500_000})
 	filler := h.call("a", hogUnits, hogLimit, 0)
@@ -170,7 +170,7 @@ func TestWhatWaitsLandsByPriceAndAge(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsTooLongVanishes(t *testing.T) {
+func TestExpiredWaitingTransactionsAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHogging(t, bank.BlockLimits{Account: 1_500_000})
 	for range bank.MaxAge + 20 {
@@ -184,7 +184,7 @@ func TestWhatWaitsTooLongVanishes(t *testing.T) {
 	}
 	h.Advance(bank.MaxAge - 1)
 	if h.Waiting() == 0 {
-		t.Fatal("nobody waits while the blockhash still serves")
+		t.Fatal("nothing waits while the blockhash is still valid")
 	}
 	// Dearer ones with a new blockhash keep the blocks full.
 	h.hash = h.blockhash(bank.Processed)

@@ -34,16 +34,16 @@ func nothingLoaded() rpc.LoadedAddresses {
 	return rpc.LoadedAddresses{ReadOnly: solana.PublicKeySlice{}, Writable: solana.PublicKeySlice{}}
 }
 
-// Resolve gives the transaction with the accounts that its lookup tables hold
-// at the level's block, or why they cannot be had. Without lookups it is the
+// Resolve returns the transaction with the accounts of its lookup tables at the
+// level's block, or why they are missing. Without lookups it returns the
 // transaction itself.
 func (v View) Resolve(tx *Transaction) (*Transaction, *TransactionError) {
 	return v.bank.resolve(tx, v.block)
 }
 
-// resolve looks the accounts of tables up as of a block. It begins with the
-// transaction's own keys, so that one which was resolved in another block is
-// resolved anew. The caller holds mu.
+// resolve looks up the accounts of tables at a block. It starts with the
+// transaction's own keys, so that a transaction that was resolved at another
+// block is resolved again. The caller holds mu.
 func (b *Bank) resolve(tx *Transaction, at *Block) (*Transaction, *TransactionError) {
 	if len(tx.AddressTableLookups) == 0 {
 		return tx, nil
@@ -102,8 +102,8 @@ func appendIndices(to, table solana.PublicKeySlice, indices []uint8) (solana.Pub
 	return to, nil
 }
 
-// sanitizeLookups checks that the lookups of a message are whole, and gives how
-// many accounts they load.
+// sanitizeLookups checks that the lookups of a message are complete, and
+// returns how many accounts they load.
 func sanitizeLookups(m *solana.Message) (loaded int, err error) {
 	for _, lookup := range m.AddressTableLookups {
 		n := len(lookup.WritableIndexes) + len(lookup.ReadonlyIndexes)

@@ -37,9 +37,9 @@ func tableOf(names ...string) bank.Account {
 	return bank.LookupTable(keys...)
 }
 
-// signV0 makes a transaction of the wallet's whose accounts are the static keys
-// and those of the lookups. program is the position of the program among the
-// keys, accounts those of its one instruction.
+// signV0 makes a transaction of the wallet with the static keys and the
+// lookups. program is the program's index in the keys, accounts are the indices
+// of its one instruction's.
 func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddressTableLookup, program uint16, accounts []uint16, data []byte) *bank.Transaction {
 	l.t.Helper()
 	tx := &solana.Transaction{Message: solana.Message{
@@ -98,7 +98,7 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 	for name, test := range tests {
 		tx := l.pay(test.table, test.index)
 		if got := wire(t, l.Simulate(tx, bank.Processed, false).Meta.Err); got != test.want {
-			t.Errorf("%s: the simulation gives %s, want %s", name, got, test.want)
+			t.Errorf("%s: the simulation returns %s, want %s", name, got, test.want)
 		}
 		landed, err := l.Submit(tx)
 		if got := wire(t, err); got != test.want || landed != (test.want == "null") {
@@ -110,8 +110,8 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsFollowTheOwnOnes looks at the order of the accounts, their
-// rights and what a program gets of them.
+// TestLoadedAccountsFollowTheOwnOnes checks the order of the accounts, their
+// rights and what a program receives.
 func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 	t.Parallel()
 	type passed struct {
@@ -209,8 +209,8 @@ func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsCountInABlock fills the account that a table holds, and has
-// what waits land in the next block.
+// TestLoadedAccountsCountInABlock fills the block's limit on an account of a
+// table: what waits lands in the next block.
 func TestLoadedAccountsCountInABlock(t *testing.T) {
 	t.Parallel()
 	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("busy", "idle")}, hog())
@@ -246,7 +246,7 @@ func TestLoadedAccountsCountInABlock(t *testing.T) {
 	}
 	l.Advance(1)
 	if err := l.meta(late.Signature()).Err; err != nil || l.Waiting() != 0 {
-		t.Errorf("%d wait on and it gives %v, want it in the next block", l.Waiting(), err)
+		t.Errorf("%d still wait and the error is %v, want it in the next block", l.Waiting(), err)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestATransactionWithATableLandsAgainAfterAFork(t *testing.T) {
 		t.Errorf("the recipient has %d lamports, want the transfer's", got)
 	}
 	if _, err := l.Submit(tx); wire(t, err) != `"AlreadyProcessed"` {
-		t.Errorf("sent again it gives %s, want AlreadyProcessed", wire(t, err))
+		t.Errorf("sent again it returns %s, want AlreadyProcessed", wire(t, err))
 	}
 	l.Read(bank.Processed, func(v bank.View) {
 		if found := v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 9}); len(found) != 1 {

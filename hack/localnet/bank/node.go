@@ -8,10 +8,9 @@ type Node struct {
 	behind uint64
 }
 
-// Behind gives a node that lags so many slots behind the chain's tip, at every
-// commitment level and in everything that it answers: of a blockhash, a
-// transaction or an account that is younger it knows nothing. It lags on as
-// the chain moves. More than Options.MaxBehind slots are taken for that many.
+// Behind returns a node that stays that many slots behind the chain's tip, at
+// every commitment level and in every answer: it lacks younger blockhashes,
+// transactions and accounts. slots above Options.MaxBehind count as MaxBehind.
 func (b *Bank) Behind(slots uint64) Node {
 	return Node{bank: b, behind: min(slots, b.opts.MaxBehind)}
 }
@@ -24,8 +23,8 @@ func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *S
 	return b.Behind(0).Simulate(tx, c, replaceBlockhash)
 }
 
-// Read calls fn with the state that the node has at a commitment level;
-// nothing changes until fn returns, so what it reads belongs together.
+// Read calls fn with the node's state at a commitment level. Nothing changes
+// until fn returns, so all that fn reads is one state.
 func (n Node) Read(c Commitment, fn func(View)) {
 	n.bank.mu.RLock()
 	defer n.bank.mu.RUnlock()
@@ -33,7 +32,7 @@ func (n Node) Read(c Commitment, fn func(View)) {
 	fn(View{bank: n.bank, tip: tip, block: n.bank.settled(tip, c)})
 }
 
-// tip gives the newest block that the node has replayed.
+// tip returns the newest block that the node has replayed.
 func (n Node) tip() *Block {
 	chain := n.bank.chain
 	open := chain.open()
@@ -44,7 +43,7 @@ func (n Node) tip() *Block {
 	return chain[max(after, 1)-1]
 }
 
-// settled gives the block of a commitment level when tip is the newest one.
+// settled returns the block of a commitment level when tip is the newest one.
 func (b *Bank) settled(tip *Block, c Commitment) *Block {
 	switch c {
 	case Processed:

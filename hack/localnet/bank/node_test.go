@@ -80,12 +80,12 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 			}
 			for _, fee := range v.PrioritizationFees(nil) {
 				if fee.Slot >= v.Slot() {
-					t.Errorf("step %d: it tells of fees in slot %d, which is not complete for it", step, fee.Slot)
+					t.Errorf("step %d: the node returns fees of slot %d, which is not complete for it", step, fee.Slot)
 				}
 			}
 			status := v.Status(tx.Signature())
 			if seen := status != nil; seen != (step == 5) {
-				t.Errorf("step %d: it sees the transaction: %v", step, seen)
+				t.Errorf("step %d: the node has the transaction: %v", step, seen)
 			}
 			if status != nil && (status.Commitment != bank.Processed || status.Confirmations != 0) {
 				t.Errorf("it calls the transaction %s with %d confirmations, want processed with 0", status.Commitment, status.Confirmations)
@@ -134,7 +134,7 @@ func TestALagIsBounded(t *testing.T) {
 	})
 	opts.MaxBehind = opts.History - bank.MaxAge - finalizeAfter
 	if _, err := bank.New(opts); err == nil {
-		t.Error("a lag that is longer than the history is taken")
+		t.Error("a lag that is longer than the history is accepted")
 	}
 }
 
@@ -152,7 +152,7 @@ func TestANodeStaysOnTheNewBranchAfterAFork(t *testing.T) {
 		}
 		l.Behind(behind).Read(bank.Processed, func(v bank.View) {
 			if v.Transaction(tx.Signature()) != nil || v.Account(address("to")) != nil {
-				t.Errorf("%d slots behind it still sees the undone transaction", behind)
+				t.Errorf("%d slots behind it still has the undone transaction", behind)
 			}
 			if v.Slot() < before {
 				t.Errorf("%d slots behind it went back from slot %d to %d", behind, before, v.Slot())

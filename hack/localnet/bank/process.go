@@ -7,7 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// outcome is what the execution of a transaction would do to the chain.
+// outcome is the effect of a transaction, before it is committed.
 type outcome struct {
 	meta Meta
 	// landed: the fee payer is charged and the transaction enters the block.
@@ -20,8 +20,8 @@ func unprocessable(err *TransactionError) *outcome {
 	return &outcome{meta: Meta{Err: err, Logs: []string{}}}
 }
 
-// job is a transaction with the accounts that it runs on. They are copies of
-// what never changes, so that running it needs no lock.
+// job is a transaction with copies of all the state that it runs on, so that
+// running it needs no lock.
 type job struct {
 	tx       *Transaction
 	budget   Budget
@@ -31,9 +31,9 @@ type job struct {
 	mints    mints
 }
 
-// prepare loads what a transaction needs to run on the state of a block, or
-// refuses it for what keeps it out of the block whatever its accounts hold.
-// The caller holds mu.
+// prepare loads what a transaction needs to run on the state of a block. It
+// returns the error of a transaction that no state of its accounts would let
+// into the block. The caller holds mu.
 func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	tx, err := b.resolve(tx, at)
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	}, nil
 }
 
-// loaded gives the bytes of data that the accounts hold before the transaction.
+// loaded returns the size of the accounts' data before the transaction.
 func (j *job) loaded() (bytes uint64) {
 	for i := range j.accounts {
 		bytes += uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
@@ -61,8 +61,8 @@ func (j *job) loaded() (bytes uint64) {
 	return bytes
 }
 
-// run runs the transaction and changes nothing: the open block's execution is
-// committed by the caller, any other is a simulation.
+// run runs the transaction on the copies. The caller commits the outcome, or
+// drops it after a simulation.
 func (j *job) run() *outcome {
 	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
@@ -99,7 +99,7 @@ func (j *job) run() *outcome {
 	return out
 }
 
-// check refuses what never enters a block whatever its accounts hold.
+// check makes the checks that do not depend on the state of the accounts.
 func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
 	if len(tx.Keys) > maxLocks {
 		return refused(TooManyAccountLocks)
@@ -116,7 +116,7 @@ func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
 	return nil
 }
 
-// usable reports whether a blockhash serves a transaction in the block.
+// usable reports whether a blockhash is valid for a transaction in the block.
 func (b *Bank) usable(hash solana.Hash, at *Block) bool {
 	block, ok := b.hashes[hash]
 	return ok && block.Slot <= at.Slot && at.Height <= block.Height+MaxAge
@@ -133,8 +133,8 @@ func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 	return out
 }
 
-// chargeFee takes the fee off the fee payer, who must be a plain system
-// account that keeps nothing or its rent exemption.
+// chargeFee subtracts the fee from the fee payer, a system account without data.
+// Its remaining balance must be zero or rent-exempt.
 func chargeFee(payer *record, fee uint64) *TransactionError {
 	switch {
 	case payer.lamports == 0:
@@ -155,8 +155,8 @@ func belowRent(r *record) bool {
 	return r.lamports > 0 && r.lamports < RentExemption(uint64(r.data.length)) //nolint:gosec // a length is not negative
 }
 
-// loadable checks what Agave checks while it loads accounts: failures here
-// land and pay the fee, but run nothing.
+// loadable makes Agave's checks while it loads accounts: a transaction that fails
+// here lands and pays the fee, but none of it runs.
 func (j *job) loadable() *TransactionError {
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
@@ -171,7 +171,7 @@ func (j *job) loadable() *TransactionError {
 }
 
 // runAll runs the instructions in order, up to the first that fails, and then
-// checks that no account is left between nothing and its rent exemption.
+// checks that no writable account is left below its rent exemption but not empty.
 func (x *execution) runAll(tx *Transaction) *TransactionError {
 	for i, ix := range tx.Instructions {
 		accounts := make([]instructionAccount, len(ix.Accounts))

@@ -120,7 +120,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{solana.NewInstruction(address("poor"), nil, nil)},
 			wantErr:      `"InvalidProgramForExecution"`, wantLanded: true, wantFee: 5000,
 		},
-		"a transfer from somebody who did not sign": {
+		"a transfer from an account that did not sign": {
 			instructions: []solana.Instruction{systemInstruction([]byte{2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0},
 				meta("poor", false, true), meta("to", false, true))},
 			wantErr: `{"InstructionError":[0,"MissingRequiredSignature"]}`, wantLanded: true, wantFee: 5000,
@@ -239,7 +239,7 @@ func (l *ledger) land(signers []string, instructions ...solana.Instruction) {
 	}
 }
 
-func TestMetaTellsBalancesLogsAndUnits(t *testing.T) {
+func TestMetaHasBalancesLogsAndUnits(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	tx := l.mustLand(l.wallet, unitLimit(1000), unitPrice(1_000_000), transferFrom("wallet", "to", rentMinimum))
@@ -292,11 +292,11 @@ func TestPrioritizationFeesAreTheSmallestOfEachBlock(t *testing.T) {
 		addresses []solana.PublicKey
 		want      uint64
 	}{
-		"of all transactions":                {nil, 700},
-		"of the ones that write an address":  {[]solana.PublicKey{address("a")}, 900},
-		"of the ones that write either":      {[]solana.PublicKey{address("a"), address("b")}, 700},
-		"0 where nobody writes the address":  {[]solana.PublicKey{address("c")}, 0},
-		"0 for an address that is only read": {[]solana.PublicKey{solana.SystemProgramID}, 0},
+		"of all transactions":                  {nil, 700},
+		"of the ones that write an address":    {[]solana.PublicKey{address("a")}, 900},
+		"of the ones that write either":        {[]solana.PublicKey{address("a"), address("b")}, 700},
+		"0 for an address that is not written": {[]solana.PublicKey{address("c")}, 0},
+		"0 for an address that is only read":   {[]solana.PublicKey{solana.SystemProgramID}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

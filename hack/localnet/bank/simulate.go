@@ -16,10 +16,10 @@ type Simulation struct {
 	LastValidHeight uint64
 }
 
-// Simulate runs a transaction on the state that the node has at a commitment
-// level and changes nothing. Signatures are not looked at. With replaceBlockhash
-// the level's latest blockhash takes the place of its own. Simulations run
-// beside each other and hold up nothing else.
+// Simulate runs a transaction on the node's state at a commitment level and
+// changes nothing. Signatures are not verified. replaceBlockhash uses the
+// level's latest blockhash instead of its own. Simulations run concurrently and
+// block nothing else.
 func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Simulation {
 	s := &Simulation{}
 	var job *job
@@ -40,8 +40,8 @@ func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Si
 	return s
 }
 
-// withBlockhash gives a copy with another blockhash, fit for simulation alone:
-// its bytes stay what they were.
+// withBlockhash returns a copy with another blockhash, for simulation only: its
+// bytes are unchanged.
 func (t *Transaction) withBlockhash(hash solana.Hash) *Transaction {
 	message := *t.Message
 	message.RecentBlockhash = hash

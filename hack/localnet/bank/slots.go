@@ -1,8 +1,8 @@
 package bank
 
-// OnSlot calls fn after every change of the open slot (Advance, Skip, Fork), with
-// the chain held up meanwhile: it must be quick, and must not call the bank. No
-// call begins after cancel.
+// OnSlot calls fn after every change of the open slot (Advance, Skip, Fork). The
+// chain waits for it: it must be quick, and must not call the bank. No call
+// begins after cancel.
 func (b *Bank) OnSlot(fn func()) (cancel func()) {
 	b.leading.Lock()
 	defer b.leading.Unlock()
@@ -15,7 +15,7 @@ func (b *Bank) OnSlot(fn func()) (cancel func()) {
 	}
 }
 
-// slotChanged tells who asked for it. The caller holds leading, and not mu.
+// slotChanged calls the functions of OnSlot. The caller holds leading, and not mu.
 func (b *Bank) slotChanged() {
 	for _, fn := range b.onSlot {
 		fn()

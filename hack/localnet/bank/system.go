@@ -149,8 +149,8 @@ func transfer(v *Invocation, lamports uint64) error {
 
 // CreateAccount invokes the system program for a rent-exempt account of an
 // owner with size bytes of zeros, at the program address of the seeds. Anybody
-// can send lamports to an address that does not exist yet, so one that holds
-// some is topped up, allocated and assigned instead.
+// can send lamports to an address without an account: such an account is topped
+// up, allocated and assigned instead.
 func (v *Invocation) CreateAccount(payer, account *AccountRef, size uint64, owner solana.PublicKey, seeds [][]byte) error {
 	rent, at := RentExemption(size), account.Key()
 	if account.Lamports() == 0 {

@@ -18,11 +18,10 @@ const (
 	TokenAccountSize = 165
 )
 
-// nativeDecimals are those of the native mint, whose token is a lamport.
+// nativeDecimals are the decimals of the native mint, whose smallest unit is a lamport.
 const nativeDecimals = 9
 
-// ParseToken reads a token account, which need not be initialised; nil when the
-// data is none.
+// ParseToken reads a token account, initialised or not; nil for other data.
 func ParseToken(data []byte) *token.Account {
 	var account token.Account
 	if len(data) != TokenAccountSize || account.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
@@ -71,7 +70,7 @@ func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints
 	return found
 }
 
-// tokenBalances lists what the token accounts of a transaction hold.
+// tokenBalances lists the balances of a transaction's token accounts.
 func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	if m == nil {
 		return []rpc.TokenBalance{}
@@ -100,8 +99,8 @@ func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	return out
 }
 
-// tokenAmount is an amount of tokens in all the forms that a node gives; history
-// has null for the fraction of nothing.
+// tokenAmount is an amount of tokens in all the forms of a node's answer; the
+// history has null as the fraction of nothing.
 func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
 	exact := new(big.Rat).SetFrac(new(big.Int).SetUint64(amount), unit)
@@ -115,7 +114,7 @@ func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 	return out
 }
 
-// tokenAccount reads an initialised token account, or gives nil for any other.
+// tokenAccount reads an initialised token account, or returns nil for any other.
 func tokenAccount(r *record) *token.Account {
 	if r.data.length != TokenAccountSize || !isTokenProgram(r.owner) {
 		return nil

@@ -42,12 +42,12 @@ type Transaction struct {
 	hash [sha256.Size]byte
 }
 
-// Signature gives the first signature, which is the transaction's id.
+// Signature returns the first signature, which is the transaction's id.
 func (t *Transaction) Signature() solana.Signature { return t.Signatures[0] }
 
 // DecodeTransaction decodes a serialized transaction, legacy or v0, and checks
-// its offsets. The error is a *TransactionError when the bytes are a
-// transaction that breaks a rule, another error when they are none.
+// its offsets. The error is a *TransactionError for a transaction that breaks a
+// rule, and another error for bytes that are not a transaction.
 func DecodeTransaction(raw []byte) (*Transaction, error) {
 	if len(raw) > MaxTransactionSize {
 		return nil, fmt.Errorf("transaction too large: %d bytes (max: %d bytes)", len(raw), MaxTransactionSize)
@@ -80,9 +80,8 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 	return &Transaction{Message: message, Raw: raw, Signatures: tx.Signatures, hash: sha256.Sum256(body)}, nil
 }
 
-// sanitize checks header and indices as Agave does before it looks at a
-// transaction, so that nothing later can index out of range. Programs are never
-// from lookup tables.
+// sanitize makes Agave's first checks of header and indices, so that nothing
+// later can index out of range. Programs are never from lookup tables.
 func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	keys, h := len(m.AccountKeys), m.Header
 	if int(h.NumRequiredSignatures)+int(h.NumReadonlyUnsignedAccounts) > keys ||
@@ -106,9 +105,9 @@ func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	return &Message{Message: *m, Bytes: raw, Keys: m.AccountKeys, Writable: writable(m), Loaded: nothingLoaded()}, nil
 }
 
-// writable gives the accounts that the header marks writable, less the ones
-// that no transaction can lock for writing: native programs, and a program
-// that the transaction invokes.
+// writable returns the accounts that the header marks writable, without those
+// that no transaction can write: native programs, and a program that the
+// transaction invokes.
 func writable(m *solana.Message) []bool {
 	signed, h := int(m.Header.NumRequiredSignatures), m.Header
 	out := make([]bool, len(m.AccountKeys))

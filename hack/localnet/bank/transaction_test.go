@@ -118,7 +118,7 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 	twoSignatures.Signatures = append(twoSignatures.Signatures, signature)
 	tests := map[string]struct {
 		raw  []byte
-		want string // the kind of transaction error, or empty when the bytes are none
+		want string // the kind of transaction error, or empty when the bytes are no transaction
 	}{
 		"nothing":               {nil, ""},
 		"a truncated one":       {whole[:len(whole)-1], ""},
@@ -216,7 +216,7 @@ func FuzzDecodeTransaction(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Whatever decodes can be asked everything without a panic.
+		// Every method of a decoded transaction must work without a panic.
 		tx.VerifySignatures()
 		if budget, err := tx.Budget(); err == nil && budget.Units > bank.MaxUnits {
 			t.Errorf("limit is %d units", budget.Units)

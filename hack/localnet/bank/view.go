@@ -9,7 +9,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// Commitment is how settled the state is that a read sees.
+// Commitment is the commitment level of a read.
 type Commitment int
 
 // The commitment levels, most settled first, as Agave defaults to the first.
@@ -19,21 +19,21 @@ const (
 	Processed
 )
 
-// String gives the level's name on the wire.
+// String returns the level's name on the wire.
 func (c Commitment) String() string {
 	return [...]string{"finalized", "confirmed", "processed"}[c]
 }
 
-// What a block can be missing for.
+// Why a block can be missing.
 var (
 	ErrBlockNotAvailable = errors.New("block not available yet at this commitment")
 	ErrBlockCleanedUp    = errors.New("block older than the kept history")
 	ErrSlotSkipped       = errors.New("slot has no block")
 )
 
-// View reads the chain as of one commitment level's block, as one node sees
-// it. It is valid inside the function that Read calls, and not after; the
-// accounts, blocks and transactions that it gives are.
+// View reads the chain at one commitment level's block, as one node sees it. It
+// is valid only inside the function that Read calls; the accounts, blocks and
+// transactions that it returns stay valid.
 type View struct {
 	bank *Bank
 	// tip is the newest block that the node has seen.
@@ -56,12 +56,12 @@ func (v View) Height() uint64 { return v.block.Height }
 // Transactions counts the transactions of the chain up to the level's block.
 func (v View) Transactions() uint64 { return v.block.Transactions }
 
-// Account gives the account at an address, or nil when there is none.
+// Account returns the account at an address, or nil when there is none.
 func (v View) Account(key solana.PublicKey) *Account {
 	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
-// WrittenAt gives the slot in which an account was last written, or closed; 0
+// WrittenAt returns the slot in which an account was last written, or closed; 0
 // when there is no account, or it is as it was at genesis. Since it goes back
 // when a fork undoes the write, two that differ mean that the account may.
 func (v View) WrittenAt(key solana.PublicKey) uint64 {
@@ -73,7 +73,7 @@ func (v View) WrittenAt(key solana.PublicKey) uint64 {
 	return 0
 }
 
-// LatestBlockhash gives the newest blockhash of the level and the last block
+// LatestBlockhash returns the newest blockhash of the level and the last block
 // height at which a transaction with it can land.
 func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	if v.block.Hash == (solana.Hash{}) {
@@ -82,7 +82,7 @@ func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	return v.block.Hash, v.block.Height + MaxAge
 }
 
-// Block gives the block at a slot, or one of ErrBlockNotAvailable,
+// Block returns the block at a slot, or one of ErrBlockNotAvailable,
 // ErrBlockCleanedUp and ErrSlotSkipped.
 func (v View) Block(slot uint64) (*Block, error) {
 	chain := v.bank.chain
@@ -114,7 +114,7 @@ func (v View) Blocks(first, last uint64) []uint64 {
 // FirstAvailableBlock is the slot of the oldest block of the history.
 func (v View) FirstAvailableBlock() uint64 { return v.bank.chain[0].Slot }
 
-// Transaction finds a landed transaction that the level sees, or nil.
+// Transaction finds a landed transaction at the level, or nil.
 func (v View) Transaction(signature solana.Signature) *Landed {
 	if l := v.bank.bySignature[signature]; l != nil && l.Block.Slot <= v.block.Slot {
 		return l
@@ -125,11 +125,11 @@ func (v View) Transaction(signature solana.Signature) *Landed {
 // Status is how settled a landed transaction is for a node.
 type Status struct {
 	*Landed
-	// Commitment is the highest level that sees it.
+	// Commitment is the highest level at which it is visible.
 	Commitment Commitment
 	// Confirmations is the number of blocks on top of its block.
 	Confirmations uint64
-	// Recent: it is in the status cache, which holds MaxAge blocks.
+	// Recent: it is in the status cache, which covers MaxAge blocks.
 	Recent bool
 }
 
@@ -147,7 +147,7 @@ func (v View) Status(signature solana.Signature) *Status {
 	}
 }
 
-// level gives the most settled level at which the node sees a block.
+// level returns the highest level at which the node sees a block.
 func (v View) level(block *Block) Commitment {
 	for _, c := range []Commitment{Finalized, Confirmed} {
 		if block.Height <= v.bank.settled(v.tip, c).Height {
@@ -166,8 +166,8 @@ type AddressQuery struct {
 	Limit         int
 }
 
-// ByAddress lists transactions that name an address, newest first. A Before
-// that is unknown gives none, as on Agave; an unknown Until ends nothing.
+// ByAddress lists transactions that name an address, newest first. An unknown
+// Before returns none, as on Agave; an unknown Until does not bound.
 func (v View) ByAddress(q AddressQuery) []Status {
 	all := v.bank.byAddress[q.Address]
 	before := v.bank.bySignature[q.Before]
@@ -196,7 +196,7 @@ func (l *Landed) olderThan(other *Landed) bool {
 	return l.Index < other.Index
 }
 
-// PrioritizationFees gives the smallest price, in micro-lamports a unit, that got
+// PrioritizationFees returns the smallest price, in micro-lamports a unit, that got
 // a transaction into each of the newest MaxAge closed blocks. With addresses,
 // only transactions that write one of them count.
 func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.PriorizationFeeResult {

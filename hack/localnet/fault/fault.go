@@ -27,7 +27,7 @@ const (
 // MethodSocket is the name under which the opening of a WebSocket is a call.
 const MethodSocket = "webSocket"
 
-// Health is a lie that getHealth tells.
+// Health is a false answer of getHealth.
 type Health string
 
 // The lies; the empty Health is the truth.
@@ -38,8 +38,7 @@ const (
 	HealthBehind Health = "behind"
 )
 
-// Outcome is what an endpoint says that every transaction comes to, whatever it
-// does on the chain.
+// Outcome is the outcome that an endpoint reports for every transaction, true or not.
 type Outcome string
 
 // The outcomes; the empty Outcome is the truth.
@@ -106,11 +105,11 @@ type Rule struct {
 	// Lag answers from the state of that many slots ago. More than 128 of them
 	// make the node unhealthy, as on Agave.
 	Lag uint64 `json:"lag,omitempty"`
-	// FrozenBlockhash answers getLatestBlockhash as at the time when the rule
-	// was set, context slot included and whatever minContextSlot says, as a
-	// cache in front of a node does.
+	// FrozenBlockhash makes getLatestBlockhash repeat the answer at the time when
+	// the rule was set, with its context slot and regardless of minContextSlot,
+	// like a cache in front of a node.
 	FrozenBlockhash bool `json:"frozenBlockhash,omitempty"`
-	// Health is what getHealth says whatever the truth.
+	// Health is the answer of getHealth, true or not.
 	Health Health `json:"health,omitempty"`
 	// History serves blocks and transactions of the newest that many blocks
 	// only; 0 is no limit.
@@ -126,8 +125,8 @@ type Rule struct {
 	// SlotAsHeight gives slots in place of block heights, which is 22 million too
 	// many on mainnet. A blockhash's last valid height is then its slot plus 150.
 	SlotAsHeight bool `json:"slotAsHeight,omitempty"`
-	// Outcome is what every transaction comes to, and Err the error of one that
-	// fails: JSON as Agave writes it, such as {"InstructionError":[2,{"Custom":1}]}.
+	// Outcome is reported for every transaction, and Err is the error if it is a
+	// failure: JSON as Agave writes it, such as {"InstructionError":[2,{"Custom":1}]}.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Err     string  `json:"-"`
 

@@ -11,23 +11,23 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
+func TestRulesSurviveARoundTrip(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		json string
 		want []fault.Rule
 	}{
-		"none":                            {`[]`, []fault.Rule{}},
-		"slow answers":                    {`[{"method":"getSlot","latency":"250ms","jitter":"1s"}]`, []fault.Rule{{Method: "getSlot", Latency: 250 * time.Millisecond, Jitter: time.Second}}},
-		"a limit that names a time":       {`[{"probability":0.5,"status":429,"retryAfter":"2s"}]`, []fault.Rule{{Probability: 0.5, Status: 429, RetryAfter: 2 * time.Second}}},
-		"an error after acting":           {`[{"method":"sendTransaction","afterActing":true,"error":{"code":-32603,"message":"no"}}]`, []fault.Rule{{Method: "sendTransaction", AfterActing: true, Error: fault.Error{Code: -32603, Message: "no"}}}},
-		"a cut and a hang":                {`[{"cut":true},{"hang":true}]`, []fault.Rule{{Cut: true}, {Hang: true}}},
-		"a transaction that is forgotten": {`[{"drop":true}]`, []fault.Rule{{Drop: true}}},
-		"wrong answers":                   {`[{"empty":true},{"health":"ok"},{"frozenBlockhash":true}]`, []fault.Rule{{Empty: true}, {Health: fault.HealthOK}, {FrozenBlockhash: true}}},
-		"a node behind, without a past":   {`[{"lag":12,"history":100}]`, []fault.Rule{{Lag: 12, History: 100}}},
-		"a node that claims more":         {`[{"ahead":100,"heightAhead":22000000},{"method":"getLatestBlockhash","slotAsHeight":true}]`, []fault.Rule{{Ahead: 100, HeightAhead: 22_000_000}, {Method: "getLatestBlockhash", SlotAsHeight: true}}},
-		"outcomes that are none":          {`[{"method":"getSignatureStatuses","outcome":"succeeds"},{"outcome":"fails","err":{"InstructionError":[2,{"Custom":1}]}}]`, []fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, {Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":1}]}`}}},
-		"sockets":                         {`[{"socket":"cut","probability":0.01},{"socket":"silent"}]`, []fault.Rule{{Socket: fault.SocketCut, Probability: 0.01}, {Socket: fault.SocketSilent}}},
+		"none":                                   {`[]`, []fault.Rule{}},
+		"slow answers":                           {`[{"method":"getSlot","latency":"250ms","jitter":"1s"}]`, []fault.Rule{{Method: "getSlot", Latency: 250 * time.Millisecond, Jitter: time.Second}}},
+		"a rate limit with Retry-After":          {`[{"probability":0.5,"status":429,"retryAfter":"2s"}]`, []fault.Rule{{Probability: 0.5, Status: 429, RetryAfter: 2 * time.Second}}},
+		"an error after acting":                  {`[{"method":"sendTransaction","afterActing":true,"error":{"code":-32603,"message":"no"}}]`, []fault.Rule{{Method: "sendTransaction", AfterActing: true, Error: fault.Error{Code: -32603, Message: "no"}}}},
+		"a cut connection and a hanging call":    {`[{"cut":true},{"hang":true}]`, []fault.Rule{{Cut: true}, {Hang: true}}},
+		"a transaction that is forgotten":        {`[{"drop":true}]`, []fault.Rule{{Drop: true}}},
+		"wrong answers":                          {`[{"empty":true},{"health":"ok"},{"frozenBlockhash":true}]`, []fault.Rule{{Empty: true}, {Health: fault.HealthOK}, {FrozenBlockhash: true}}},
+		"a node that lags, with a short history": {`[{"lag":12,"history":100}]`, []fault.Rule{{Lag: 12, History: 100}}},
+		"a node that claims to be ahead":         {`[{"ahead":100,"heightAhead":22000000},{"method":"getLatestBlockhash","slotAsHeight":true}]`, []fault.Rule{{Ahead: 100, HeightAhead: 22_000_000}, {Method: "getLatestBlockhash", SlotAsHeight: true}}},
+		"made-up outcomes":                       {`[{"method":"getSignatureStatuses","outcome":"succeeds"},{"outcome":"fails","err":{"InstructionError":[2,{"Custom":1}]}}]`, []fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, {Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":1}]}`}}},
+		"sockets":                                {`[{"socket":"cut","probability":0.01},{"socket":"silent"}]`, []fault.Rule{{Socket: fault.SocketCut, Probability: 0.01}, {Socket: fault.SocketSilent}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,36 +54,36 @@ func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithARuleIsNamed(t *testing.T) {
+func TestParseRulesErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ json, want string }{
-		"no JSON":                            {`[`, "expected a JSON array of rules"},
-		"an object":                          {`{}`, "expected a JSON array of rules"},
-		"more than one value":                {`[] []`, "got more after it"},
-		"a rule that is a text":              {`["cut"]`, "fault rule 0: "},
-		"an unknown field":                   {`[{"cut":true},{"dely":"1s"}]`, `fault rule 1: json: unknown field "dely"`},
-		"a field of another type":            {`[{"status":"429"}]`, "fault rule 0: status: got a string, expected int"},
-		"a duration without a unit":          {`[{"latency":250}]`, "fault rule 0: latency: got a number, expected "},
-		"a duration that is none":            {`[{"jitter":"soon"}]`, `fault rule 0: got "soon", expected a duration as a string, such as "250ms"`},
-		"a duration back in time":            {`[{"latency":"-1s"}]`, "expected no negative duration"},
-		"a probability above 1":              {`[{"cut":true,"probability":1.5}]`, "probability is 1.5, expected more than 0 and up to 1"},
-		"no effect":                          {`[{"method":"getSlot"}]`, "the rule has no effect"},
-		"a status that is no error":          {`[{"status":200}]`, "status is 200, expected an HTTP status of 400 to 599"},
-		"a time to retry without a status":   {`[{"cut":true,"retryAfter":"1s"}]`, "retryAfter is set without a status"},
-		"an error without a code":            {`[{"error":{"message":"no"}}]`, "error.message is set without an error.code"},
-		"an unknown field in an error":       {`[{"error":{"kode":1}}]`, `unknown field "kode"`},
-		"two failures":                       {`[{"cut":true,"hang":true}]`, "more than one of status, error, cut and hang"},
-		"nothing to come after acting":       {`[{"drop":true,"afterActing":true}]`, "afterActing is set without"},
-		"a drop of another method":           {`[{"method":"getSlot","drop":true}]`, `drop is for method sendTransaction, got "getSlot"`},
-		"a frozen hash of another method":    {`[{"method":"getSlot","frozenBlockhash":true}]`, "frozenBlockhash is for method getLatestBlockhash"},
-		"health of another method":           {`[{"method":"getSlot","health":"ok"}]`, "health is for method getHealth"},
-		"health of another kind":             {`[{"health":"fine"}]`, `health is "fine", expected "ok" or "behind"`},
-		"an outcome of another kind":         {`[{"outcome":"lands"}]`, `outcome is "lands", expected "succeeds" or "fails"`},
-		"an outcome of another method":       {`[{"method":"getSlot","outcome":"succeeds"}]`, "outcome is for method getSignatureStatuses, simulateTransaction or sendTransaction"},
-		"a failure without an error":         {`[{"outcome":"fails"}]`, `err and outcome "fails" go together`},
-		"an error without a failure":         {`[{"outcome":"succeeds","err":{"InstructionError":[2,{"Custom":1}]}}]`, `err and outcome "fails" go together`},
-		"a socket's fault of another kind":   {`[{"socket":"slow"}]`, `socket is "slow", expected "cut" or "silent"`},
-		"a cut of one method's connections ": {`[{"socket":"cut","method":"accountSubscribe"}]`, "expected no method"},
+		"no JSON":                                    {`[`, "expected a JSON array of rules"},
+		"an object":                                  {`{}`, "expected a JSON array of rules"},
+		"more than one value":                        {`[] []`, "got more after it"},
+		"a rule that is a string":                    {`["cut"]`, "fault rule 0: "},
+		"an unknown field":                           {`[{"cut":true},{"dely":"1s"}]`, `fault rule 1: json: unknown field "dely"`},
+		"a field of another type":                    {`[{"status":"429"}]`, "fault rule 0: status: got a string, expected int"},
+		"a duration without a unit":                  {`[{"latency":250}]`, "fault rule 0: latency: got a number, expected "},
+		"a string that is not a duration":            {`[{"jitter":"soon"}]`, `fault rule 0: got "soon", expected a duration as a string, such as "250ms"`},
+		"a negative duration":                        {`[{"latency":"-1s"}]`, "expected no negative duration"},
+		"a probability above 1":                      {`[{"cut":true,"probability":1.5}]`, "probability is 1.5, expected more than 0 and up to 1"},
+		"no effect":                                  {`[{"method":"getSlot"}]`, "the rule has no effect"},
+		"a status that is not an error":              {`[{"status":200}]`, "status is 200, expected an HTTP status of 400 to 599"},
+		"a time to retry without a status":           {`[{"cut":true,"retryAfter":"1s"}]`, "retryAfter is set without a status"},
+		"an error without a code":                    {`[{"error":{"message":"no"}}]`, "error.message is set without an error.code"},
+		"an unknown field in an error":               {`[{"error":{"kode":1}}]`, `unknown field "kode"`},
+		"two failures":                               {`[{"cut":true,"hang":true}]`, "more than one of status, error, cut and hang"},
+		"afterActing without a failure or a latency": {`[{"drop":true,"afterActing":true}]`, "afterActing is set without"},
+		"drop for another method":                    {`[{"method":"getSlot","drop":true}]`, `drop is for method sendTransaction, got "getSlot"`},
+		"frozenBlockhash for another method":         {`[{"method":"getSlot","frozenBlockhash":true}]`, "frozenBlockhash is for method getLatestBlockhash"},
+		"health for another method":                  {`[{"method":"getSlot","health":"ok"}]`, "health is for method getHealth"},
+		"an unknown health":                          {`[{"health":"fine"}]`, `health is "fine", expected "ok" or "behind"`},
+		"an unknown outcome":                         {`[{"outcome":"lands"}]`, `outcome is "lands", expected "succeeds" or "fails"`},
+		"an outcome for another method":              {`[{"method":"getSlot","outcome":"succeeds"}]`, "outcome is for method getSignatureStatuses, simulateTransaction or sendTransaction"},
+		"a failure without an error":                 {`[{"outcome":"fails"}]`, `err and outcome "fails" go together`},
+		"an error without a failure":                 {`[{"outcome":"succeeds","err":{"InstructionError":[2,{"Custom":1}]}}]`, `err and outcome "fails" go together`},
+		"an unknown fault of a socket":               {`[{"socket":"slow"}]`, `socket is "slow", expected "cut" or "silent"`},
+		"a cut socket for one method":                {`[{"socket":"cut","method":"accountSubscribe"}]`, "expected no method"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestWhatIsWrongWithARuleIsNamed(t *testing.T) {
 	}
 }
 
-// fates draws for calls of a method and tells which fail.
+// fates plans calls of a method and marks each that fails with x.
 func fates(in *fault.Injector, method string, calls int) string {
 	var out strings.Builder
 	for range calls {
@@ -156,7 +156,7 @@ func TestARuleAppliesAsOftenAsItsProbabilitySays(t *testing.T) {
 				t.Errorf("it applied %d times of %d, want %d to %d", n, calls, test.least, test.most)
 			}
 			if applied := in.Applied()["status"]; applied != uint64(n) {
-				t.Errorf("%d are counted, want %d", applied, n)
+				t.Errorf("Applied counts %d, want %d", applied, n)
 			}
 		})
 	}

@@ -26,8 +26,8 @@ type Plan struct {
 	Err                          string
 }
 
-// Injector holds the rules of one endpoint and draws what applies. It is safe
-// for concurrent use.
+// Injector has the rules of one endpoint and draws which of them apply. It is
+// safe for concurrent use.
 type Injector struct {
 	seed uint64
 
@@ -50,12 +50,12 @@ func (in *Injector) Set(rules []Rule) error {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// Never changed in place: plans hold pointers into it.
+	// Never changed in place: plans have pointers into it.
 	in.rules = slices.Clone(rules)
 	return nil
 }
 
-// Rules gives a copy of the rules.
+// Rules returns a copy of the rules.
 func (in *Injector) Rules() []Rule {
 	in.mu.Lock()
 	defer in.mu.Unlock()

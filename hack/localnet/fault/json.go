@@ -43,8 +43,8 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireRule{(*fields)(&r), duration(r.Latency), duration(r.Jitter), duration(r.RetryAfter), json.RawMessage(r.Err)})
 }
 
-// UnmarshalJSON reads a rule and refuses fields that it does not have; it does
-// not validate what they hold.
+// UnmarshalJSON reads a rule and refuses unknown fields; it does not validate
+// values.
 func (r *Rule) UnmarshalJSON(raw []byte) error {
 	w := wireRule{fields: &fields{}}
 	if err := DecodeStrictly(raw, &w); err != nil {
@@ -78,7 +78,7 @@ func DecodeStrictly(raw []byte, to any) error {
 	var wrongType *json.UnmarshalTypeError
 	switch err := decoder.Decode(to); {
 	case errors.As(err, &wrongType):
-		field := strings.TrimPrefix(wrongType.Field, "fields.") // the name of what wireRule embeds is nobody's business
+		field := strings.TrimPrefix(wrongType.Field, "fields.") // without the name of the embedded struct
 		return fmt.Errorf("%s: got a %s, expected %s", field, wrongType.Value, wrongType.Type)
 	case err != nil:
 		return err

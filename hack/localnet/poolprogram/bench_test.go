@@ -53,9 +53,9 @@ func BenchmarkSimulate(b *testing.B) {
 	})
 }
 
-// BenchmarkSimulateBesideALeader is the same while every 16th call executes a
-// transaction with a proof that nobody has verified yet.
-func BenchmarkSimulateBesideALeader(b *testing.B) {
+// BenchmarkSimulateDuringExecution is the same while every 16th call executes a
+// transaction with a new proof, which has to be verified.
+func BenchmarkSimulateDuringExecution(b *testing.B) {
 	profile := shieldpool.Development()
 	profile.RootHistory = 4096
 	w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, profile, nil)
@@ -66,7 +66,7 @@ func BenchmarkSimulateBesideALeader(b *testing.B) {
 		txs[i] = w.sign(w.payer, w.instruction(w.call(nil)))
 	}
 	if len(txs) > profile.RootHistory/2 {
-		b.Fatal("more leaves than the ring holds: run with -benchtime of at most 30000x")
+		b.Fatal("more leaves than the root history has: run with -benchtime of at most 30000x")
 	}
 	w.simulate(tx)
 	var turn atomic.Int64

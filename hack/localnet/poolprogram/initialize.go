@@ -8,8 +8,8 @@ import (
 // authoritySize is the data of the pool account: the authority's address.
 const authoritySize = 32
 
-// initialize creates pool, tree and treasury. Whoever calls it first becomes
-// the authority.
+// initialize creates pool, tree and treasury. Its first caller becomes the
+// authority.
 func (p *program) initialize(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "Initialize takes no data but its tag")

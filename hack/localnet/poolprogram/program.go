@@ -175,7 +175,7 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	}
 }
 
-// roles gives the instruction's accounts by role, with the rights of each
+// roles returns the instruction's accounts by role, with the rights of each
 // checked against the profile's order.
 func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
 	return rolesFrom(v, 0, order)

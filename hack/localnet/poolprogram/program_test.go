@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	parse := func(publics int) *groth16.Key {
 		raw, err := trapdoor.New("test", publics).VerifyingKey()
@@ -57,7 +57,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestInitializeMakesThePoolsAccounts(t *testing.T) {
 	t.Parallel()
-	for name, preset := range map[string]uint64{"where nothing is": 0, "where somebody sent lamports": rentMinimum + 5} {
+	for name, preset := range map[string]uint64{"without an account": 0, "where a stranger sent lamports": rentMinimum + 5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := emptyWorld(t, nil, nil)
@@ -93,7 +93,7 @@ func TestInitializeRefuses(t *testing.T) {
 		want        string
 	}{
 		"a second time":        {true, func(*solana.GenericInstruction) {}, `{"InstructionError":[1,"AccountAlreadyInitialized"]}`},
-		"data beside the tag":  {false, func(ix *solana.GenericInstruction) { ix.DataBytes = append(ix.DataBytes, 0) }, `{"InstructionError":[1,{"Custom":4193}]}`},
+		"data after the tag":   {false, func(ix *solana.GenericInstruction) { ix.DataBytes = append(ix.DataBytes, 0) }, `{"InstructionError":[1,{"Custom":4193}]}`},
 		"another pool address": {false, func(ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, `{"InstructionError":[1,"InvalidSeeds"]}`},
 		"another tree address": {false, func(ix *solana.GenericInstruction) { ix.AccountValues[2].PublicKey = address("x") }, `{"InstructionError":[1,"InvalidSeeds"]}`},
 		"another treasury":     {false, func(ix *solana.GenericInstruction) { ix.AccountValues[3].PublicKey = address("x") }, `{"InstructionError":[1,"InvalidSeeds"]}`},

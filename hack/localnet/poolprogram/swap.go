@@ -56,8 +56,8 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	return v.Invoke(token.NewSyncNativeInstruction(wsol.Key()).Build())
 }
 
-// stateTokens gives the balance of a token account that must be the one of a
-// swap's state for the mint.
+// stateTokens returns the balance of a token account, which must be a swap
+// state's for the mint.
 func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solana.PublicKey) (uint64, error) {
 	at, err := associated(v, state, mint)
 	if err != nil {
@@ -81,9 +81,9 @@ type execution struct {
 	wsol, recipient uint64
 }
 
-// executeSwap lets a router swap what the state holds, moves the output to the
-// recipient and closes the state with its token accounts. Which router is the
-// caller's affair: what counts is what the recipient got.
+// executeSwap lets a router swap the lamports of the state, moves the output to
+// the recipient and closes the state with its token accounts. The caller
+// chooses the router: only the recipient's output is checked.
 func (p *program) executeSwap(v *bank.Invocation) error {
 	x := &execution{program: p, v: v}
 	for _, step := range []func() error{x.checkState, x.checkTokens, x.route, x.checkConsumed, x.pay, x.close} {
@@ -113,8 +113,8 @@ func (x *execution) checkState() (err error) {
 		return err
 	}
 	if !x.state.wrapped {
-		// Otherwise wrapped SOL that somebody sent would be swapped in place of
-		// the user's lamports, and those would go to the payer.
+		// Otherwise a stranger's wrapped SOL would be swapped instead of the user's
+		// lamports, and those would go to the payer.
 		return x.v.Refuse(bank.ErrInvalidArgument, "the swap's lamports are not wrapped: PrepareSwapSol comes first")
 	}
 	if x.accounts[shieldpool.RoleRouterProgram].Key() == x.v.ProgramID {
@@ -123,7 +123,7 @@ func (x *execution) checkState() (err error) {
 	return nil
 }
 
-// stateAt gives the address of the state of a swap in a pool.
+// stateAt returns the address of the state of a swap in a pool.
 func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (derived, error) {
 	of, err := p.byAddress(v, poolAccount.Key())
 	if err != nil {
@@ -206,8 +206,8 @@ func (x *execution) pay() error {
 	return nil
 }
 
-// close returns the rents to who paid this transaction, with whatever others
-// sent to the accounts.
+// close returns the rents to the payer of this transaction, with anything that
+// others sent to the accounts.
 func (x *execution) close() error {
 	payer := x.accounts[shieldpool.RolePayer]
 	for _, role := range []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput} {
@@ -218,8 +218,8 @@ func (x *execution) close() error {
 	return closeAccount(x.accounts[shieldpool.RoleSwapState], payer)
 }
 
-// closeSwapState returns all that a swap holds to the user's wallet once its
-// time is over. Anybody may ask for it, so nothing goes to the payer.
+// closeSwapState returns all lamports of a swap to the user's wallet after its
+// timeout. Anybody may call it, so the payer gets nothing.
 func (p *program) closeSwapState(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "CloseSwapState takes no data but its tag")
@@ -259,8 +259,8 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	return closeAccount(account, wallet)
 }
 
-// unwrap closes the state's account of wrapped SOL, which stands with the token
-// program behind the accounts that every refund has, in favour of the wallet.
+// unwrap closes the state's account of wrapped SOL to the wallet. It and the
+// token program follow the accounts of every refund.
 func (p *program) unwrap(v *bank.Invocation, first int, wallet *bank.AccountRef, state derived) error {
 	accounts, err := rolesFrom(v, first, p.profile.Accounts.CloseWrapped)
 	if err != nil {

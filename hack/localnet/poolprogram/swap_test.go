@@ -62,10 +62,10 @@ func TestPrepareSwapSolWrapsOnce(t *testing.T) {
 	}
 }
 
-func TestPrepareSwapSolIsNotMisledByWhatOthersSend(t *testing.T) {
+func TestPrepareSwapSolIgnoresLamportsOfOthers(t *testing.T) {
 	t.Parallel()
-	// As much as the swap holds, so that balances alone would look prepared, or
-	// not prepared, when the truth is otherwise.
+	// The amount equals the swap's, so that balances alone would show the wrong
+	// state.
 	t.Run("lamports to the state, before and after", func(t *testing.T) {
 		t.Parallel()
 		s := newSwap(t, 1)
@@ -74,7 +74,7 @@ func TestPrepareSwapSolIsNotMisledByWhatOthersSend(t *testing.T) {
 		s.sendLamports(s.State, s.net)
 		s.must(s.prepare(s.payer.PublicKey()))
 		if got := []uint64{s.balance(s.State), s.tokens(s.WSOL)}; !slices.Equal(got, []uint64{stateRent + 2*s.net, s.net}) {
-			t.Errorf("the state holds %d lamports and %d wrapped, want what was sent and %d", got[0], got[1], s.net)
+			t.Errorf("the state has %d lamports and %d wrapped, want what was sent and %d", got[0], got[1], s.net)
 		}
 	})
 	t.Run("wrapped SOL to its account", func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestPrepareSwapSolIsNotMisledByWhatOthersSend(t *testing.T) {
 		s.sendWrapped(s.WSOL, s.net)
 		s.must(s.prepare(s.payer.PublicKey()))
 		if got := []uint64{s.balance(s.State), s.tokens(s.WSOL)}; !slices.Equal(got, []uint64{stateRent, 2 * s.net}) {
-			t.Errorf("the state holds %d lamports and %d wrapped, want %d and %d", got[0], got[1], stateRent, 2*s.net)
+			t.Errorf("the state has %d lamports and %d wrapped, want %d and %d", got[0], got[1], stateRent, 2*s.net)
 		}
 	})
 	t.Run("lamports to the account of wrapped SOL, not synced", func(t *testing.T) {
@@ -103,9 +103,9 @@ func TestPrepareSwapSolRefuses(t *testing.T) {
 		altered func(s *swapping, ix *solana.GenericInstruction)
 		want    string
 	}{
-		"data beside the tag":            {func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{11, 0} }, `{"Custom":4193}`},
+		"data after the tag":             {func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{11, 0} }, `{"Custom":4193}`},
 		"too few accounts":               {func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:4] }, `"NotEnoughAccountKeys"`},
-		"a state that is none":           {func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, uninitialized},
+		"an address without a state":     {func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, uninitialized},
 		"the pool in the state's place":  {func(s *swapping, ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = s.pool.Address }, `"InvalidAccountData"`},
 		"another account of wrapped SOL": {func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues[2].PublicKey = address("x") }, `"InvalidSeeds"`},
 		"the account of the output":      {func(s *swapping, ix *solana.GenericInstruction) { ix.AccountValues[2].PublicKey = s.Output }, `"InvalidSeeds"`},
@@ -135,7 +135,7 @@ func TestPrepareSwapSolRefuses(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 			if got := s.balance(s.State); got != stateRent+s.net {
-				t.Errorf("the state holds %d lamports, want %d", got, stateRent+s.net)
+				t.Errorf("the state has %d lamports, want %d", got, stateRent+s.net)
 			}
 		})
 	}
@@ -145,11 +145,11 @@ func TestExecuteSwapPaysTheRecipientAndReturnsTheRents(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		before func(*swapping)
-		// wantPayer is what the payer gets beside rents, wantTokens what the
-		// recipient gets beside the market's output.
+		// wantPayer is what the payer gets in addition to rents, wantTokens what the
+		// recipient gets in addition to the market's output.
 		wantPayer, wantTokens uint64
 	}{
-		"nobody interfered":                       {},
+		"no interference":                         {},
 		"a stranger prepared":                     {before: func(s *swapping) { s.strangerPrepares() }},
 		"lamports were sent to the state":         {before: func(s *swapping) { s.sendLamports(s.State, 11) }, wantPayer: 11},
 		"wrapped SOL was sent to its account":     {before: func(s *swapping) { s.sendWrapped(s.WSOL, s.net) }, wantPayer: s2(sol)},
@@ -187,7 +187,7 @@ func TestExecuteSwapPaysTheRecipientAndReturnsTheRents(t *testing.T) {
 	}
 }
 
-// s2 is what a swap of gross lamports holds.
+// s2 is the lamports in a swap of gross lamports.
 func s2(gross int64) uint64 {
 	net, _ := shieldpool.Development().Fees.Net(uint64(gross))
 	return net
@@ -203,10 +203,10 @@ func (s *swapping) strangerPrepares() {
 	s.Advance(1)
 }
 
-func TestExecuteSwapHoldsTheUsersMinimum(t *testing.T) {
+func TestExecuteSwapChecksTheUsersMinimum(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		// above is the minimum beyond what the market gives.
+		// above is how far the minimum exceeds the market's output.
 		above, had uint64
 		want       string
 	}{
@@ -257,7 +257,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 		trade   func(*swapping, *market.Trade)
 		altered change
 		before  func(*swapping)
-		// unprepared leaves PrepareSwapSol away.
+		// unprepared omits PrepareSwapSol.
 		unprepared bool
 		want       string
 	}{
@@ -348,7 +348,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 	}
 }
 
-// steal lets the token program move the wrapped SOL away.
+// steal makes the token program move the wrapped SOL to a thief.
 func (s *swapping) steal(ix *solana.GenericInstruction) {
 	s.t.Helper()
 	thief, _, err := solana.FindAssociatedTokenAddress(address("thief"), solana.WrappedSol)
@@ -422,7 +422,7 @@ func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
 
 // With the mint in its seeds the program has several pools, and a swap belongs
 // to one of them.
-func TestASwapOfOnePoolIsNoneOfAnother(t *testing.T) {
+func TestASwapBelongsToOnePool(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
 	byMint := shieldpool.Seed{Value: shieldpool.SeedMint}
@@ -461,7 +461,7 @@ func TestCloseSwapStateReturnsEverythingToTheWallet(t *testing.T) {
 		before   func(*swapping)
 		stranger bool
 		wrapped  bool
-		// want is what the wallet gets beside the rent of the state and the swap's
+		// want is what the wallet gets in addition to the state's rent and the swap's
 		// lamports.
 		want uint64
 	}{
@@ -552,9 +552,9 @@ func TestCloseSwapStateRefuses(t *testing.T) {
 		altered change
 		want    string
 	}{
-		"data beside the tag":                  {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{13, 0} }, want: `{"Custom":4193}`},
+		"data after the tag":                   {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{13, 0} }, want: `{"Custom":4193}`},
 		"another pool":                         {altered: at(1, stranger), want: `"InvalidSeeds"`},
-		"a state that is none":                 {altered: at(2, stranger), want: uninitialized},
+		"an address without a state":           {altered: at(2, stranger), want: uninitialized},
 		"the tree in the state's place":        {altered: at(2, func(s *swapping) solana.PublicKey { return s.pool.MerkleTree }), want: `"InvalidAccountData"`},
 		"another wallet":                       {altered: at(3, stranger), want: `"InvalidSeeds"`},
 		"the payer as wallet":                  {altered: at(3, func(s *swapping) solana.PublicKey { return s.payer.PublicKey() }), want: `"InvalidSeeds"`},
@@ -640,7 +640,7 @@ func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 			limit := binary.LittleEndian.AppendUint64([]byte{3}, 1)
 			_, err := s.run(s.payer, append([]solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, limit)}, second...)...)
 			if got, want := refusal(t, err, digit(1+len(second))), uninitialized; got != want {
-				t.Errorf("the second gives %s, want %s", got, want)
+				t.Errorf("the second returns %s, want %s", got, want)
 			}
 		})
 		t.Run(name+", in one transaction", func(t *testing.T) {
@@ -650,7 +650,7 @@ func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 			second := ends[1](s)
 			_, err := s.run(s.payer, append(ends[0](s), second...)...)
 			if got, want := refusal(t, err, digit(1+len(second))), uninitialized; got != want {
-				t.Errorf("the second gives %s, want %s", got, want)
+				t.Errorf("the second returns %s, want %s", got, want)
 			}
 			if s.state() == nil || s.balance(s.wallet) != wallet {
 				t.Error("the failed transaction settled the swap")

@@ -13,8 +13,8 @@ const swapWrappedAt = 128
 // swapState is the data of a swap state account.
 type swapState struct {
 	*shieldpool.SwapState
-	// wrapped stands in the first reserved byte. The balances cannot tell it:
-	// anybody may send lamports to the state, and wrapped SOL to its account.
+	// wrapped is in the first reserved byte. Balances do not show it: anybody may
+	// send lamports to the state, and wrapped SOL to its account.
 	wrapped bool
 }
 
@@ -26,9 +26,9 @@ func (s *swapState) bytes() []byte {
 	return b
 }
 
-// readSwapState gives UninitializedAccount when there is no such swap: it was
-// never made, or it is settled. Of the program's accounts no other kind has the
-// size of a state.
+// readSwapState returns UninitializedAccount without such a swap: it was never
+// made, or it has ended. No other kind of the program's accounts has the size
+// of a state.
 func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, error) {
 	if account.Owner() != v.ProgramID {
 		return nil, v.Refuse(bank.ErrUninitializedAccount, "there is no such swap: it is settled, or was never made")
@@ -43,8 +43,8 @@ func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, er
 	return &swapState{state, account.Data()[swapWrappedAt] == 1}, nil
 }
 
-// closeAccount gives all that an account of the program holds to another and
-// leaves nothing, not even for the rest of the transaction.
+// closeAccount moves all lamports of a program account to another. Nothing of
+// it is left, even for the rest of the transaction.
 func closeAccount(account, to *bank.AccountRef) error {
 	lamports := account.Lamports()
 	if err := account.SubLamports(lamports); err != nil {

@@ -195,7 +195,7 @@ func (w *world) tokens(at solana.PublicKey) uint64 {
 	return parsed.Amount
 }
 
-// price is what the market gives for the swap's lamports now.
+// price is the market's present output for the swap's lamports.
 func (s *swapping) price() uint64 {
 	s.t.Helper()
 	state, err := market.ParseState(s.account(s.at.Address).Data)

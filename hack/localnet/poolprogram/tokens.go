@@ -17,8 +17,8 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 	return at, v.Consume(addressUnits * (256 - uint64(bump)))
 }
 
-// balance gives the tokens that an account holds. It refuses what is no token
-// account of that mint; and of that owner, unless the owner is zero.
+// balance returns the tokens in an account. It refuses one that is not a token
+// account of the mint, or not of the owner unless that is zero.
 func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
 		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
@@ -26,7 +26,7 @@ func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.Pu
 	held := bank.ParseToken(account.Data())
 	switch {
 	case held == nil || held.State == token.Uninitialized:
-		return 0, v.Refuse(bank.ErrInvalidAccountData, "an account of the token program holds no tokens")
+		return 0, v.Refuse(bank.ErrInvalidAccountData, "an account of the token program is not a token account")
 	case held.Mint != mint:
 		return 0, v.Refuse(bank.ErrInvalidAccountData, "a token account is of another mint")
 	case !owner.IsZero() && held.Owner != owner:

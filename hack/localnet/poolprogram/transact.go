@@ -50,13 +50,13 @@ func (t *transaction) decode() error {
 		return t.v.Refuse(errInvalidInstructionData, "want two different nullifiers, not both zero")
 	}
 	if call.Swap != nil && !call.Inputs.HasNullifier(0) {
-		return t.v.Refuse(errInvalidInstructionData, "want a first nullifier, which gives a swap's state its address")
+		return t.v.Refuse(errInvalidInstructionData, "want a first nullifier, from which a swap's state derives its address")
 	}
 	t.Call = call
 	return nil
 }
 
-// checkAccounts holds every account against the address that its role has.
+// checkAccounts compares every account with the address of its role.
 func (t *transaction) checkAccounts() error {
 	var err error
 	if t.accounts, err = roles(t.v, t.order); err != nil {
@@ -80,7 +80,7 @@ func (t *transaction) checkAccounts() error {
 	return t.checkAddresses()
 }
 
-// checkAddresses holds the accounts that have an address of the program's own.
+// checkAddresses checks the accounts at program addresses.
 func (t *transaction) checkAddresses() (err error) {
 	expected := map[shieldpool.Role]derived{
 		shieldpool.RoleMerkleTree: t.pool.tree,
@@ -111,7 +111,7 @@ func (t *transaction) checkAddresses() (err error) {
 	return nil
 }
 
-// poolOf gives the pool of a mint of the profile.
+// poolOf returns the pool of a mint of the profile.
 func (p *program) poolOf(mint shieldpool.Mint) *pool {
 	for i := range p.pools {
 		if p.pools[i].mint == mint {
@@ -147,8 +147,8 @@ func (t *transaction) checkUnspent() error {
 	return nil
 }
 
-// checkDestination holds the recipient, or the terms of the swap, against the
-// proof, and the amount against the fees.
+// checkDestination compares the recipient, or the terms of the swap, with the
+// proof, and the amount with the fees.
 func (t *transaction) checkDestination() error {
 	fees, destination := t.program.profile.Fees, shieldpool.Destination{Swap: t.Swap}
 	switch {
@@ -159,7 +159,7 @@ func (t *transaction) checkDestination() error {
 	}
 	if t.Inputs.PublicAmount >= 0 {
 		if destination.Recipient != t.accounts[shieldpool.RolePayer].Key() {
-			return t.v.Refuse(bank.ErrInvalidArgument, "without a withdrawal the recipient's place holds the payer")
+			return t.v.Refuse(bank.ErrInvalidArgument, "without a withdrawal the recipient must be the payer")
 		}
 		if t.Inputs.PublicAmount > 0 && t.Inputs.Gross() < fees.MinDeposit {
 			return t.v.Refuse(errInvalidAmount, "the deposit is below the minimum")
@@ -197,7 +197,7 @@ func (t *transaction) move() error {
 		net, _ := t.program.profile.Fees.Net(gross)
 		kept := bank.RentExemption(uint64(len(poolAccount.Data())))
 		if gross > poolAccount.Lamports()-min(kept, poolAccount.Lamports()) {
-			return t.v.Refuse(errConservation, "the pool does not hold the withdrawal beside its rent exemption")
+			return t.v.Refuse(errConservation, "the withdrawal exceeds the pool's balance above its rent exemption")
 		}
 		to := t.accounts[shieldpool.RoleRecipient]
 		if t.Swap != nil {
@@ -218,8 +218,8 @@ func (t *transaction) move() error {
 	}
 }
 
-// openSwap makes the state of a swap that will hold so many lamports beside the
-// rent that the payer lays out for it.
+// openSwap makes the state of a swap with so many lamports, in addition to the
+// rent that the payer advances.
 func (t *transaction) openSwap(account *bank.AccountRef, lamports uint64) error {
 	if err := t.v.Consume(swapUnits); err != nil {
 		return err

@@ -109,7 +109,7 @@ func TestEachLeafTakesASlotOfTheRing(t *testing.T) {
 		}
 	}
 	if want.NextIndex != 2+4 {
-		t.Errorf("%d leaves, want 6: all-zero commitments are none", want.NextIndex)
+		t.Errorf("%d leaves, want 6: all-zero commitments are not leaves", want.NextIndex)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestAZeroNullifierIsNoInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 2 {
-		// The second round spends the other input beside a zero one that was
-		// passed before.
+		// The second round spends the other input with a zero one, which passed
+		// before.
 		c := w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Nullifiers[i] = [32]byte{} })
 		w.mustRun(c)
 		if w.account(w.nullifier(c, i)) != nil {
@@ -167,7 +167,7 @@ func TestARootLivesForFiftyTransactionsOfTwoLeaves(t *testing.T) {
 	last := stale()
 	w.mustRun(last)
 	if _, err := w.run(w.payer, w.instruction(stale())); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
-		t.Errorf("after 100 leaves the root gives %s, want RootNotFound", wire(t, err))
+		t.Errorf("after 100 leaves the root returns %s, want RootNotFound", wire(t, err))
 	}
 }
 
@@ -266,12 +266,12 @@ func TestTransactRefuses(t *testing.T) {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.PublicAmount = 9_999_999 }, want: custom(invalidAmount)},
 		"a deposit of more than the payer has": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.PublicAmount = 10_000 * sol }, want: custom("1"), wantLog: "Transfer: insufficient lamports"},
-		"a withdrawal of which the fee leaves nothing": {
+		"a withdrawal equal to its fee": {
 			inputs: func(_ *world, in *inputs, d *destination) { withdrawal(5_015_045, address("faucet"))(in, d) }, want: custom(invalidAmount)},
 		"a withdrawal to another recipient than the proof's": {
 			inputs:  func(_ *world, in *inputs, d *destination) { withdrawal(sol, address("a"))(in, d) },
 			altered: func(_ *world, ix *solana.GenericInstruction) { ix.AccountValues[6].PublicKey = address("b") }, want: custom(proofInvalid)},
-		"a withdrawal of what the pool needs for its rent": {
+		"a withdrawal from the pool's rent exemption": {
 			inputs: func(w *world, in *inputs, d *destination) {
 				withdrawal(int64(w.balance(w.pool.Address)-bank.RentExemption(32))+1, address("faucet"))(in, d)
 			}, want: custom(conservation)},
@@ -311,7 +311,7 @@ func TestAWithdrawalOfAllButTheRentEmptiesThePool(t *testing.T) {
 	rent := bank.RentExemption(32)
 	w.mustRun(w.call(withdrawal(int64(w.balance(w.pool.Address)-rent), address("recipient"))))
 	if got := w.balance(w.pool.Address); got != rent {
-		t.Errorf("the pool holds %d lamports, want its rent exemption of %d", got, rent)
+		t.Errorf("the pool has %d lamports, want its rent exemption of %d", got, rent)
 	}
 }
 
@@ -384,8 +384,8 @@ func TestTransactCostsAsMuchAsWasMeasured(t *testing.T) {
 	}
 }
 
-// TestABlockTakesAsManyTransactsAsMainnetWould holds the local chain to the
-// throughput that the tree account's write lock allows one pool, whoever pays.
+// TestABlockTakesAsManyTransactsAsMainnetWould limits the local chain to the throughput
+// that the tree account's write lock allows one pool, with any number of payers.
 func TestABlockTakesAsManyTransactsAsMainnetWould(t *testing.T) {
 	t.Parallel()
 	w := emptyWorld(t, withRing(4096), nil)

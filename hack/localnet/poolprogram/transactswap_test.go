@@ -14,11 +14,11 @@ import (
 func TestTransactSwapMovesTheNetLamportsIntoANewState(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ sent, wantLaidOut, wantDust uint64 }{
-		"where nothing is":                        {0, stateRent, 0},
-		"where somebody sent less than the rent":  {rentMinimum, stateRent - rentMinimum, 0},
-		"where somebody sent more than the rent":  {stateRent + 7, 0, 7},
-		"where somebody sent more than the swap":  {2 * uint64(sol), 0, 2*uint64(sol) - stateRent},
-		"where somebody sent just the exact rent": {stateRent, 0, 0},
+		"where nothing is":                          {0, stateRent, 0},
+		"where a stranger sent less than the rent":  {rentMinimum, stateRent - rentMinimum, 0},
+		"where a stranger sent more than the rent":  {stateRent + 7, 0, 7},
+		"where a stranger sent more than the swap":  {2 * uint64(sol), 0, 2*uint64(sol) - stateRent},
+		"where a stranger sent just the exact rent": {stateRent, 0, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,10 +100,10 @@ func TestTransactSwapRefuses(t *testing.T) {
 		"a first nullifier of zero, whose state every such swap would share": {
 			inputs: func(_ *world, in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Nullifiers[0] = [32]byte{} },
 			want:   custom(invalidData), wantLog: "first nullifier"},
-		"an amount of which the fee leaves nothing": {
+		"an amount equal to its fee": {
 			inputs: func(_ *world, in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.PublicAmount = -5_015_045 },
 			want:   custom(invalidAmount)},
-		"an amount of what the pool needs for its rent": {
+		"an amount from the pool's rent exemption": {
 			inputs: func(w *world, in *shieldpool.PublicInputs, _ *shieldpool.Destination) {
 				in.PublicAmount = -int64(w.balance(w.pool.Address)-bank.RentExemption(32)) - 1
 			}, want: custom(conservation)},

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/merkle"
 )
 
-// Offsets of the Merkle tree account, as protocol.md lays them down. Behind
-// the ring stands the index of its newest root, u64 little-endian.
+// Offsets in the Merkle tree account, as in protocol.md. The root history is
+// followed by the index of its newest root, u64 little-endian.
 const (
 	field       = 32
 	nextIndexAt = 32
@@ -19,23 +19,23 @@ const (
 	rootAt      = frontierAt + merkle.Height*field
 	ringAt      = rootAt + field
 
-	// ringPart is how many roots are looked at in one piece.
+	// ringPart is how many roots the search reads at once.
 	ringPart = 64
 	capacity = uint64(1) << merkle.Height
 )
 
-// tree is the Merkle tree account while an instruction runs. It touches only
-// what it needs of the data, because a ring can be megabytes long.
+// tree is the Merkle tree account while an instruction runs. It reads only the
+// data it needs, because a root history can be megabytes long.
 type tree struct {
 	account *bank.AccountRef
-	// ring is its length in roots.
+	// ring is the length of the root history.
 	ring      int
 	next      uint64
 	rootIndex int
 }
 
-// openTree reads the tree's indices. Data that is not a tree's is
-// InvalidAccountData.
+// openTree reads the tree's indices. It returns ErrInvalidAccountData for data
+// that cannot be a tree's.
 func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	t := &tree{account: account, ring: p.profile.RootHistory}
 	if account.Length() < p.profile.TreeLength() {
@@ -50,22 +50,21 @@ func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	return t, nil
 }
 
-// slotAt is the offset of a slot of the ring.
+// slotAt is the offset of the root at an index of the history.
 func (t *tree) slotAt(slot int) int { return ringAt + field*slot }
 
-// knows reports whether the ring holds a root, which the all-zero one never
-// is. It looks from the newest to the oldest, because clients prove on new
-// ones.
+// knows reports whether a root is in the history; the all-zero root never is.
+// It searches from the newest to the oldest, because clients prove against
+// recent roots.
 func (t *tree) knows(root [field]byte) bool {
 	if root == ([field]byte{}) {
 		return false
 	}
-	return t.holds(root, 0, t.rootIndex+1) || t.holds(root, t.rootIndex+1, t.ring)
+	return t.search(root, 0, t.rootIndex+1) || t.search(root, t.rootIndex+1, t.ring)
 }
 
-// holds looks for a root in the slots from first up to last, last not
-// included, backwards.
-func (t *tree) holds(root [field]byte, first, last int) bool {
+// search looks through the history's indices from last-1 down to first for a root.
+func (t *tree) search(root [field]byte, first, last int) bool {
 	for last > first {
 		from := max(first, last-ringPart)
 		part := t.account.Read(t.slotAt(from), field*(last-from))
@@ -79,8 +78,8 @@ func (t *tree) holds(root [field]byte, first, last int) bool {
 	return false
 }
 
-// append adds leaves: each writes its root into the next slot of the ring. The
-// hashing waits until somebody needs to see the account.
+// append adds leaves. The root after each goes to the next index of the history.
+// Hashing is deferred until the account is read.
 func (t *tree) append(leaves []fr.Element) error {
 	if t.next+uint64(len(leaves)) > capacity {
 		return errMerkleTreeFull
@@ -99,17 +98,17 @@ func (t *tree) append(leaves []fr.Element) error {
 	})
 }
 
-// patches gives what the account holds otherwise once the leaves are in.
+// patches returns the changes that the leaves make to the account's data.
 func (t *tree) patches(next uint64, rootIndex int, frontier *[merkle.Height]fr.Element, leaves []fr.Element) []bank.Patch {
 	grown, err := merkle.RestoreTree(next, *frontier)
 	if err != nil {
-		panic("pool program: a tree that was checked cannot be restored: " + err.Error())
+		panic("pool program: restore a valid tree: " + err.Error())
 	}
 	var patches []bank.Patch
 	var root [field]byte
 	for i := range leaves {
 		if err := grown.Append(&leaves[i]); err != nil {
-			panic("pool program: a tree with room takes no leaf: " + err.Error())
+			panic("pool program: append a leaf to a tree with room: " + err.Error())
 		}
 		e := grown.Root()
 		root = merkle.Bytes(&e)

@@ -77,7 +77,7 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 					}
 				}
 				if got := w.account(w.pool.MerkleTree).Data; !bytes.Equal(model.Bytes(), got) {
-					t.Fatalf("after transaction %d the account is not what the model holds", n)
+					t.Fatalf("after transaction %d the account differs from the model", n)
 				}
 			}
 			if err := w.tree().SelfCheck(); err != nil {
@@ -92,7 +92,7 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 	}
 }
 
-func TestDataThatIsNoTreeIsRefused(t *testing.T) {
+func TestInvalidTreeDataIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*shieldpool.TreeAccount) []byte{
 		"too short": func(a *shieldpool.TreeAccount) []byte { return a.Bytes()[:4303] },
@@ -133,9 +133,9 @@ func TestDataThatIsNoTreeIsRefused(t *testing.T) {
 	}
 }
 
-// TestALongRingIsNotCopied holds an append to what it touches. It is not
-// parallel, because it reads what the process allocates.
-func TestALongRingIsNotCopied(t *testing.T) {
+// TestALongHistoryIsNotCopied bounds the allocations of an append. It is not
+// parallel, because it reads those of the process.
+func TestALongHistoryIsNotCopied(t *testing.T) {
 	const ring, rounds, most = 100_000, 20, 200 << 10
 	w := emptyWorld(t, withRing(ring), nil)
 	w.initialize()
@@ -153,13 +153,13 @@ func TestALongRingIsNotCopied(t *testing.T) {
 		total += after.TotalAlloc - before.TotalAlloc
 	}
 	if got := total / rounds; got > most {
-		t.Errorf("a transaction allocates %d bytes beside a ring of %d, want at most %d", got, 32*ring, most)
+		t.Errorf("a transaction allocates %d bytes with a root history of %d, want at most %d", got, 32*ring, most)
 	}
 }
 
-// BenchmarkRing is the execution alone of a transaction whose proof has been
-// verified, by the length of the ring, and the search for a root that is not
-// in it, which is the only thing that looks at all of it.
+// BenchmarkRing measures, by the length of the root history, the execution of a
+// transaction with a verified proof, and the search for an unknown root, the
+// only one that reads all of the history.
 func BenchmarkRing(b *testing.B) {
 	for _, ring := range ringLengths[1:] {
 		w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, withRing(ring), nil)

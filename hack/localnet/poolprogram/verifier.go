@@ -12,9 +12,9 @@ import (
 // minute of 300 transactions a second, and more than a fork can bring back.
 const verdictsKept = 8192
 
-// verifier checks proofs and remembers its last verdicts: a transaction is
-// simulated before it is executed, sent to several nodes at once and again and
-// again until it lands, and every time the program sees the same proof.
+// verifier checks proofs and caches its last verdicts: a transaction is
+// simulated before it is executed, and sent to several nodes repeatedly until
+// it lands, each time with the same proof.
 type verifier struct {
 	verify func(proof []byte, in *shieldpool.PublicInputs) bool
 
@@ -35,8 +35,8 @@ func newVerifier(verify func(proof []byte, in *shieldpool.PublicInputs) bool) *v
 	return &verifier{verify: verify, verdicts: make(map[[sha256.Size]byte]*verdict)}
 }
 
-// verifyWith gives the verification of a proof, with A as the prover made it,
-// under a key.
+// verifyWith returns a verifier under a key, for proofs with A as the prover
+// made it.
 func verifyWith(key *groth16.Key) func([]byte, *shieldpool.PublicInputs) bool {
 	return func(proof []byte, in *shieldpool.PublicInputs) bool {
 		parsed, err := groth16.ParseProof(proof)
@@ -49,8 +49,8 @@ func verifyWith(key *groth16.Key) func([]byte, *shieldpool.PublicInputs) bool {
 	}
 }
 
-// holds reports whether the proof holds for the public inputs. It never guesses:
-// bytes that it has no verdict of are verified.
+// holds reports whether the proof is valid for the public inputs. A proof
+// without a cached verdict is verified.
 func (v *verifier) holds(proof []byte, in *shieldpool.PublicInputs) bool {
 	hash := sha256.New()
 	hash.Write(proof)
@@ -60,7 +60,7 @@ func (v *verifier) holds(proof []byte, in *shieldpool.PublicInputs) bool {
 	return of.holds
 }
 
-// verdict gives the verdict of an id, not settled when it is new.
+// verdict returns the verdict of an id, not settled when it is new.
 func (v *verifier) verdict(id [sha256.Size]byte) *verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// counting is a verifier that counts what it verifies; a proof holds when its
-// first byte is 1.
+// counting is a verifier that counts its verifications; a proof is valid when
+// its first byte is 1.
 func counting() (v *verifier, verified *atomic.Int64) {
 	verified = new(atomic.Int64)
 	return newVerifier(func(proof []byte, _ *shieldpool.PublicInputs) bool {
@@ -39,7 +39,7 @@ func TestIdenticalBytesAreVerifiedOnce(t *testing.T) {
 	other.PublicAmount++
 	v.holds(numbered(0, 1), &other)
 	if got := verified.Load(); got != 3 {
-		t.Errorf("other public inputs were taken for known: %d verifications, want 3", got)
+		t.Errorf("other public inputs were answered from the cache: %d verifications, want 3", got)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestSimultaneousCallsShareOneVerification(t *testing.T) {
 		wg.Go(func() {
 			for n := range uint64(100) {
 				if !v.holds(numbered(n, 1), in) {
-					t.Error("a proof that holds was refused")
+					t.Error("a valid proof was refused")
 				}
 			}
 		})

@@ -105,7 +105,7 @@ func limitedWorld(t testing.TB, limits bank.BlockLimits, profile *shieldpool.Pro
 	return w
 }
 
-// presetPool gives the accounts of a pool whose tree is as told, for emptyWorld.
+// presetPool returns the accounts of a pool with the given tree, for emptyWorld.
 func presetPool(t testing.TB, profile *shieldpool.Profile, tree *shieldpool.TreeAccount) []bank.Program {
 	t.Helper()
 	pool, err := profile.Pool(profile.Mints[0])

@@ -22,7 +22,7 @@ type dataSlice struct {
 	Length uint64 `json:"length"`
 }
 
-// of cuts the slice out of data, as far as there is any.
+// of returns the slice of data, as much as there is.
 func (s *dataSlice) of(data []byte) []byte {
 	if s == nil {
 		return data
@@ -46,7 +46,7 @@ func inBase64(data []byte) [2]string {
 	return [2]string{base64.StdEncoding.EncodeToString(data), "base64"}
 }
 
-// encodeAccount gives the account's form on the wire; a missing one is null.
+// encodeAccount returns the account's form on the wire; a missing one is null.
 func encodeAccount(a *bank.Account, slice *dataSlice) *account {
 	if a == nil {
 		return nil

@@ -25,7 +25,7 @@ const version = "2.3.0"
 type Options struct {
 	Bank    *bank.Bank
 	Genesis solana.Hash
-	// Airdrop lands a transaction that gives lamports to an address.
+	// Airdrop lands a transaction that sends lamports to an address.
 	Airdrop func(to solana.PublicKey, lamports uint64) (solana.Signature, error)
 	// Seed makes the draws of faults repeat.
 	Seed uint64
@@ -41,7 +41,7 @@ type Endpoint struct {
 	log     *slog.Logger
 	methods map[string]method
 	faults  *fault.Injector
-	// setting is held while rules are replaced.
+	// setting is locked while rules are replaced.
 	setting sync.Mutex
 	// frozen are the answers of getLatestBlockhash when the faults were set.
 	frozen atomic.Pointer[map[bank.Commitment]any]
@@ -95,7 +95,7 @@ func newEndpoint(opts Options) *Endpoint {
 	return e
 }
 
-// methods are those of HTTP.
+// methods are the methods over HTTP.
 func methods() map[string]method {
 	return map[string]method{
 		"getHealth":                         (*call).getHealth,
@@ -122,9 +122,8 @@ func methods() map[string]method {
 	}
 }
 
-// SetFaults replaces the rules by which the endpoint misbehaves, all at once;
-// none make it faultless. The error names the rule and the field that does not
-// fit, and then the old rules stay.
+// SetFaults replaces the endpoint's fault rules; with none it is faultless. The
+// error names the rule and the invalid field, and then the old rules stay.
 func (e *Endpoint) SetFaults(rules []fault.Rule) error {
 	if err := e.CheckFaults(rules); err != nil {
 		return err
@@ -135,7 +134,7 @@ func (e *Endpoint) SetFaults(rules []fault.Rule) error {
 	return e.faults.Set(rules)
 }
 
-// CheckFaults gives the error that SetFaults would give, and sets nothing.
+// CheckFaults returns the error that SetFaults would return, and sets nothing.
 func (e *Endpoint) CheckFaults(rules []fault.Rule) error {
 	if err := fault.Validate(rules); err != nil {
 		return err
@@ -173,7 +172,7 @@ func (e *Endpoint) freeze() {
 	e.frozen.Store(&frozen)
 }
 
-// Faults gives the rules that are set.
+// Faults returns the rules that are set.
 func (e *Endpoint) Faults() []fault.Rule { return e.faults.Rules() }
 
 // Stats is what an endpoint has counted since its start.

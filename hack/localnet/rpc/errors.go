@@ -21,14 +21,14 @@ const (
 	codeMinContextSlotNotReached = -32016
 )
 
-// Error is a JSON-RPC error with the code, message and data that Agave gives.
+// Error is a JSON-RPC error with Agave's code, message and data.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
 }
 
-// Error gives the message and code.
+// Error returns the message and code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
 func errorf(code int, format string, args ...any) error {

@@ -42,8 +42,8 @@ func (c *call) getSignatureStatuses(p params) (any, error) {
 	})
 }
 
-// claimFinal says of all signatures that they are final with the outcome of
-// which the node lies: those that never landed in the newest finalized slot.
+// claimFinal makes all signatures final with the false outcome of the node's
+// rule: those that never landed in the newest finalized slot.
 func (c *call) claimFinal(values []*rpc.SignatureStatusesResult, root uint64) {
 	for i, value := range values {
 		slot := root
@@ -67,7 +67,7 @@ func encodeStatus(status *bank.Status) *rpc.SignatureStatusesResult {
 	return out
 }
 
-// outcome gives an untyped nil for none.
+// outcome returns an untyped nil for no error.
 func outcome(err *bank.TransactionError) any {
 	if err == nil {
 		return nil
@@ -75,7 +75,7 @@ func outcome(err *bank.TransactionError) any {
 	return err
 }
 
-// deprecatedStatus is the older form of an outcome, which stands beside err.
+// deprecatedStatus is the older form of an outcome, in addition to err.
 func deprecatedStatus(err any) rpc.DeprecatedTransactionMetaStatus {
 	if err != nil {
 		return rpc.DeprecatedTransactionMetaStatus{"Err": err}
@@ -150,7 +150,7 @@ func (c *call) getTransaction(p params) (any, error) {
 	})
 }
 
-// encodeLanded gives a transaction with its meta data and, when the client
+// encodeLanded returns a transaction with its meta data and, when the client
 // names the versions that it supports, its version.
 func encodeLanded(l *bank.Landed, cfg *historyConfig) (map[string]any, error) {
 	out := map[string]any{"transaction": inBase64(l.Raw), "meta": encodeMeta(l)}

@@ -43,7 +43,7 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		// The client is gone: nobody reads an answer.
+		// The client is gone: no answer is read.
 		return
 	}
 	answer, failure := e.answer(r.Context(), e.parse(body, e.methods))

@@ -73,8 +73,8 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
 	return p
 }
 
-// answer acts on a call under its faults. It gives what to marshal, or the rule
-// by which the transport fails. When ctx ends first it gives a hang.
+// answer executes a call under its faults. It returns the value to marshal, or
+// the rule by which the transport fails: a hang when ctx ends first.
 func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
 	if p.refusal != nil {
 		return p.refusal, nil
@@ -96,7 +96,7 @@ func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
 	return answer, nil
 }
 
-// act makes the call and gives its answer.
+// act makes the call and returns its answer.
 func (e *Endpoint) act(p *pending) any {
 	result, err := e.call(p)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 // params are the positional parameters of a call; Agave takes no named ones.
 type params []json.RawMessage
 
-// read decodes the parameters, of which the first least must be there. An
-// absent or null one leaves its place as it is.
+// read decodes the parameters; the first least are required. An absent or null
+// one leaves its target unchanged.
 func (p params) read(least int, to ...any) error {
 	switch {
 	case len(p) < least:

@@ -36,9 +36,9 @@ func (c *call) sendTransaction(p params) (any, error) {
 			return nil, err
 		}
 	}
-	// Like a node that forwards to a leader, the answer is the signature
-	// whatever becomes of the transaction: one that cannot land vanishes. It
-	// executes now or never, so maxRetries has nothing to say.
+	// Like a node that forwards to a leader, answer with the signature in any
+	// case: a transaction that cannot land is dropped. It executes now or never,
+	// so maxRetries has no effect.
 	if verified && !c.plan.Drop {
 		landed, outcome := c.bank.Submit(tx)
 		c.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
@@ -46,9 +46,9 @@ func (c *call) sendTransaction(p params) (any, error) {
 	return tx.Signature(), nil
 }
 
-// decode reads a transaction and looks up at the commitment level what it has
-// from lookup tables. A node refuses one that it cannot resolve as malformed,
-// with or without preflight.
+// decode reads a transaction and resolves its lookup tables at the commitment
+// level. A node refuses one that it cannot resolve as malformed, with or
+// without preflight.
 func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err error) {
 	if len(raw) > bank.MaxTransactionSize {
 		return nil, invalidParams("decoded %s too large: %d bytes (max: %d bytes)", versionedTransaction, len(raw), bank.MaxTransactionSize)
@@ -120,8 +120,8 @@ func (c *call) simulateTransaction(p params) (any, error) {
 	return answerAt(sim.Slot, result), nil
 }
 
-// simulate runs a transaction on the state at a commitment level. What it comes
-// to is in the result, which may be a lie, and not in the simulation.
+// simulate runs a transaction on the state at a commitment level. The reported
+// outcome is in the result, which may be false, and not in the simulation.
 func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {
 	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash)
 	sim.Slot += c.plan.Ahead

@@ -24,11 +24,11 @@ const (
 type socket struct {
 	*Endpoint
 	conn *websocket.Conn
-	// woken has a token when the slot changed since subscriptions were looked
-	// at.
+	// woken has a token when the slot changed since the last check of
+	// subscriptions.
 	woken chan struct{}
-	// fresh are subscriptions that the client has not been told of. They belong
-	// to the goroutine that reads.
+	// fresh are subscriptions that the client has no answer for yet. They belong
+	// to the reading goroutine.
 	fresh []*subscription
 
 	mu   sync.Mutex
@@ -44,13 +44,13 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	if rule := plan.Failure; rule != nil {
 		if rule.Error.Code != 0 {
-			// A handshake knows no other errors than those of HTTP.
+			// A handshake can only return errors of HTTP.
 			rule = &fault.Rule{Status: http.StatusServiceUnavailable}
 		}
 		e.failHTTP(w, r, rule)
 		return
 	}
-	// Agave looks at no origin either: a page of any site may subscribe.
+	// Agave does not check the origin either: a page of any site may subscribe.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		// The client has been answered.
@@ -95,7 +95,7 @@ func (e *Endpoint) dismiss(s *socket) {
 	e.serving.Done()
 }
 
-// wake lets every socket look at its subscriptions. It never waits.
+// wake makes every socket check its subscriptions. It never waits.
 func (e *Endpoint) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *socket) write(ctx context.Context, value any) error {
 	return s.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// notifyAll looks at the subscriptions after every change of slot.
+// notifyAll checks the subscriptions after every change of slot.
 func (s *socket) notifyAll(ctx context.Context) {
 	for {
 		select {

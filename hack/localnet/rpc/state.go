@@ -19,7 +19,7 @@ type call struct {
 	plan fault.Plan
 }
 
-// view is the bank's view as the endpoint sees it.
+// view is the bank's view under the endpoint's faults.
 type view struct {
 	bank.View
 	// first is the oldest slot of the endpoint's history.
@@ -54,8 +54,8 @@ func (v view) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	return hash, lastValidHeight
 }
 
-// heights are the node's block height and the last one of its newest blockhash,
-// as it says.
+// heights are the block height that the node reports, and the last one of its
+// newest blockhash.
 func (v view) heights() (height, lastValid uint64) {
 	height = v.View.Height()
 	_, lastValid = v.View.LatestBlockhash()
@@ -94,8 +94,8 @@ func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, 
 // claimedUnits is what a simulation consumes that succeeds only as the node says.
 const claimedUnits = 150_000
 
-// errClaimed is the error that the node says every transaction ends in; nil
-// when it says that all succeed.
+// errClaimed is the error that the node reports for every transaction; nil when
+// it reports success.
 func (c *call) errClaimed() any {
 	if c.plan.Outcome == fault.OutcomeFails {
 		return json.RawMessage(c.plan.Err)
@@ -123,7 +123,7 @@ func (c *call) healthTold() uint64 {
 	}
 }
 
-// Account gives the account at an address, or nil when there is none.
+// Account returns the account at an address, or nil when there is none.
 func (v view) Account(key solana.PublicKey) *bank.Account {
 	if v.empty {
 		return nil
@@ -131,7 +131,7 @@ func (v view) Account(key solana.PublicKey) *bank.Account {
 	return v.View.Account(key)
 }
 
-// Block gives the block at a slot; errors are as in bank.View.
+// Block returns the block at a slot; errors are as in bank.View.
 func (v view) Block(slot uint64) (*bank.Block, error) {
 	if slot < v.first && slot <= v.Slot() {
 		return nil, bank.ErrBlockCleanedUp

@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// methodSubscribe is the one method of a WebSocket. A subscription ends with its
-// connection.
+// methodSubscribe is the only method on a WebSocket. There is no unsubscribe: a
+// subscription ends with its connection.
 const methodSubscribe = "accountSubscribe"
 
-// notification is the message of one change.
+// notification is the message about one change.
 type notification struct {
 	Version string             `json:"jsonrpc"`
 	Method  string             `json:"method"`
@@ -25,19 +25,19 @@ type notificationParams struct {
 	Subscription uint64 `json:"subscription"`
 }
 
-// subscription is an account as its subscriber knows it.
+// subscription is an account with the state that its subscriber has last received.
 type subscription struct {
 	id  uint64
 	key solana.PublicKey
 	at  bank.Commitment
-	// slot is when the account was last written; 0 when there is none.
+	// slot is when the account was last written; 0 without an account.
 	slot uint64
 	last *bank.Account
 }
 
 func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 	sub := &subscription{}
-	// A data slice is read and has no effect on notifications, as on Agave.
+	// As on Agave, dataSlice is accepted and has no effect on notifications.
 	var cfg accountConfig
 	if err := p.read(1, &sub.key, &cfg); err != nil {
 		return nil, err
@@ -50,12 +50,12 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 	return sub.id, nil
 }
 
-// changed looks at the account and reports whether it is another one than
-// before: one that a transaction has written, or that a fork brought back.
+// changed reads the account and reports whether it differs from the last one: a
+// transaction has written it, or a fork has restored it.
 func (sub *subscription) changed(v view) bool {
 	slot := v.WrittenAt(sub.key)
-	// What was written in the newest slot can be written again in it; and the
-	// data may be large, so it is not looked at without need.
+	// The data may be large: skip the comparison if nothing can have changed. The
+	// newest slot can still write an account again.
 	if slot == sub.slot && slot < v.Slot() {
 		return false
 	}
@@ -70,13 +70,13 @@ func (sub *subscription) changed(v view) bool {
 	return true
 }
 
-// look gives the notification that a subscription has now, or nil: an account
-// that is gone is an empty one of the system program's. s.mu is held.
+// look returns the notification that is due to a subscription, or nil. A deleted
+// account is sent as an empty one of the system program. The caller holds s.mu.
 func (s *socket) look(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
 	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}
 	out := &notification{Version: "2.0", Method: "accountNotification", Params: notificationParams{Subscription: sub.id}}
-	changed, _ := c.readAt(sub.at, func(v view) (any, error) { // which reads, and cannot fail
+	changed, _ := c.readAt(sub.at, func(v view) (any, error) { // the callback cannot fail
 		out.Params.Result.Context.Slot = v.Slot()
 		return sub.changed(v), nil
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// TestAWatchedAccountChangesWhenItIsWritten looks at moments that no client can
-// choose: a subscriber is told after a change of slot, whenever that comes.
+// TestAWatchedAccountChangesWhenItIsWritten checks at moments that no client
+// can choose: notifications come only some time after a change of slot.
 func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 	t.Parallel()
 	seed := sha256.Sum256([]byte("faucet"))

@@ -1,6 +1,6 @@
-// Package crowd drives relays as fast, or as evenly, as a measurement asks: with
-// requests that are proven before the clock runs, where one root serves them
-// all, or against the newest root, where it does not.
+// Package crowd drives relays at full speed or at a steady rate: with requests
+// that are proven before the clock starts, against one root, or, where that root
+// would expire, against the newest.
 package crowd
 
 import (
@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// patience is above the longest time that a relay makes a client wait.
+	// patience is longer than a relay makes any client wait.
 	patience = 90 * time.Second
-	// withdrawals is their share, as in hack/drill.
+	// withdrawals is the share of withdrawals, as in hack/drill.
 	withdrawals = 0.6
-	// rootAge is how old a root may be that Stream proves against, streamAhead how
-	// many requests it has in hand.
+	// rootAge is the maximum age of a root that Stream proves against, streamAhead
+	// how many requests it proves ahead.
 	rootAge     = 250 * time.Millisecond
 	streamAhead = 64
 	mostIdle    = 4096
@@ -41,9 +41,9 @@ type Crowd struct {
 	calls []load.Answer
 }
 
-// New makes a crowd of the clients that the options describe: with a Market every
-// request is a swap there, which its client follows until it is executed or
-// refunded, looking every PollMin.
+// New makes a crowd of the clients that the options describe. With a Market every
+// request is a swap there, which its client polls every PollMin until it is
+// executed or refunded.
 func New(o load.Options) (*Crowd, error) {
 	c := &Crowd{path: contract.TransactPath}
 	if o.Market != nil {
@@ -59,7 +59,7 @@ func New(o load.Options) (*Crowd, error) {
 // Close ends idle connections.
 func (c *Crowd) Close() { c.HTTP.CloseIdleConnections() }
 
-// Calls gives what was answered since the last time, and forgets it.
+// Calls returns the answers since the last call, and clears them.
 func (c *Crowd) Calls() []load.Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,14 +68,14 @@ func (c *Crowd) Calls() []load.Answer {
 	return calls
 }
 
-// Answered counts what Calls would give.
+// Answered is how many answers Calls would return.
 func (c *Crowd) Answered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls)
 }
 
-// Passed tells whether one of what Calls would give passed since then.
+// Passed reports whether one of the answers of Calls passed since then.
 func (c *Crowd) Passed(since time.Time) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *Crowd) Steady(ctx context.Context, rate float64, bodies [][]byte) {
 // Source gives requests one by one; false when there are no more.
 type Source func() (body []byte, ok bool)
 
-// Of gives prepared bodies.
+// Of returns prepared bodies.
 func Of(bodies [][]byte) Source {
 	var next atomic.Int64
 	return func() ([]byte, bool) {
@@ -231,9 +231,9 @@ func (c *Crowd) each(ctx context.Context, clients int, ramp time.Duration, clien
 	all.Wait()
 }
 
-// submit sends a body once and notes the answer; false when it asks to wait. A
-// swap's client looks at it until it has ended: then what is not executed has a
-// code, and what nobody knows the end of when ctx ends counts as not answered.
+// submit sends a body once and records the answer; false when the relay asks to
+// wait. A swap's client polls it until it has ended: a swap that is not executed
+// has a code, and one that has not ended when ctx ends counts as not answered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool) {
 	a := c.Post(ctx, c.path, prefer, body)
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {

@@ -22,11 +22,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// relay answers as a test says, and keeps what it was sent. Its root counts up.
+// relay is a fake that records requests. Its root goes up by one with each query.
 type relay struct {
 	t      *testing.T
 	answer func(n int) (status int, code string)
-	// looks answers the nth look at the swap of a request.
+	// looks is the body of the nth answer to GET /status.
 	looks func(n int) string
 
 	mu       sync.Mutex
@@ -60,7 +60,7 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	var body openapi.TransactRequest
 	if err := json.Unmarshal(raw, &body); err != nil {
-		r.t.Errorf("a submission is not the interface's: %v", err)
+		r.t.Errorf("a submission does not parse: %v", err)
 	}
 	in, err := shieldpool.ParsePublicInputs(body.PublicInputs)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestPreparedRequestsDifferAndShareOneRoot(t *testing.T) {
 	for _, got := range r.all() {
 		different[got.raw] = true
 		if want := ([32]byte{31: 1}); got.root != want {
-			t.Errorf("root %x, want the one of the preparation, %x", got.root, want)
+			t.Errorf("root %x, want the root at the time of Prepare, %x", got.root, want)
 		}
 	}
 	if len(different) != 30 {
@@ -147,11 +147,11 @@ func TestPreparedRequestsDifferAndShareOneRoot(t *testing.T) {
 		t.Errorf("answers (-got +want):\n%s", diff)
 	}
 	if left := c.Calls(); len(left) != 0 {
-		t.Errorf("%d calls are told a second time, want none", len(left))
+		t.Errorf("Calls returns %d calls a second time, want none", len(left))
 	}
 }
 
-func TestAFloodSendsEachRequestOnceAndInTurn(t *testing.T) {
+func TestFloodSendsEachRequestOnceInRotation(t *testing.T) {
 	t.Parallel()
 	first, second := &relay{t: t, answer: accepting}, &relay{t: t, answer: accepting}
 	c := newCrowd(t, first, second)
@@ -207,7 +207,7 @@ func TestAStreamProvesAgainstNewRootsUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestAChaserProvesAgainAgainstTheNewestRoot(t *testing.T) {
+func TestChaseProvesAgainstTheNewestRoot(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -239,12 +239,12 @@ func TestAChaserProvesAgainAgainstTheNewestRoot(t *testing.T) {
 	}
 }
 
-func TestARelayWithoutARootIsAnError(t *testing.T) {
+func TestPrepareFailsWithoutARoot(t *testing.T) {
 	t.Parallel()
 	tests := map[string]http.HandlerFunc{
-		"that answers 503":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		"that answers no JSON":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") },
-		"that tells half a one": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"root":"00"}`) },
+		"status 503":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"not JSON":                 func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") },
+		"a root that is too short": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"root":"00"}`) },
 	}
 	for name, handler := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestARelayWithoutARootIsAnError(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatIsMissing(t *testing.T) {
+func TestNewRequiresOptions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*load.Options){
 		"no relays":    func(o *load.Options) { o.Relays = nil },

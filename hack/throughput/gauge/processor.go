@@ -1,5 +1,5 @@
-// Package gauge reads what a measurement is made of: the processor time that
-// each part took, relays' metrics, percentiles.
+// Package gauge reads the figures of a measurement: each part's processor time,
+// the relays' metrics, percentiles.
 package gauge
 
 import (
@@ -15,9 +15,9 @@ import (
 // Processor is processor time by part, since each part's start.
 type Processor struct {
 	Relays, Database time.Duration
-	// Clients is this process', which has the chain as well.
+	// Clients is this process's, which also runs the chain.
 	Clients time.Duration
-	// Busy is the whole machine's, Total all that it has: of every core.
+	// Busy is the processor time of all cores that was used, Total includes idle time.
 	Busy, Total time.Duration
 }
 
@@ -29,7 +29,7 @@ func (p Processor) Since(before Processor) Processor {
 	}
 }
 
-// Ours is what all parts took together.
+// Ours is the sum over the parts.
 func (p Processor) Ours() time.Duration { return p.Relays + p.Database + p.Clients }
 
 // Others is the share of the machine that other programs took, from 0 to 1.
@@ -40,12 +40,12 @@ func (p Processor) Others() float64 {
 	return max(0, float64(p.Busy-p.Ours())/float64(p.Total))
 }
 
-// tick is the kernel's unit of processor time in /proc: 100 a second, on every
-// architecture that Go knows.
+// tick is the kernel's unit of processor time in /proc: a hundredth of a second
+// on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// ReadProcessor reads the processor time of relays and database, the latter with
-// all its children, ended ones too, and of this process.
+// ReadProcessor reads the processor time of the relays, of the database with all
+// its children, running or ended, and of this process.
 func ReadProcessor(relays []int, database int) (p Processor, err error) {
 	proc, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadProcessor(relays []int, database int) (p Processor, err error) {
 		return p, fmt.Errorf("read processor time: %w", err)
 	}
 	for _, process := range all {
-		// One that has ended meanwhile is counted by its parent.
+		// A child that has ended meanwhile counts with the parent's ended children.
 		if stat, err := process.Stat(); err == nil && stat.PPID == database {
 			p.Database += time.Duration(stat.UTime+stat.STime) * tick //nolint:gosec // far below 2^63
 		}
@@ -90,7 +90,7 @@ func ReadProcessor(relays []int, database int) (p Processor, err error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// processTime is a process' own time and that of its children that have ended.
+// processTime returns a process's own time and that of its ended children.
 func processTime(proc procfs.FS, pid int) (own, ended time.Duration, err error) {
 	process, err := proc.Proc(pid)
 	if err != nil {
@@ -103,7 +103,7 @@ func processTime(proc procfs.FS, pid int) (own, ended time.Duration, err error) 
 	return time.Duration(stat.UTime+stat.STime) * tick, time.Duration(stat.CUTime+stat.CSTime) * tick, nil //nolint:gosec // far below 2^63
 }
 
-// Load is the machine's load average over the last minute.
+// Load returns the machine's load average over the last minute.
 func Load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -22,16 +22,16 @@ const (
 	ledgerEvery = 30 * time.Second
 	// ledgerAge is how long /health and the gauges keep one reading of it.
 	ledgerAge = 3 * time.Second
-	// ledgerDays is for how long /health tells of an unknown transaction: long
-	// enough for whoever looks on Monday.
+	// ledgerDays is how long /health reports an unknown transaction: a whole week,
+	// to outlast a weekend.
 	ledgerDays = 7
 	// ledgerLate is for how long the ledger may be behind: its patience with a
 	// history that is missing, and as much again.
 	ledgerLate = 20 * time.Minute
 )
 
-// ledgerEvents counts what the reconciler finds. Gaps are in the ledger itself,
-// from where all processes tell of them.
+// ledgerEvents counts what the reconciler finds. Gaps are stored in the ledger,
+// and all processes report them from there.
 type ledgerEvents struct{ metrics *telemetry.Metrics }
 
 // Entered implements spending.Observer.
@@ -77,9 +77,9 @@ func (a *App) checkLedger(context.Context) error {
 	return ledgerProblem(l, a.accounting.lags(l, a.payers.Balances(), now), now, a.started)
 }
 
-// ledgerProblem tells what is not accounted for. A ledger that is behind is a
-// problem only for a relay that has run for long enough to bring it up, and of
-// the payers that it has: those of the past are not read any more.
+// ledgerProblem reports what is not accounted for. A ledger that is behind is a
+// problem only for a relay that has run long enough to catch up, and only for
+// its own payers: those of the past are no longer read.
 func ledgerProblem(l *spending.Ledger, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
@@ -111,10 +111,10 @@ type ledgerLag struct {
 	Since, Checked time.Time
 }
 
-// lags are those of the payers that have a history: a ledger, or funds to have one
-// of. One that was never complete is told all the same: an endpoint without the
-// payer's history would otherwise leave a new fleet, or a new key, without a ledger
-// and without a word of it.
+// lags returns the lag of each payer with a ledger, or with funds and so a history.
+// A payer whose ledger was never complete has a lag, too: an endpoint without its
+// history would otherwise leave a new fleet, or a new key, silently without a
+// ledger.
 func (b *accountingCache) lags(l *spending.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,10 +147,10 @@ func checked(at time.Time, late time.Duration) string {
 
 // readLedgerGauges registers what the ledger says: figures of the whole fleet.
 func (a *App) readLedgerGauges() {
-	each := func(c contract.Metric, tell func(l *spending.Ledger, sample telemetry.Sample)) {
+	each := func(c contract.Metric, read func(l *spending.Ledger, sample telemetry.Sample)) {
 		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
 			if l := a.accounting.get(); l != nil {
-				tell(l, sample)
+				read(l, sample)
 			}
 		})
 	}
@@ -213,8 +213,8 @@ func byKind(sums []spending.Sum, day time.Time) map[spending.Kind]spending.Amoun
 	return out
 }
 
-// costs tells of rent as it was paid: what came back of it has a series of its
-// own, because a counter cannot fall.
+// costs counts rent as it was paid: returned rent has its own series, because a
+// counter cannot fall.
 func costs(kinds map[spending.Kind]spending.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == spending.KindReceived {

@@ -12,7 +12,7 @@ import (
 )
 
 // A ledger that was never complete has no time since which it is behind, and is
-// told all the same; one of a payer that was never funded has nothing to be behind.
+// reported all the same; a payer that was never funded is not behind.
 func TestLedgersAreBehindSince(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

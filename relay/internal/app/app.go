@@ -71,7 +71,7 @@ type App struct {
 	shielded       *shieldpool.Pool
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
-	// router is nil for a relay that takes no swaps; swaps carries on those of all.
+	// router is nil for a relay that accepts no swaps; swaps continues those of all relays.
 	router      *router.Client
 	swaps       *swap.Planner
 	pool        *chain.PoolReader
@@ -166,9 +166,9 @@ func (a *App) openOperations(ctx context.Context) error {
 // databaseRetry is the pause between tries to reach the database at start.
 const databaseRetry = time.Second
 
-// openDatabase connects and migrates. A database that is away at the start
-// comes back, so it is waited for: a process that ended instead would be
-// restarted ever more slowly.
+// openDatabase connects and migrates. It waits for a database that is
+// unreachable at the start: a process that ended instead would be restarted
+// with growing delays.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
 	url := a.o.Config.DatabaseURL.Reveal()
@@ -178,12 +178,12 @@ func (a *App) openDatabase(ctx context.Context) error {
 	if a.heartbeats, err = store.Open(ctx, url, 1); err != nil {
 		return err
 	}
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		err = a.migrate(ctx)
 		if !store.Away(err) {
 			break
 		}
-		if !told {
+		if !logged {
 			a.log.WarnContext(ctx, "database unreachable; retrying until it answers", "error", err)
 		}
 		select {

@@ -108,9 +108,9 @@ func (s *stand) get(url string) int {
 	return resp.StatusCode
 }
 
-// TestAShutdownTellsWaitingClientsAndLosesNothing stops a relay while a client
+// TestAShutdownAnswersWaitingClientsAndLosesNothing stops a relay while a client
 // waits; a second relay on the same database finishes the work.
-func TestAShutdownTellsWaitingClientsAndLosesNothing(t *testing.T) {
+func TestAShutdownAnswersWaitingClientsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newStand(t, standOptions{vk: vk, databaseURL: pgtest.URL(t)})
@@ -179,7 +179,7 @@ func (genesis) Slot(context.Context, onchain.Commitment) (uint64, error) { retur
 
 func (genesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
 
-// endpoints are those that told their chain, and what that makes of them.
+// endpoints are the endpoints whose chain is known, and the verdict on it.
 type endpoints struct {
 	genesis
 	err    error
@@ -249,10 +249,10 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 		"proof":          body["proof_bytes"].(string)[:40], "inputs": body["public_inputs"].(string)[:40],
 	} {
 		if strings.Contains(s.log.String(), canary) {
-			t.Errorf("the log holds the %s", name)
+			t.Errorf("the log has the %s", name)
 		}
 		if strings.Contains(metrics, canary) {
-			t.Errorf("the metrics hold the %s", name)
+			t.Errorf("the metrics have the %s", name)
 		}
 	}
 	// What has no sample after one withdrawal is what did not happen.
@@ -282,14 +282,14 @@ func (s *stand) text(url string) string {
 	return b.String()
 }
 
-// TestTheHandOverFitsItsTime: a pod that is killed while it gives leases back
-// leaves its work until they lapse.
+// TestTheHandOverFitsItsTime: a pod that is killed before it has released its
+// leases leaves them to expire.
 func TestTheHandOverFitsItsTime(t *testing.T) {
 	t.Parallel()
 	// Half a lease for steps and one for what they have to write, one to give leases
 	// back, and the time for sends under way.
 	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
-		t.Errorf("handing over can take %s, the contract gives it %s", worst, contract.HandOver)
+		t.Errorf("the handover can take %s, the contract allows %s", worst, contract.HandOver)
 	}
 }
 

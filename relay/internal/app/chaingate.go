@@ -17,9 +17,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// chainReader tells which chain the endpoints serve, and whether it answers.
+// chainReader returns the chain that the endpoints serve, and whether it answers.
 type chainReader interface {
-	// GenesisHash gives the chain's hash, and a *chain.GenesisError for each
+	// GenesisHash returns the chain's hash, and a *chain.GenesisError for each
 	// endpoint of another chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
 	Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error)

@@ -23,8 +23,8 @@ type poolChecks struct {
 	at   time.Time
 }
 
-// problem tells what is wrong with the pool; nil when nothing is known to be.
-// That the chain does not answer is another check's to tell.
+// problem returns what is wrong with the pool; nil when nothing is known to be.
+// Another check reports a chain that does not answer.
 func (p *poolChecks) problem(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,13 +31,13 @@ func (*checkedChain) Accounts(context.Context, []solana.PublicKey) (uint64, []*o
 	return 0, nil, errors.New("no answer")
 }
 
-func TestHealthTellsOfThePoolWhatIsKnown(t *testing.T) {
+func TestHealthReportsKnownProblemsOfThePool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &checkedChain{err: errors.New("no answer")}
 		p := &poolChecks{reader: c, target: poolcheck.Target{Profile: shieldpool.Development(), Genesis: shieldpool.DevelopmentGenesisHash, Key: &poolcheck.Key{Publics: shieldpool.SignalCount}}}
 		if err := p.problem(t.Context()); err != nil {
-			t.Errorf("got %v of a chain that does not answer, want nothing: another check tells it", err)
+			t.Errorf("got %v of a chain that does not answer, want nothing: another check reports it", err)
 		}
 		c.genesis, c.err = solana.Hash{1}, nil
 		if err := p.problem(t.Context()); err == nil || !strings.Contains(err.Error(), "correct the RPC endpoint's URL") {

@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// indexInterval is how often the commitment index looks at the tree when no
-// submission makes it look.
+// indexInterval is how often the commitment index reads the tree when no
+// submission triggers it.
 const indexInterval = 500 * time.Millisecond
 
 // history is the endpoints as the commitment index asks for them.

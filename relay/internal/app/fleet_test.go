@@ -19,8 +19,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// submit has the relay accept withdrawals without waiting, and gives the paths
-// of their statuses.
+// submit makes the relay accept withdrawals without waiting, and returns the
+// paths of their statuses.
 func (f *forger) submit(s *stand, n int) (paths []string) {
 	s.t.Helper()
 	for range n {
@@ -63,7 +63,7 @@ func (s *stand) count(sql string) (n int) {
 	return n
 }
 
-// write puts content into a file and gives its path.
+// write writes content to a file and returns its path.
 func write(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(folder(t), "file")
@@ -71,7 +71,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// metric reads the sum of a metric's samples whose labels hold the text.
+// metric reads the sum of a metric's samples whose labels contain the text.
 func (s *stand) metric(m contract.Metric, labels string) (sum float64, found bool) {
 	s.t.Helper()
 	for line := range strings.Lines(s.text(s.ops + contract.MetricsPath)) {
@@ -86,8 +86,8 @@ func (s *stand) metric(m contract.Metric, labels string) (sum float64, found boo
 	return sum, found
 }
 
-// toldBy waits until a check of /health says something.
-func (s *stand) toldBy(check string, words ...string) {
+// reportedBy waits until a check of /health says something.
+func (s *stand) reportedBy(check string, words ...string) {
 	s.t.Helper()
 	var got any
 	eventually(s.t, "health says what is wrong", func() bool {
@@ -102,7 +102,7 @@ func (s *stand) toldBy(check string, words ...string) {
 	})
 }
 
-// TestHeartbeatsHaveAConnectionOfTheirOwn: while requests hold every connection
+// TestHeartbeatsHaveAConnectionOfTheirOwn: while requests use every connection
 // of the pool, the process keeps its leases.
 func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
 	t.Parallel()
@@ -126,14 +126,14 @@ func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
 
 // TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and
 // database, so that it can neither work nor hand over. Another finishes its
-// work with the very transactions that it signed, and when the first comes back
-// it disturbs nothing.
+// work with the same signed transactions, and the first, reconnected, does not
+// interfere.
 func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	database := pgtest.URL(t)
 	line, through := newProxy(t, database)
-	// Slots are long enough for what was signed to live until it is taken over.
+	// Slots are long enough for signed transactions to stay valid until the takeover.
 	s := newStand(t, standOptions{vk: vk, databaseURL: database, slot: 200 * time.Millisecond})
 	list := s.list("first")
 	first := s.on(s.serve(s.configure(func(c *config.Serve) {
@@ -165,7 +165,7 @@ func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 		t.Errorf("%d submissions are not completed", n)
 	}
 	if n, _ := s.metric(contract.MetricLeases, `event="reaped"`); n < 1 {
-		t.Error("no metric tells that a relay was gone")
+		t.Error("no metric shows that a relay was gone")
 	}
 }
 
@@ -192,15 +192,15 @@ func TestADrainHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// TestSeveralPayersWithOneDry: work goes on with those that have funds, health
-// names the other, and it is used as soon as it is funded.
+// TestSeveralPayersWithOneDry: the funded ones are used, health names the
+// other, and it is used as soon as it is funded.
 func TestSeveralPayersWithOneDry(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newStand(t, standOptions{vk: vk, payers: 2, poor: true})
 	dry, rich := s.payers[0].PublicKey(), s.payers[1].PublicKey()
 	must(t, s.chain.Fund(rich, 10*sol))
-	s.toldBy("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
+	s.reportedBy("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
 	eventually(t, "the funds of the other are seen", func() bool { v, _ := s.metric(contract.MetricPayerUsable, rich.String()); return v == 1 })
 	f.fill(s)
 	s.completed(f.submit(s, 3))
@@ -218,8 +218,8 @@ func TestSeveralPayersWithOneDry(t *testing.T) {
 	})
 }
 
-// TestHeldWorkGoesOnWhenAPayerIsFunded: what was accepted waits for funds, is
-// told apart from the backlog, and goes on by itself.
+// TestHeldWorkGoesOnWhenAPayerIsFunded: accepted work waits for funds, is
+// reported as held and not as due, and then goes on by itself.
 func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -232,18 +232,18 @@ func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	s.faults(localnet.DefaultEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
 	paths := f.submit(s, 3)
 	s.faults(localnet.DefaultEndpoint)
-	s.toldBy("queue", "1 for fee_payer_empty")
+	s.reportedBy("queue", "1 for fee_payer_empty")
 	if n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`); n != 1 {
-		t.Errorf("the metric tells %v held submissions, want 1", n)
+		t.Errorf("the metric has %v held submissions, want 1", n)
 	}
 	if n, ok := s.metric(contract.MetricBacklog, ""); !ok || n != 0 {
-		t.Errorf("the backlog is %v: what is held is no work for more relays", n)
+		t.Errorf("the backlog is %v: held submissions must not count for autoscaling", n)
 	}
 	if a := s.call(http.MethodGet, "/backlog", nil); a.at("held", "fee_payer_empty") != 1.0 || a.at("due_count") != 0.0 {
 		t.Errorf("the backlog is %v", a.body)
 	}
 	if body := s.text(s.ops + contract.BacklogPath); !strings.Contains(body, `"held":{"fee_payer_empty":1}`) {
-		t.Errorf("the operations port tells %s", body)
+		t.Errorf("the operations port answers %s", body)
 	}
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
 	s.completed(paths)
@@ -266,7 +266,7 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 	in := f.inputs(s, -sol/10, to)
 	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "spend_cap_reached", "hour")
-	s.toldBy("spending", "--spend-cap-hour", "of 2500000 lamports")
+	s.reportedBy("spending", "--spend-cap-hour", "of 2500000 lamports")
 	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-1_781_760 {
 		t.Errorf("the cap leaves %v lamports, %v", left, ok)
 	}
@@ -274,7 +274,7 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 		t.Errorf("the cap is %v, %v", v, ok)
 	}
 	if _, ok := s.metric(contract.MetricCap, `cap="day"`); ok {
-		t.Error("a cap that is not set is told")
+		t.Error("a cap that is not set is reported")
 	}
 	s.stop()
 	s.again(capped(25_000_000))
@@ -284,7 +284,7 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 	}
 }
 
-// TestTheCapsOfADay: each has its own limit, and that of transfers stops nothing else.
+// TestTheCapsOfADay: each has its own limit, and the cap on transfers stops nothing else.
 func TestTheCapsOfADay(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -307,9 +307,9 @@ func TestTheCapsOfADay(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatDiesAndComesBack: the other two carry on, and health and
+// TestAnEndpointThatFailsAndRecovers: the other two carry on, and health and
 // metrics name the dead one while it is. While two are dead, outcomes wait.
-func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
+func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newStand(t, standOptions{vk: vk, endpoints: []string{"one", "two", "three"}})
@@ -317,7 +317,7 @@ func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	f.fill(s)
 	s.faults("one", fault.Rule{Cut: true})
 	s.completed(f.submit(s, 3))
-	s.toldBy("rpc", "one fails and is only probed", "connection")
+	s.reportedBy("rpc", "one fails and is only probed", "connection")
 	if a := s.health(); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
 		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
 	}
@@ -336,18 +336,18 @@ func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	s.completed(f.submit(s, 3))
 	s.faults("three", fault.Rule{Cut: true})
 	waiting := f.submit(s, 3)
-	s.toldBy("queue", "3 for second_endpoint", "new work goes on")
+	s.reportedBy("queue", "3 for second_endpoint", "new work goes on")
 	s.faults("three")
 	s.completed(waiting)
 	for _, where := range []string{s.log.String(), s.text(s.ops + contract.MetricsPath)} {
 		if strings.Contains(where, credential) {
-			t.Error("a URL's credential is told")
+			t.Error("a URL's credential is shown")
 		}
 	}
 }
 
-// TestTheLedgerAccountsForEveryLamport: what a relay spends is in the metrics and
-// adds up; a transaction that somebody else signs with a payer's key is an alarm.
+// TestTheLedgerAccountsForEveryLamport: metrics have all spending, and it adds
+// up. A transaction that a stranger signs with a payer's key raises an alarm.
 func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -382,14 +382,14 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	to := newKey(t).PublicKey()
 	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: to})
 	s.land(s.payer, &shieldpool.Call{Proof: f.prove(t, in), Inputs: in, Destination: shieldpool.Destination{Recipient: to}})
-	s.toldBy("ledger", "1 transactions", "signed by a fee payer and are not in the database", "relay ledger")
+	s.reportedBy("ledger", "1 transactions", "signed by a fee payer and are not in the database", "relay ledger")
 	if n, _ := s.metric(contract.MetricLedgerUnknown, ""); n != 1 {
 		t.Errorf("%v signatures are unknown, want 1", n)
 	}
 }
 
-// TestAPoolWithAnotherRing: a ring of the program's own length is read when it is
-// configured, and told when it is not.
+// TestAPoolWithAnotherRing: the program's own length of the root history is read
+// when it is configured, and reported when it is not.
 func TestAPoolWithAnotherRing(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -399,5 +399,5 @@ func TestAPoolWithAnotherRing(t *testing.T) {
 	s.completed(f.submit(s, 2))
 	s.stop()
 	s.again(func(c *config.Serve) { c.RootRing = 11 })
-	s.toldBy("pool", "self-check")
+	s.reportedBy("pool", "self-check")
 }

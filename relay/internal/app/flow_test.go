@@ -129,7 +129,7 @@ func TestTheWholeFlow(t *testing.T) {
 	}
 	const fee = 5_000_000 + sol/2*3/1000
 	if got := c.balance(to); got != sol/2-fee {
-		t.Errorf("the recipient holds %d lamports, want %d", got, sol/2-fee)
+		t.Errorf("the recipient has %d lamports, want %d", got, sol/2-fee)
 	}
 	if got := c.balance(c.pool.Treasury) - treasury; got != fee {
 		t.Errorf("the treasury got %d lamports, want %d", got, fee)
@@ -159,7 +159,7 @@ func TestTheWholeFlow(t *testing.T) {
 		return a.at("data", "status") == "completed" && a.at("data", "finalized") == true
 	})
 	if a.at("data", "tx_id") != a.at("data", "solana_signature") || a.at("data", "error") != nil || c.balance(later) != sol-8_000_000 {
-		t.Errorf("its status is %v, and the recipient holds %d", a.body, c.balance(later))
+		t.Errorf("its status is %v, and the recipient has %d", a.body, c.balance(later))
 	}
 
 	t.Log("transfer")
@@ -195,7 +195,7 @@ func (c *client) register() {
 	wantRefused(c.t, c.call(http.MethodPost, "/viewing-key/register", body), http.StatusConflict, "identifier_conflict")
 }
 
-// TestTheDevelopmentKeyIsKnown holds the constant against the committed key.
+// TestTheDevelopmentKeyIsKnown compares the constant with the committed key.
 func TestTheDevelopmentKeyIsKnown(t *testing.T) {
 	t.Parallel()
 	committed, err := os.ReadFile(filepath.Join("..", "..", "..", "hack", "circuit", "verification_key.json"))

@@ -45,7 +45,7 @@ func (a *App) readBacklogGauges() {
 	a.metrics.Read(contract.MetricBacklog, func() (float64, bool) { b, ok := a.backlog.get(); return float64(b.Due), ok })
 	a.metrics.Read(contract.MetricBacklogAge, func() (float64, bool) { b, ok := a.backlog.get(); return b.OldestDue.Seconds(), ok })
 	a.metrics.ReadEach(contract.MetricHeld, func(sample telemetry.Sample) {
-		b, _ := a.backlog.get() // none is held by a reason that is not known
+		b, _ := a.backlog.get() // without a reading, none
 		for reason, n := range b.Held {
 			sample(float64(n), reason)
 		}

@@ -45,7 +45,7 @@ const (
 )
 
 // Check implements httpapi.Health. Only the database makes the relay down;
-// everything else waits or is somebody else's, and degrades it.
+// everything else only degrades it, because it passes or lies elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
@@ -138,8 +138,8 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 	return joinProblems(sick)
 }
 
-// contradictionOf tells what an endpoint said and others say otherwise; of two that
-// contradict each other once.
+// contradictionOf describes an endpoint's answers that others contradict; of two
+// endpoints that contradict each other, once.
 func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	switch {
 	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionShownFor || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
@@ -152,7 +152,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	}
 }
 
-// endpointsNote is what is told of endpoints that are well.
+// endpointsNote is the remark on healthy endpoints.
 func endpointsNote(all []chain.EndpointStatus) string {
 	var tell []string
 	for _, e := range all {
@@ -166,7 +166,7 @@ func endpointsNote(all []chain.EndpointStatus) string {
 	return "ok"
 }
 
-// age is told in whole seconds.
+// age is in whole seconds.
 func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
 
 // joinProblems joins what is wrong; nil when nothing is.
@@ -195,7 +195,7 @@ func (a *App) checkPayers(context.Context) error {
 	return payersProblem(a.payers.Balances(), a.o.Config.FeePayerMinBalance)
 }
 
-// payersProblem names every payer that is not used, and what it needs.
+// payersProblem names every unused payer, and what it needs.
 func payersProblem(all []feepayer.Balance, minimum uint64) error {
 	var bad []string
 	for _, b := range all {
@@ -244,7 +244,7 @@ func (a *App) checkQueue(context.Context) error {
 	return queueProblem(b, a.submissions.Manager.PausedBy())
 }
 
-// queueProblem tells what is held, and what is due that nobody takes up.
+// queueProblem reports what is held, and what is due and not claimed.
 func queueProblem(b submission.Backlog, holding string) error {
 	var parts []string
 	if holding != "" {
@@ -252,7 +252,7 @@ func queueProblem(b submission.Backlog, holding string) error {
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
-		// A swap that waits for its price is no fault of the relay's; checkSwaps tells when it is too late.
+		// Waiting for a price is no fault; checkSwaps reports a swap past its timeout.
 		if n := b.Held[reason]; n > 0 && (reason == txmgr.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}

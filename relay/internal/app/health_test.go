@@ -48,16 +48,16 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 	}
 }
 
-func TestHealthSaysWhatIsTakenOnTrust(t *testing.T) {
+func TestHealthNamesUnconfirmedEndpoints(t *testing.T) {
 	t.Parallel()
 	read, submit := []chain.Role{chain.RoleRead, chain.RoleSubmit}, []chain.Role{chain.RoleSubmit}
 	for name, tc := range map[string]struct {
 		all  []chain.EndpointStatus
 		want string
 	}{
-		"one alone":                 {[]chain.EndpointStatus{{Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
-		"one beside one to send to": {[]chain.EndpointStatus{{Name: "s", Roles: submit}, {Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
-		"two":                       {[]chain.EndpointStatus{{Name: "a", Roles: read}, {Name: "b", Roles: read}}, "ok"},
+		"one alone":                          {[]chain.EndpointStatus{{Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
+		"one, with another only for sending": {[]chain.EndpointStatus{{Name: "s", Roles: submit}, {Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
+		"two":                                {[]chain.EndpointStatus{{Name: "a", Roles: read}, {Name: "b", Roles: read}}, "ok"},
 	} {
 		if got := endpointsNote(tc.all); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -77,7 +77,7 @@ func TestHealthNamesEveryPayerThatIsNotUsed(t *testing.T) {
 		"one is refused":            {[]feepayer.Balance{{Payer: one, State: feepayer.StateRefused, Lamports: 70}}, "the chain refuses fee payer " + one.String() + ", which held 70 lamports when it was last read: look at the account"},
 		"one has never been read":   {[]feepayer.Balance{{Payer: one, State: feepayer.StateUnknown}}, "the balance of fee payer " + one.String() + " has not been read since the relay started"},
 		"one was read long ago":     {[]feepayer.Balance{{Payer: one, State: feepayer.StateReady, Lamports: 100, Age: 3 * time.Minute}}, "the balance of fee payer " + one.String() + " was last read 3m0s ago"},
-		"two are bad in their ways": {[]feepayer.Balance{{Payer: one, State: feepayer.StateDry}, {Payer: two, State: feepayer.StateUnknown}}, "fee payer " + one.String() + " holds 0 lamports, expected at least 50: send it funds; the balance of fee payer " + two.String() + " has not been read since the relay started"},
+		"two have different faults": {[]feepayer.Balance{{Payer: one, State: feepayer.StateDry}, {Payer: two, State: feepayer.StateUnknown}}, "fee payer " + one.String() + " holds 0 lamports, expected at least 50: send it funds; the balance of fee payer " + two.String() + " has not been read since the relay started"},
 	} {
 		if diff := cmp.Diff(tc.want, text(payersProblem(tc.all, 50))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -102,19 +102,19 @@ func TestHealthNamesEveryCapThatIsReached(t *testing.T) {
 	}
 }
 
-func TestHealthSaysWhatTheQueueWaitsFor(t *testing.T) {
+func TestHealthReportsTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		backlog submission.Backlog
 		holding string
 		want    string
 	}{
-		"work that flows":          {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
-		"nobody takes it up":       {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and nobody takes them up, the oldest for 1m1s: run more relays"},
-		"held for two reasons":     {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
-		"one endpoint's word":      {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
-		"this process takes none":  {submission.Backlog{}, "fee_payer_empty", "this relay takes nothing up: fee_payer_empty"},
-		"both, and something due ": {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay takes nothing up: a; submissions are held: 1 for a; 2 submissions are due and nobody takes them up, the oldest for 1h0m0s: run more relays"},
+		"work that flows":               {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
+		"due and not claimed":           {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and nobody takes them up, the oldest for 1m1s: run more relays"},
+		"held for two reasons":          {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
+		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
+		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay takes nothing up: fee_payer_empty"},
+		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay takes nothing up: a; submissions are held: 1 for a; 2 submissions are due and nobody takes them up, the oldest for 1h0m0s: run more relays"},
 	} {
 		if diff := cmp.Diff(tc.want, text(queueProblem(tc.backlog, tc.holding))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -122,7 +122,7 @@ func TestHealthSaysWhatTheQueueWaitsFor(t *testing.T) {
 	}
 }
 
-func TestHealthSaysWhatTheLedgerDoesNotAccountFor(t *testing.T) {
+func TestHealthReportsUnaccountedLamports(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	mine, past := solana.PublicKey{1}, solana.PublicKey{2}

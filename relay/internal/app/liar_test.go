@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// TestOneLiarOfTwoIsNotBelieved: an endpoint that calls every signature final, and
-// forwards none, is asked first. No client hears of an outcome that has not come to
-// be; health and metrics name both endpoints.
+// TestOneLiarOfTwoIsNotBelieved: the first endpoint reports every signature as
+// final, and forwards none. No client gets an outcome that has not happened; health
+// and metrics name both endpoints.
 func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -24,17 +24,17 @@ func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
 	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	a := s.call(http.MethodPost, "/transact", body, "Prefer", "wait=1")
 	if a.status != http.StatusAccepted || s.balance(to) != 0 {
-		t.Fatalf("the answer is %d %v on the word of one endpoint, and the recipient holds %d", a.status, a.body, s.balance(to))
+		t.Fatalf("the answer is %d %v, confirmed by one endpoint alone, and the recipient has %d", a.status, a.body, s.balance(to))
 	}
-	s.toldBy("queue", "1 for second_endpoint", "a second RPC endpoint")
-	s.toldBy("rpc", "honest and liar contradict each other")
+	s.reportedBy("queue", "1 for second_endpoint", "a second RPC endpoint")
+	s.reportedBy("rpc", "honest and liar contradict each other")
 	for _, name := range []string{"liar", "honest"} {
 		if n, _ := s.metric(contract.MetricRPCContradictions, `endpoint="`+name+`"`); n < 1 {
 			t.Errorf("no metric counts that %s is contradicted", name)
 		}
 	}
 	if n, _ := s.metric(contract.MetricHeld, `reason="second_endpoint"`); n != 1 {
-		t.Errorf("the metric of what waits is %v, want 1", n)
+		t.Errorf("the metric of waiting submissions is %v, want 1", n)
 	}
 	s.faults("liar")
 	s.faults("honest")

@@ -49,7 +49,7 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 		wantFinal bool
 		wantText  string
 	}{
-		"one that holds the pool's accounts":    {chain: account{Account: table(active, all...)}},
+		"one with the pool's accounts":          {chain: account{Account: table(active, all...)}},
 		"one that does not exist":               {chain: account{}, wantFinal: true, wantText: "does not exist"},
 		"another program's account":             {chain: account{Account: foreign}, wantFinal: true, wantText: "belongs to"},
 		"one that is cut short":                 {chain: account{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
@@ -65,7 +65,7 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 			if tc.wantText == "" {
 				must(t, err)
 				if len(lookup.Addresses) != len(all) || lookup.Addresses[0] != other {
-					t.Errorf("the table holds %v, want the chain's %v", lookup.Addresses, all)
+					t.Errorf("the table has %v, want the chain's %v", lookup.Addresses, all)
 				}
 				return
 			}

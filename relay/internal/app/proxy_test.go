@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// proxy stands between a relay and Postgres, so that a test can cut the line.
+// proxy is between a relay and Postgres, so that a test can cut the connection.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
@@ -21,7 +21,7 @@ type proxy struct {
 	serving  sync.WaitGroup
 }
 
-// newProxy gives a proxy of the server of a database's URL, and the URL through it.
+// newProxy returns a proxy for the server of a database URL, and the URL through it.
 func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(database)

@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// refused is one request and what it gets.
+// refused is one request and its answer.
 type refused struct {
 	method, path string
 	body         any
@@ -33,8 +33,8 @@ type refused struct {
 // quiet names the calls that a relay makes of its own accord.
 var quiet = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
 
-// TestRefusals sends every kind of bad input that a request's own bytes can
-// hold, to a relay that is ready. None reaches the chain or leaves a row.
+// TestRefusals sends every kind of bad input that a request can contain, to a
+// relay that is ready. None reaches the chain or leaves a row.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -133,8 +133,8 @@ func (f *forger) badRequests(t *testing.T, s *stand) map[string]refused {
 		"a transfer on the withdraw path": {http.MethodPost, "/withdraw", stated(pays(0)), nil, 400, "withdrawal_required", nil},
 		"a deposit on the withdraw path":  {http.MethodPost, "/withdraw", stated(pays(sol)), nil, 400, "deposit_not_relayed", nil},
 		"a swap":                          {http.MethodPost, "/transact_swap", with(map[string]any{"output_mint": to.String(), "recipient_ata": to.String(), "min_output_amount": "1"}), nil, 501, "not_available", nil},
-		"an id that is none":              {http.MethodGet, "/status/seven", nil, nil, 400, "invalid_request", nil},
-		"an id that nobody has":           {http.MethodGet, "/status/" + uuid.NewString(), nil, nil, 404, "not_found", nil},
+		"an invalid id":                   {http.MethodGet, "/status/seven", nil, nil, 400, "invalid_request", nil},
+		"an unknown id":                   {http.MethodGet, "/status/" + uuid.NewString(), nil, nil, 404, "not_found", nil},
 		"a path that is no route":         {http.MethodGet, "/nowhere", nil, nil, 404, "route_not_found", nil},
 		"another method":                  {http.MethodDelete, "/transact", nil, nil, 405, "method_not_allowed", nil},
 		"a body of 20 KiB":                {http.MethodPost, "/transact", `{"proof_bytes":"` + strings.Repeat("A", 20<<10) + `"}`, nil, 413, "body_too_large", nil},
@@ -172,12 +172,12 @@ func badRegistrations(t *testing.T) map[string]refused {
 		"an identifier that is no hash":  post("identifier", "me", 400, "invalid_identifier"),
 		"a signature of another message": post("signature", sign("Sign in"), 401, "invalid_signature"),
 		"a signature of another wallet":  post("user_pubkey", newKey(t).PublicKey().String(), 401, "invalid_signature"),
-		"a signature that is none":       post("signature", "AAAA", 401, "invalid_signature"),
-		"a wallet that is none":          post("user_pubkey", "me", 400, "invalid_request"),
+		"an invalid signature":           post("signature", "AAAA", 401, "invalid_signature"),
+		"an invalid wallet":              post("user_pubkey", "me", 400, "invalid_request"),
 	}
 }
 
-// TestAForgedProofCostsNoCall counts every RPC call while forged proofs come in.
+// TestAForgedProofCostsNoCall counts every RPC call while forged proofs arrive.
 func TestAForgedProofCostsNoCall(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -203,7 +203,7 @@ func signals(in *shieldpool.PublicInputs) [][32]byte {
 	return all[:]
 }
 
-func TestNotesThatAreGone(t *testing.T) {
+func TestSpentNotes(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newStand(t, standOptions{vk: vk})
@@ -305,6 +305,6 @@ func TestARateLimit(t *testing.T) {
 	a := s.call(http.MethodGet, "/compliance-key", nil)
 	wantRefused(t, a, 429, "rate_limited")
 	if a.header.Get("Retry-After") == "" {
-		t.Error("a 429 does not say when to come back")
+		t.Error("a 429 has no Retry-After")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// TestARelaySaysAtStartWhatItRisks: that nothing bears its only endpoint out, and
-// that no cap bounds what its payers spend.
-func TestARelaySaysAtStartWhatItRisks(t *testing.T) {
+// TestARelayWarnsOfRiskySettingsAtStart: that it has only one endpoint, and no cap on what
+// its payers spend.
+func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 	t.Parallel()
 	const onTrust, uncapped = "taken on trust from a single rpc endpoint", "no spend cap is set"
 	transfers := uint64(contract.DefaultSpendCapTransfersDay)

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// lastScrape is what a scrape that is under way gets at the very end; the
-	// contract's margin holds it.
+	// lastScrape is how long a scrape that is under way may take at the very end;
+	// the contract's margin includes it.
 	lastScrape = 2 * time.Second
-	// flushPatience is above the time after which a send gives up by itself.
+	// flushPatience is longer than a send's own timeout.
 	flushPatience = 6 * time.Second
 	// genesisRetry is the pause between tries to read the chain's genesis at start.
 	genesisRetry = time.Second
@@ -48,9 +48,9 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 }
 
 // Run serves until ctx ends, then drains: not ready, no new connections,
-// waiting clients hear their outcome, upkeep and running steps end, leases are
-// handed over, sends under way end, and the database is closed last. It gives
-// an error when the relay cannot go on.
+// waiting clients get their outcome, upkeep and running steps end, leases are
+// released, sends under way end, and the database is closed last. It returns an
+// error when the relay cannot go on.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close() //nolint:contextcheck // what is closed waits for nothing that a context could end
 	go a.serve(a.api, a.apiListener)
@@ -78,7 +78,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	a.draining.Store(true)
 	a.submissions.Manager.Close() // what is accepted from here on is another process's
-	a.reader.Close()              // clients that wait are told where to follow what they submitted
+	a.reader.Close()              // waiting clients get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
 	keeping.Wait()
@@ -102,8 +102,8 @@ func (a *App) flush(ctx context.Context) {
 	}
 }
 
-// await returns when the relay has to stop: because it is told to (nil), or
-// because it cannot go on. It starts the work once the chain is the right one.
+// await returns when the relay has to stop: on a signal (nil), or because it
+// cannot go on. It starts the work once the chain is verified.
 func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()) error {
 	for {
 		select {
@@ -130,14 +130,14 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Durati
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		a.log.WarnContext(ctx, "requests cut off at the end of the drain", "error", err)
-		_ = s.Close() // there is nobody left to tell
+		_ = s.Close() // the error has no receiver left
 	}
 }
 
 // openGate reads the chain's genesis until the chain answers. Its error says
 // that the relay must not run against this chain.
 func (a *App) openGate(ctx context.Context) error {
-	told := false
+	logged := false
 	for ctx.Err() == nil {
 		genesis, err := a.chainGate.check(ctx)
 		if err == nil {
@@ -150,9 +150,9 @@ func (a *App) openGate(ctx context.Context) error {
 		if errors.Is(err, errWrongChain) || errors.Is(err, errBadTable) {
 			return err
 		}
-		if !told && ctx.Err() == nil {
+		if !logged && ctx.Err() == nil {
 			a.log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
-			told = true
+			logged = true
 		}
 		select {
 		case <-ctx.Done():

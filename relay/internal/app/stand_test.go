@@ -46,7 +46,7 @@ const (
 // credential is a part of every URL that has any: no log and no metric may show it.
 const credential = "c4n4rycredential"
 
-// relay is one process, as far as a test can have several in its own.
+// relay is one process, simulated inside the test's own.
 type relay struct {
 	app       *App
 	base, ops string
@@ -120,7 +120,7 @@ func newStand(t *testing.T, o standOptions) *stand {
 	return s
 }
 
-// again starts a relay, which the stand speaks to from here on; changes add to
+// again starts a relay, to which the stand sends from then on; changes add to
 // those of the stand's options.
 func (s *stand) again(change ...func(*config.Serve)) {
 	s.t.Helper()
@@ -178,7 +178,7 @@ func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
 	return cfg
 }
 
-// folder is without the test's name, which may hold what a path must not.
+// folder has no test name in its path, which a path may not allow.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relay")
@@ -187,7 +187,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// listen gives a URL, with a credential, of the chain's endpoint of that name.
+// listen returns a URL, with a credential, of the chain's endpoint of that name.
 func (s *stand) listen(name string) string {
 	s.t.Helper()
 	url, err := s.chain.ListenEndpoint(name, "127.0.0.1:0")
@@ -259,7 +259,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// answer is a relay's, held against the document.
+// answer is a relay's answer, validated against the document.
 type answer struct {
 	status int
 	header http.Header
@@ -279,7 +279,7 @@ func (a *answer) at(path ...string) any {
 	return v
 }
 
-// health asks the operations port, which tells what is wrong.
+// health asks the operations port, which returns details.
 func (s *stand) health() *answer {
 	s.t.Helper()
 	c, r := *s, *s.relay
@@ -288,7 +288,7 @@ func (s *stand) health() *answer {
 	return c.call(http.MethodGet, "/health", nil)
 }
 
-// call sends a request; body is JSON text or a value to encode; header holds pairs.
+// call sends a request; body is JSON text or a value to encode; header is pairs.
 func (s *stand) call(method, path string, body any, header ...string) *answer {
 	s.t.Helper()
 	var raw []byte
@@ -376,8 +376,8 @@ func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	})
 }
 
-// forger proves whatever a test states, under a key whose secrets are known:
-// for refusals that no honest prover can provoke.
+// forger proves any statement, under a key whose secrets are known: for
+// refusals that no honest prover can provoke.
 type forger struct {
 	secrets *trapdoor.Key
 	n       byte
@@ -437,6 +437,6 @@ func wantRefused(t *testing.T, a *answer, status int, code string, words ...stri
 		}
 	}
 	if status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
-		t.Error("a 503 does not say when to come back")
+		t.Error("a 503 has no Retry-After")
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// holdBefore keeps swaps from being executed: the router gives a price, and
-// nothing that can be signed.
+// holdBefore keeps swaps from execution: the router quotes a price, and returns
+// no valid route.
 func (s *swapStand) holdBefore() {
 	s.t.Helper()
 	s.behave(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
@@ -48,9 +48,9 @@ func (w *swapping) until(fromTimeout int64) {
 	w.t.Helper()
 	timeout, _ := w.status().at("data", "swap_timeout_slot").(float64)
 	if timeout == 0 {
-		w.t.Fatal("the timeout slot is not told")
+		w.t.Fatal("the answer has no timeout slot")
 	}
-	eventually(w.t, "the slot has come", func() bool { return int64(w.slotNow())-int64(timeout) >= fromTimeout })
+	eventually(w.t, "the slot is reached", func() bool { return int64(w.slotNow())-int64(timeout) >= fromTimeout })
 }
 
 // executions counts what the chain has of them, failed ones apart.
@@ -93,19 +93,19 @@ func TestThePriceMovesBetweenSimulationAndLanding(t *testing.T) {
 		t.Errorf("%d executions were signed, want one more than failed", n)
 	}
 	if n, _ := s.metric(contract.MetricAttempts, `event="failed_on_chain"`); n != 1 {
-		t.Errorf("the metric tells %v failures on the chain", n)
+		t.Errorf("the metric has %v failures on the chain", n)
 	}
 	s.books(notesRent + tokenRent)
 }
 
-// closing gives the wallet's account of the output mint up.
+// closing closes the wallet's account of the output mint.
 func (w *swapping) closing() {
 	w.t.Helper()
 	w.sendAs(w.wallet, token.NewCloseAccountInstruction(w.call.Swap.RecipientATA, w.wallet.PublicKey(), w.wallet.PublicKey(), nil).Build())
 	w.lamports = w.lamportsOf(w.wallet.PublicKey())
 }
 
-// owned gives a wallet lamports and, if asked, an empty account of the output mint.
+// owned funds a wallet and, if asked, makes an empty account of the output mint for it.
 func (s *swapStand) owned(account bool) func(*swapping) {
 	return func(w *swapping) {
 		must(s.t, s.chain.Fund(w.wallet.PublicKey(), sol))
@@ -162,7 +162,7 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 	})
 }
 
-// TestTheRecipientsAccountBecomesUnfit: frozen, and thawed or not; or given away.
+// TestTheRecipientsAccountBecomesUnfit: frozen, and thawed or not; or transferred.
 func TestTheRecipientsAccountBecomesUnfit(t *testing.T) {
 	t.Parallel()
 	// All four are accepted before the first one times out, however slow the machine is.
@@ -175,7 +175,7 @@ func TestTheRecipientsAccountBecomesUnfit(t *testing.T) {
 	}
 	s.sendAs(given.wallet, token.NewSetAuthorityInstruction(token.AuthorityAccountOwner, newKey(t).PublicKey(), given.call.Swap.RecipientATA, given.wallet.PublicKey(), nil).Build())
 	given.lamports = s.lamportsOf(given.wallet.PublicKey())
-	// Whoever likes makes the state's own account, and the mint's authority freezes it.
+	// Anybody can make the state's token account, and the mint's authority freezes it.
 	_, _, err := s.chain.MintTo(localnet.OutputMint(), output.swap.State, 0)
 	must(t, err)
 	_, err = s.chain.Freeze(localnet.OutputMint(), output.swap.State)
@@ -262,7 +262,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		last := s.count("SELECT last_valid_block_height FROM attempts WHERE purpose = 'execute'")
-		s.stop() // whoever comes next judges what it finds at once
+		s.stop() // the next relay checks what it finds at once
 		s.again()
 		eventually(t, "the execution is dead", func() bool {
 			return s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute' AND dead") == 1
@@ -277,7 +277,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		}
 		s.books(notesRent + stateRent)
 	})
-	t.Run("somebody else's refund is faster", func(t *testing.T) {
+	t.Run("another payer's refund is faster", func(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		stranger := s.stranger()
@@ -303,7 +303,7 @@ func TestAStrangerActs(t *testing.T) {
 	stranger := s.stranger()
 	s.holdBefore()
 	wrapped, executed, early := s.begin(nil), s.begin(nil), s.begin(nil)
-	stuck := s.begin(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit }) // which no market gives
+	stuck := s.begin(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit }) // above any market
 	for _, w := range []*swapping{wrapped, executed, early} {
 		w.shows("funded", "router_hostile")
 	}
@@ -320,8 +320,8 @@ func TestAStrangerActs(t *testing.T) {
 		t.Error("a refund before the timeout landed")
 	}
 	executed.executeAs(stranger)
-	told := executed.executed()
-	if told.at("data", "swap_signature") == nil {
+	status := executed.executed()
+	if status.at("data", "swap_signature") == nil {
 		t.Error("a stranger's execution has no signature")
 	}
 	if n := executed.attempts("execute"); n != 0 {
@@ -334,12 +334,12 @@ func TestAStrangerActs(t *testing.T) {
 	wrapped.executed()
 	early.executed()
 	stuck.shows("funded", "swap_price")
-	// The relay gives back what the stranger had wrapped: with the rent of the account
-	// that he made for it, and the lamport that he left in the state.
+	// The relay returns the stranger's wrapped lamports, with the rent of the
+	// stranger's account and the lamport in the state.
 	s.chain.Skip(lasting)
 	stuck.refunded(tokenRent + 1)
-	// He got the rent of the state that he executed, and gave that of the accounts that
-	// he made for another which was, beside a lamport.
+	// The payer got the rent of the state that it executed, and paid that of the
+	// accounts that it made for another executed one, and a lamport.
 	s.books(4*notesRent+tokenRent+2*stateRent, 1, 2*tokenRent)
 }
 

@@ -24,7 +24,7 @@ func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	// Eight swaps are accepted before the first is executed, however slow the machine is.
 	s := newSwapStand(t, standOptions{slot: slow, timeout: 3000})
-	other := s.beside(s.endpointsOf(oneEndpoint))
+	other := s.startAnother(s.endpointsOf(oneEndpoint))
 	other.ready()
 	const n = 8
 	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -60,14 +60,14 @@ func TestTwoRelaysOnOneDatabase(t *testing.T) {
 		settled += v
 	}
 	if settled != n {
-		t.Errorf("the relays together tell of %v executed swaps, want %d", settled, n)
+		t.Errorf("the relays together count %v executed swaps, want %d", settled, n)
 	}
 	s.books(n * (notesRent + tokenRent))
 }
 
-// TestARelayWithoutARouterFinishesWhatAnotherBegan: with a refund, because the
+// TestARelayWithoutARouterFinishesSwaps: with a refund, because the
 // lamports must not wait for a setting.
-func TestARelayWithoutARouterFinishesWhatAnotherBegan(t *testing.T) {
+func TestARelayWithoutARouterFinishesSwaps(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
 	s.holdBefore()
@@ -89,7 +89,7 @@ func TestARelayWithoutARouterFinishesWhatAnotherBegan(t *testing.T) {
 func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(*swapStand, *swapping){
-		"that has not looked at it": func(s *swapStand, w *swapping) {
+		"that has not read it": func(s *swapStand, w *swapping) {
 			s.down(fault.Rule{Hang: true})
 			w.post(w.stand)
 			w.shows("funded", "*")
@@ -112,7 +112,7 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 				s := newSwapStand(t, standOptions{slot: slow, databaseURL: database})
 				s.stop()
 				endpoints := s.endpointsOf("dying")
-				dying := s.beside(func(c *config.Serve) {
+				dying := s.startAnother(func(c *config.Serve) {
 					endpoints(c)
 					c.Database.URLFile = write(t, through)
 				})
@@ -140,9 +140,9 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	}
 }
 
-// TestASwapPastItsTimeoutIsTold: payers who have nothing can refund nothing, and
-// everything that an operator looks at says so, until they are funded.
-func TestASwapPastItsTimeoutIsTold(t *testing.T) {
+// TestAnOverdueSwapIsReported: empty payers cannot refund, and health, metrics
+// and lists say so until they are funded.
+func TestAnOverdueSwapIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
 	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -164,15 +164,15 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 	}
 	left := s.lamportsOf(s.payer.PublicKey())
 	s.sendAs(s.payer, system.NewTransferInstruction(left-5000, s.payer.PublicKey(), s.stranger().PublicKey()).Build())
-	s.toldBy("swaps", "1 swaps are past their timeout", "relay swaps")
-	s.toldBy("fee_payers", "send it funds")
+	s.reportedBy("swaps", "1 swaps are past their timeout", "relay swaps")
+	s.reportedBy("fee_payers", "send it funds")
 	if a := s.health(); a.status != http.StatusOK || a.body["status"] != "degraded" {
 		t.Errorf("health is %d %v, want degraded", a.status, a.body["status"])
 	}
 	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.HeldBy == "fee_payer_empty" && l.Overdue(s.slotNow()) })
 	w.shows("funded", "fee_payer_empty")
-	// Metrics are of the last look at the database, a moment ago.
-	eventually(t, "the metric tells of one overdue swap", func() bool {
+	// Metrics lag behind the database a little.
+	eventually(t, "the metric has one overdue swap", func() bool {
 		n, ok := s.metric(contract.MetricSwapsOverdue, "")
 		return ok && n == 1
 	})
@@ -180,7 +180,7 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 		funded, ok := s.metric(contract.MetricSwapOldestFunded, "")
 		return ok && telemetry.Timestamp(time.Now())-funded >= 8
 	})
-	eventually(t, "the metric tells of what is held", func() bool {
+	eventually(t, "the metric has the held swaps", func() bool {
 		n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`)
 		return n == 1
 	})

@@ -43,7 +43,7 @@ func TestASwapEndsInTokens(t *testing.T) {
 		w.silent()
 	}
 	if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="executed"`); n != 4 {
-		t.Errorf("the metric tells %v executed swaps, want 4", n)
+		t.Errorf("the metric has %v executed swaps, want 4", n)
 	}
 	if n := s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {
 		t.Errorf("%d executions were signed for 4 swaps", n)
@@ -51,8 +51,8 @@ func TestASwapEndsInTokens(t *testing.T) {
 	s.books(4*notesRent - notesRent/2 + tokenRent)
 }
 
-// TestWhatIsToldOfASwapInEachPhase holds it in each, and looks.
-func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
+// TestStatusOfASwapInEachPhase stops a swap in each phase and reads its status.
+func TestStatusOfASwapInEachPhase(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
 	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -63,7 +63,7 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	}
 	w.shows("funded", "router_unavailable")
 	path := w.path
-	a = w.post(s.stand) // a repeat, answered at once, with no id of its own to follow
+	a = w.post(s.stand) // a repeat, answered at once and without an id
 	w.path = path
 	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.body["signature"] != w.leg {
 		t.Errorf("a repeat is answered %d %v", a.status, a.body)
@@ -73,7 +73,7 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	a = w.shows("funded", "swap_price")
 	state := s.account(w.swap.State)
 	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.leg || a.at("data", "completed_at") != nil {
-		t.Errorf("a funded swap is told as %v", a.body)
+		t.Errorf("the status of a funded swap is %v", a.body)
 	}
 	s.lies(router.LieRule{Lie: router.WrongProgram})
 	s.price(100)
@@ -82,7 +82,7 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	s.behave(router.Settings{})
 	a = w.shows("quoted", "")
 	if a.at("data", "swap_signature") != nil {
-		t.Errorf("a swap that is quoted is told as %v", a.body)
+		t.Errorf("the status of a quoted swap is %v", a.body)
 	}
 	for _, p := range []struct{ metric, phase string }{{"1", "quoted"}, {"0", "funded"}} {
 		eventually(t, "the gauge of "+p.phase+" is "+p.metric, func() bool {
@@ -103,8 +103,8 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	s.books(notesRent + tokenRent)
 }
 
-// TestRepeatsOfASwap: the same swap again is the same swap, whatever became of
-// it; another of the same notes is refused.
+// TestRepeatsOfASwap: the same swap again is the same submission, in any state;
+// another swap of the same notes is refused.
 func TestRepeatsOfASwap(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// forking are slots with which there are seconds between a landing and its
-// finality, so that a fork can come in between.
+// forking is a slot time with seconds between a landing and its finality, so
+// that a fork can happen in between.
 const forking = 200 * time.Millisecond
 
 // landedAt is the slot of a signature that the chain has.
@@ -31,7 +31,7 @@ func (s *swapStand) landedAt(signature any) uint64 {
 	return st[0].Slot
 }
 
-// fork undoes everything from the slot on, and gives what that was.
+// fork undoes everything from the slot on, and returns the undone transactions.
 func (s *swapStand) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
 	s.t.Helper()
 	undone, err := s.chain.ForkFrom(from, again)
@@ -41,14 +41,14 @@ func (s *swapStand) fork(from uint64, again func(*bank.Landed) bool) []bank.Undo
 
 func (s *swapStand) reopened(atLeast float64) {
 	s.t.Helper()
-	eventually(s.t, "the relay has taken back what the fork undid", func() bool {
+	eventually(s.t, "the relay has reopened what the fork undid", func() bool {
 		n, _ := s.metric(contract.MetricAttempts, `event="reopened"`)
 		return n >= atLeast
 	})
 }
 
 // TestAForkUndoesTheFirstLeg after its second leg was made: the second leg waits,
-// the first leg lands again, and the swap goes on.
+// the first leg lands again, and the swap continues.
 func TestAForkUndoesTheFirstLeg(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})
@@ -106,8 +106,8 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 				s.reopened(2)
 			}
 			eventually(t, "the first leg has landed again", func() bool { return w.status().at("data", "swap_phase") != nil })
-			// The execution's blockhash was younger than the first leg as a rule, and is gone
-			// too: that is proven by finality past its last block, which nobody waits for here.
+			// The execution's blockhash was usually younger than the first leg's, and is lost too:
+			// finality past its last valid block proves that, and the test does not wait for it.
 			s.chain.Advance(lasting / 5)
 			a := w.executed()
 			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
@@ -141,9 +141,9 @@ func TestAForkUndoesAnExecution(t *testing.T) {
 	s.books(notesRent + tokenRent)
 }
 
-// TestAForkUndoesAnExecutionAndThePriceIsGone: it was told as completed, and ends
-// in a refund.
-func TestAForkUndoesAnExecutionAndThePriceIsGone(t *testing.T) {
+// TestAForkUndoesAnExecutionAndThePriceHasFallen: the swap was reported as
+// completed, and ends in a refund.
+func TestAForkUndoesAnExecutionAndThePriceHasFallen(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
 	s.holdBefore()
@@ -194,9 +194,9 @@ func TestAForkUndoesARefund(t *testing.T) {
 	s.books(notesRent + stateRent)
 }
 
-// TestAForkTakesTheNotesAway: on the new branch another transaction spends them,
+// TestAForkSpendsTheNotesElsewhere: on the new branch another transaction spends them,
 // so that there is no swap, and nothing is signed for one.
-func TestAForkTakesTheNotesAway(t *testing.T) {
+func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})
 	stranger := s.stranger()
@@ -218,7 +218,7 @@ func TestAForkTakesTheNotesAway(t *testing.T) {
 		return a.at("data", "status") == "failed"
 	})
 	if a.at("data", "error_code") != "nullifier_spent" || a.at("data", "swap_phase") != nil || a.at("data", "refund_signature") != nil {
-		t.Errorf("it is told as %v", a.body)
+		t.Errorf("its status is %v", a.body)
 	}
 	if n := s.count("SELECT count(*) FROM attempts WHERE purpose <> 'transact'"); n != 0 {
 		t.Errorf("%d transactions were signed for a swap that never was", n)
@@ -235,8 +235,8 @@ func TestAForkTakesTheNotesAway(t *testing.T) {
 	s.ready()
 }
 
-// TestAStrangerEndsASwapThatAForkHadUndone: the relay has seen that the state was
-// gone, and not that it came back.
+// TestAStrangerEndsASwapThatAForkHadUndone: the relay has observed that the state
+// was closed, and not that it was restored.
 func TestAStrangerEndsASwapThatAForkHadUndone(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})

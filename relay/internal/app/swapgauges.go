@@ -70,8 +70,8 @@ func (a *App) readSwapGauges() {
 	})
 }
 
-// checkSwaps is degraded when a swap is past its timeout: its refund may come by
-// itself within the life of a blockhash, and a person has to look when it does not.
+// checkSwaps degrades health when a swap is past its timeout: its refund may still
+// land within the life of a blockhash, and a person has to act when it does not.
 func (a *App) checkSwaps(context.Context) error {
 	s, ok := a.swapSums.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if !ok {

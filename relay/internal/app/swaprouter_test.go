@@ -23,7 +23,7 @@ import (
 // badRouter is one way in which a router is of no use.
 type badRouter struct {
 	settings router.Settings
-	// greedy asks for more than the market gives.
+	// greedy asks for more than the market's output.
 	greedy bool
 	// waits are what the swap may be seen to wait for, and hostile is what is counted.
 	waits   []string
@@ -36,7 +36,7 @@ func lying(lie router.Lie, call string) router.Settings {
 
 func failing(rule fault.Rule) router.Settings { return router.Settings{Faults: []fault.Rule{rule}} }
 
-// hostileRouters are those whose answers are fine to look at, and not to sign.
+// hostileRouters quote well, and their routes must not be signed.
 func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 	const instructions = router.CallInstructions
 	naming := func(lie router.Lie) router.Settings {
@@ -45,19 +45,19 @@ func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 	only := []string{"router_hostile"}
 	fails := []string{"swap_execution_failed"}
 	return map[string]badRouter{
-		"quotes another mint":         {settings: lying(router.WrongMint, ""), waits: only, hostile: "output_mint"},
-		"quotes another amount":       {settings: lying(router.WrongAmount, ""), waits: only, hostile: "amount"},
-		"quotes twice of what it has": {settings: lying(router.LowThreshold, ""), greedy: true, waits: fails},
-		"calls another program":       {settings: lying(router.WrongProgram, ""), waits: only, hostile: "program"},
-		"has the payer sign":          {settings: naming(router.PayerAccount), waits: only, hostile: "signer"},
-		"writes the payer's account":  {settings: naming(router.PayerWritable), waits: only, hostile: "account"},
-		"wants another signature":     {settings: lying(router.ExtraSigner, ""), waits: only, hostile: "signer"},
-		"swaps for another user":      {settings: lying(router.OtherUser, ""), waits: only, hostile: "signer"},
-		"keeps half of the output":    {settings: lying(router.ShortOutput, ""), waits: fails},
-		"takes half of the input":     {settings: lying(router.PartialFill, ""), waits: fails},
-		"names a table that is none":  {settings: lying(router.BogusTable, ""), waits: only, hostile: "lookup_table"},
-		"names an account for table":  {settings: lying(router.ForeignTable, ""), waits: only, hostile: "lookup_table"},
-		"gives no instructions":       {settings: failing(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), waits: []string{"router_unavailable"}},
+		"quotes another mint":        {settings: lying(router.WrongMint, ""), waits: only, hostile: "output_mint"},
+		"quotes another amount":      {settings: lying(router.WrongAmount, ""), waits: only, hostile: "amount"},
+		"quotes twice what it has":   {settings: lying(router.LowThreshold, ""), greedy: true, waits: fails},
+		"calls another program":      {settings: lying(router.WrongProgram, ""), waits: only, hostile: "program"},
+		"has the payer sign":         {settings: naming(router.PayerAccount), waits: only, hostile: "signer"},
+		"writes the payer's account": {settings: naming(router.PayerWritable), waits: only, hostile: "account"},
+		"wants another signature":    {settings: lying(router.ExtraSigner, ""), waits: only, hostile: "signer"},
+		"swaps for another user":     {settings: lying(router.OtherUser, ""), waits: only, hostile: "signer"},
+		"keeps half of the output":   {settings: lying(router.ShortOutput, ""), waits: fails},
+		"takes half of the input":    {settings: lying(router.PartialFill, ""), waits: fails},
+		"names a table that is none": {settings: lying(router.BogusTable, ""), waits: only, hostile: "lookup_table"},
+		"names an account for table": {settings: lying(router.ForeignTable, ""), waits: only, hostile: "lookup_table"},
+		"gives no instructions":      {settings: failing(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), waits: []string{"router_unavailable"}},
 	}
 }
 
@@ -78,7 +78,7 @@ func brokenRouters() map[string]badRouter {
 	}
 }
 
-// meet begins a swap with each router at once.
+// meet starts a swap with each router.
 func (s *swapStand) meet(all map[string]badRouter) map[string]*swapping {
 	s.t.Helper()
 	swaps, treatment := map[string]*swapping{}, map[uint64]router.Settings{}
@@ -100,8 +100,8 @@ func (s *swapStand) meet(all map[string]badRouter) map[string]*swapping {
 	return swaps
 }
 
-// rents are what the payers lose with refunds, in lamports: those of the state go
-// to the recipient. No accounts are made for nothing.
+// rents are what refunds cost the payers, in lamports: the states' rents go to
+// the recipient. No account is made in vain.
 func rents(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
 
 // honest has them all be honest from now on.
@@ -111,8 +111,8 @@ func (s *swapStand) honest() {
 	s.behave(router.Settings{})
 }
 
-// TestARouterIsOfNoUseForTheWholeWindow: whatever it does, everything comes back,
-// and nothing that it wants is signed.
+// TestARouterIsOfNoUseForTheWholeWindow: however it fails, all lamports come
+// back, and none of its invalid routes is signed.
 func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]func(*swapStand) map[string]badRouter{
@@ -142,15 +142,15 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 				}
 			}
 			if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="refunded"`); n != float64(len(routers)) {
-				t.Errorf("the metric tells %v refunds, want %d", n, len(routers))
+				t.Errorf("the metric has %v refunds, want %d", n, len(routers))
 			}
 			s.books(rents(routers))
 		})
 	}
 }
 
-// TestARouterComesToItsSenses: the same routers, honest before the timeout.
-func TestARouterComesToItsSenses(t *testing.T) {
+// TestARouterRecovers: the same routers, honest before the timeout.
+func TestARouterRecovers(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]func(*swapStand) map[string]badRouter{
 		"hostile": func(s *swapStand) map[string]badRouter { return hostileRouters(s.payer.PublicKey()) },
@@ -160,7 +160,7 @@ func TestARouterComesToItsSenses(t *testing.T) {
 			t.Parallel()
 			s := newSwapStand(t, standOptions{slot: slow})
 			routers := all(s)
-			delete(routers, "quotes twice of what it has") // honest, it has no such price
+			delete(routers, "quotes twice what it has") // honest, it has no such price
 			swaps := s.meet(routers)
 			for name, w := range swaps {
 				var got string
@@ -186,8 +186,8 @@ func TestARouterComesToItsSenses(t *testing.T) {
 	}
 }
 
-// TestAPriceGoesAwayAndComesBack, and the router with it.
-func TestAPriceGoesAwayAndComesBack(t *testing.T) {
+// TestAPriceFallsAndRecovers, and the router with it.
+func TestAPriceFallsAndRecovers(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
 	w := s.newSwap(nil)
@@ -209,9 +209,9 @@ func TestAPriceGoesAwayAndComesBack(t *testing.T) {
 	s.books(notesRent + tokenRent)
 }
 
-// TestAPriceThatIsTightIsTaken: the market gives the minimum, and less than the
-// usual slippage above it.
-func TestAPriceThatIsTightIsTaken(t *testing.T) {
+// TestATightPriceIsExecuted: the market's output is above the minimum by
+// less than the usual slippage.
+func TestATightPriceIsExecuted(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
 	for name, short := range map[string]uint64{"to the last unit": 0, "with a little room": 40_000} {
@@ -225,8 +225,8 @@ func TestAPriceThatIsTightIsTaken(t *testing.T) {
 	s.books(2 * (notesRent + tokenRent))
 }
 
-// TestRoutesThatDoNotFit are asked for anew with fewer accounts, then as direct
-// ones, and a router that has none ends in a refund.
+// TestRoutesThatDoNotFit: routes are requested again with fewer accounts, then
+// as direct ones. A router that has none ends in a refund.
 func TestRoutesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -270,7 +270,7 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestTheRelaysOwnTable carries both legs, beside the router's.
+// TestTheRelaysOwnTable: both legs use it, with the router's.
 func TestTheRelaysOwnTable(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
@@ -278,7 +278,7 @@ func TestTheRelaysOwnTable(t *testing.T) {
 	must(t, err)
 	at, err := market.For(localnet.OutputMint())
 	must(t, err)
-	// All that the router's table holds, so that the relay's own is worth more.
+	// The content of the router's table, so that the relay's own saves more.
 	table := solana.PublicKey{1}
 	s := newSwapStand(t, standOptions{accounts: map[solana.PublicKey]bank.Account{
 		table: bank.LookupTable(append(pool.Constant(), router.TableAddresses(at)...)...),

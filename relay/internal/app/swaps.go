@@ -12,12 +12,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// swapConcurrencyWithoutRouter is how many swaps a relay refunds at once that takes none itself.
+// swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at once.
 const swapConcurrencyWithoutRouter = 16
 
-// openSwaps makes what carries swaps on. A relay without a router takes no swaps,
-// but refunds those that others took: the lamports must not wait for the setting
-// to come back.
+// openSwaps makes the worker of swaps. A relay without a router accepts no swaps,
+// but refunds those that others accepted: the lamports must not wait for a
+// setting.
 func (a *App) openSwaps(context.Context) error {
 	c := a.o.Config
 	o := swap.Options{
@@ -47,7 +47,7 @@ func (a *App) swapsInfo() *httpapi.Swaps {
 	return &httpapi.Swaps{RouterProgram: a.o.Config.Swaps.Program}
 }
 
-// swapConcurrency is how many second legs this process has in work at once.
+// swapConcurrency is how many second legs this process works on at once.
 func (a *App) swapConcurrency() int {
 	if n := a.o.Config.SwapConcurrency; n > 0 {
 		return n
@@ -55,8 +55,8 @@ func (a *App) swapConcurrency() int {
 	return swapConcurrencyWithoutRouter
 }
 
-// noProgram is the router program of a relay without a router: no instruction
-// can name it, because nobody gives one.
+// noProgram is the router program of a relay without a router: an address that
+// no instruction names.
 var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
 
 // noRouter is the router of a relay that has none.

@@ -44,9 +44,9 @@ const (
 	swapGross                       = sol
 )
 
-// frontDoor stands before the chain's router, so that a test can act between a
-// call and its answer, and have the router treat each swap in its own way: by
-// the amount, which is all that a call says of the swap.
+// frontDoor proxies the chain's router, so that a test can act between a call
+// and its answer, and configure the router for each swap: by the amount, the
+// only mark of a swap in a call.
 type frontDoor struct {
 	to       atomic.Pointer[router.Router]
 	mu       sync.Mutex
@@ -70,7 +70,7 @@ func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		amount, r.Body = asked.Quote.Amount, io.NopCloser(bytes.NewReader(body))
 	}
-	// One call at a time: the settings are the router's, for whoever asks.
+	// One call at a time: the router has one set of settings for all.
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.hook != nil {
@@ -86,8 +86,8 @@ func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.to.Load().ServeHTTP(w, r)
 }
 
-// before calls hook with the name of each call that comes from now on, one at a
-// time, before the router sees it and the query, which hook may change; nil ends that.
+// before calls hook for each later call, one at a time, before the router gets it.
+// hook may change the query; nil ends that.
 func (d *frontDoor) before(hook func(call string, query url.Values)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ type swapStand struct {
 	f     *forger
 	door  *frontDoor
 	watch *rpc.Client
-	// others are relays beside the stand's own, whose logs are looked through too.
+	// others are further relays, whose logs are searched too.
 	others []*stand
 }
 
@@ -146,8 +146,8 @@ func newSwapStand(t *testing.T, o standOptions) *swapStand {
 	return s
 }
 
-// beside starts another relay on the same database.
-func (s *swapStand) beside(change ...func(*config.Serve)) *stand {
+// startAnother starts another relay on the same database.
+func (s *swapStand) startAnother(change ...func(*config.Serve)) *stand {
 	s.t.Helper()
 	o := s.on(s.serve(s.configure(change...)))
 	s.others = append(s.others, o)
@@ -157,13 +157,13 @@ func (s *swapStand) beside(change ...func(*config.Serve)) *stand {
 // withoutRouter makes a relay one that takes no swaps.
 func withoutRouter(c *config.Serve) { c.Router = config.Router{} }
 
-// endpointsOf gives a relay endpoints of its own.
+// endpointsOf configures a relay's own endpoints.
 func (s *swapStand) endpointsOf(names ...string) func(*config.Serve) {
 	list := s.list(names...)
 	return func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: write(s.t, list)} }
 }
 
-// swapping is one swap of a client's, and what it began with.
+// swapping is one swap of a client, with its initial balances.
 type swapping struct {
 	*swapStand
 	wallet  *feepayer.Key
@@ -185,7 +185,7 @@ func (s *swapStand) price(percent uint64) {
 	must(s.t, s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}))
 }
 
-// gives is what the market gives now.
+// gives is the market's present output.
 func (s *swapStand) gives(lamports uint64) uint64 {
 	s.t.Helper()
 	state, err := s.chain.MarketState()
@@ -210,7 +210,7 @@ func (s *swapStand) lies(rules ...router.LieRule) {
 	s.behave(router.Settings{Lies: rules})
 }
 
-// least is one per cent less than the market gives for so much now.
+// least is one per cent below the market's present output.
 func (s *swapStand) least(lamports uint64) uint64 {
 	s.t.Helper()
 	return s.gives(lamports) / 100 * 99
@@ -280,8 +280,8 @@ func (w *swapping) status() *answer {
 	return w.stand.call(http.MethodGet, w.path, nil)
 }
 
-// shows waits for a phase and what the swap waits for then; "" for nothing, and
-// "*" for whatever it is.
+// shows waits for a phase and the reason that the swap waits for then; "" for
+// none, and "*" for any.
 func (w *swapping) shows(phase, waits string) *answer {
 	w.t.Helper()
 	var a *answer
@@ -302,7 +302,7 @@ func (w *swapping) signed(purpose string, n int) {
 	eventually(w.t, fmt.Sprintf("%d attempts to %s are signed", n, purpose), func() bool { return w.attempts(purpose) >= n })
 }
 
-// attempts counts those of the swap's second leg.
+// attempts counts the attempts of the swap's second leg.
 func (w *swapping) attempts(purpose string) (n int) {
 	w.t.Helper()
 	must(w.t, w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id
@@ -330,7 +330,7 @@ func (w *swapping) ends(status, phase string) *answer {
 	return a
 }
 
-// executed waits for the tokens and holds the chain against what is told.
+// executed waits for the tokens and compares the chain with the status.
 func (w *swapping) executed() *answer {
 	w.t.Helper()
 	a := w.ends("completed", "executed")
@@ -342,14 +342,14 @@ func (w *swapping) executed() *answer {
 		w.t.Errorf("the wallet had %d lamports and has %d: it is paid in tokens alone", w.lamports, l)
 	}
 	if a.at("data", "refund_signature") != nil || a.at("data", "error") != nil || a.at("data", "error_code") != nil {
-		w.t.Errorf("an executed swap is told as %v", a.body)
+		w.t.Errorf("the status of an executed swap is %v", a.body)
 	}
 	w.settled(a.at("data", "swap_signature"), 1, 0)
 	return a
 }
 
-// refunded waits for the lamports, of which rents are those that came with them
-// beside the swap state's own.
+// refunded waits for the lamports, which include rents, paid in addition to the
+// swap state's own.
 func (w *swapping) refunded(rents uint64) *answer {
 	w.t.Helper()
 	a := w.ends("failed", "refunded")
@@ -357,16 +357,16 @@ func (w *swapping) refunded(rents uint64) *answer {
 		w.t.Errorf("the wallet got %d lamports back, want %d", got, want)
 	}
 	if got := w.tokensOf(w.call.Swap.RecipientATA); got != w.tokens {
-		w.t.Errorf("the recipient got %d tokens beside the refund", got-w.tokens)
+		w.t.Errorf("the recipient got %d tokens and the refund", got-w.tokens)
 	}
 	if a.at("data", "swap_signature") != nil || a.at("data", "error_code") != "swap_refunded" {
-		w.t.Errorf("a refunded swap is told as %v", a.body)
+		w.t.Errorf("the status of a refunded swap is %v", a.body)
 	}
 	w.settled(a.at("data", "refund_signature"), 0, 1)
 	return a
 }
 
-// settled holds the end against the chain's history: what ended the swap, once,
+// settled compares the end with the chain's history: what ended the swap, once,
 // and that nothing of it is left.
 func (w *swapping) settled(signature any, executions, refunds int) {
 	w.t.Helper()
@@ -387,10 +387,10 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 		w.t.Fatalf("the chain has %d executions and %d refunds of the swap, want %d and %d", len(executed), len(closed), executions, refunds)
 	}
 	if all := slices.Concat(executed, closed); signature != all[0] {
-		w.t.Errorf("the swap is told to have ended by %v, the chain says %s", signature, all[0])
+		w.t.Errorf("the status says that %v ended the swap, the chain says %s", signature, all[0])
 	}
 	if n := w.lamportsOf(w.swap.State); n != 0 {
-		w.t.Errorf("the swap state still holds %d lamports", n)
+		w.t.Errorf("the swap state still has %d lamports", n)
 	}
 	w.oneAtATime()
 }
@@ -398,8 +398,8 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 // blockhashLife is for how many blocks a blockhash is good.
 const blockhashLife = 150
 
-// oneAtATime holds what was signed to end the swap against the death rule: each
-// was signed after the one before had failed on the chain, or could land no more.
+// oneAtATime checks that each transaction to end the swap was signed after the
+// one before had failed on the chain, or could no longer land.
 func (w *swapping) oneAtATime() {
 	w.t.Helper()
 	onChain := map[string]bool{}
@@ -475,7 +475,7 @@ func (s *swapStand) lamportsOf(key solana.PublicKey) uint64 {
 	return 0
 }
 
-// tokensOf is what a token account holds; 0 when there is none.
+// tokensOf is the balance of a token account; 0 without one.
 func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	s.t.Helper()
 	a := s.account(key)
@@ -487,9 +487,9 @@ func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	return account.Amount
 }
 
-// books hold the payers' balances against the chain's fees and the rent that was
-// paid for good, and the relay's ledger against both. Nothing that a payer signed
-// is on the chain that the database does not know. Gifts are what strangers left.
+// books compares the payers' balances with the chain's fees and the rent that was
+// paid for good, and the relay's ledger with both. The database must have
+// everything on the chain that a payer signed. Gifts are what strangers left.
 func (s *swapStand) books(rent uint64, gifts ...uint64) {
 	s.t.Helper()
 	var have, fees uint64
@@ -512,7 +512,7 @@ func (s *swapStand) books(rent uint64, gifts ...uint64) {
 	if had-have != fees+rent {
 		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent))
 	}
-	eventually(s.t, "the relay's ledger is as far as the chain", func() bool {
+	eventually(s.t, "the relay's ledger has caught up with the chain", func() bool {
 		spent, _ := s.metric(contract.MetricSpent, "")
 		returned, _ := s.metric(contract.MetricReturned, "")
 		received, _ := s.metric(contract.MetricReceived, "")
@@ -547,10 +547,10 @@ func (w *swapping) silent() {
 		log, metrics := s.log.String(), s.text(s.ops+contract.MetricsPath)
 		for name, canary := range canaries {
 			if strings.Contains(log, canary) {
-				w.t.Errorf("the log holds the %s", name)
+				w.t.Errorf("the log has the %s", name)
 			}
 			if strings.Contains(metrics, canary) {
-				w.t.Errorf("the metrics hold the %s", name)
+				w.t.Errorf("the metrics have the %s", name)
 			}
 		}
 	}
@@ -565,7 +565,7 @@ func (s *swapStand) sendAs(payer *feepayer.Key, instructions ...solana.Instructi
 	}
 }
 
-// try lands instructions and gives their failure.
+// try lands instructions and returns their failure.
 func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction) string {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -596,7 +596,7 @@ func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction)
 	return failure
 }
 
-// stranger is a funded key that is nobody's.
+// stranger is a funded key of no relay.
 func (s *swapStand) stranger() *feepayer.Key {
 	s.t.Helper()
 	key := newKey(s.t)

@@ -16,8 +16,8 @@ const (
 	// retentionEvery is how often old rows are deleted: a few hundred thousand at
 	// the pool's utmost, which takes a minute or two.
 	retentionEvery = 10 * time.Minute
-	// ledgerBatch is how many rows of the ledger are deleted at once, and
-	// ledgerRest the pause after each batch.
+	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerRest
+	// the pause after each.
 	ledgerBatch = 1000
 	ledgerRest  = 50 * time.Millisecond
 	// ledgerGrace is for how much longer than asked submissions are kept whose

@@ -89,8 +89,8 @@ func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// badParameter answers what the generated server refuses. Its own errors hold
-// the value, so they are told by kind.
+// badParameter answers what the generated server refuses. Its own errors
+// contain the value, so only their kind is reported.
 func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		malformed *openapi.InvalidParamFormatError
@@ -106,7 +106,7 @@ func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// expected tells what a parameter must look like.
+// expected describes the valid values of a parameter.
 func expected(parameter string) string {
 	switch parameter {
 	case "id":
@@ -122,8 +122,8 @@ func (a *api) routeNotFound(w http.ResponseWriter, r *http.Request) {
 	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is no route of the relay: GET / lists them"))
 }
 
-// methodNotAllowed tells which methods the path has. The router calls it for a
-// method that it has never heard of too, whatever the path.
+// methodNotAllowed lists the methods of the path. The router also calls it for
+// a method that it does not know, on any path.
 func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if r.URL.RawPath != "" {

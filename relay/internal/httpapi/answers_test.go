@@ -23,7 +23,7 @@ import (
 
 const sol = "So11111111111111111111111111111111111111112"
 
-// result is SubmissionResult as it stands before anything has landed.
+// result is SubmissionResult before anything has landed.
 func result(status string) map[string]any {
 	return map[string]any{
 		"request_id": submissionID.String(), "status": status, "signature": nil, "tx_id": nil,
@@ -39,7 +39,7 @@ func landed() map[string]any {
 	})
 }
 
-// state is SubmissionStatus as it stands before anything has landed.
+// state is SubmissionStatus before anything has landed.
 func state(status string) map[string]any {
 	s := merge(result(status), map[string]any{
 		"finalized": false, "rolled_back": false, "error": nil, "error_code": nil,
@@ -128,7 +128,7 @@ func TestAnswers(t *testing.T) {
 				"message": "withdrawal accepted; follow it at GET /status/" + submissionID.String(),
 			}),
 		},
-		"a withdrawal again is queued whatever became of it": {
+		"a repeated withdrawal is queued, even after it has ended": {
 			request: post("/withdraw", transactBody()), domains: submits(completed(), nil), wantStatus: 202, wantHeader: location,
 			want: success(map[string]any{
 				"request_id": submissionID.String(), "status": "queued",
@@ -289,7 +289,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestEndpointsAreTheDocuments holds the list of GET / against the document.
+// TestEndpointsAreTheDocuments compares the list of GET / with the document.
 func TestEndpointsAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()
@@ -315,8 +315,8 @@ func TestEndpointsAreTheDocuments(t *testing.T) {
 	}
 }
 
-// TestHandedOn holds what the domains get of a request.
-func TestHandedOn(t *testing.T) {
+// TestDomainsGetTheRequest checks what the domains get of a request.
+func TestDomainsGetTheRequest(t *testing.T) {
 	t.Parallel()
 	t.Run("a submission with all its fields", func(t *testing.T) {
 		t.Parallel()

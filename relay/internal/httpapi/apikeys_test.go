@@ -57,7 +57,7 @@ func TestAPIKeys(t *testing.T) {
 			}
 			for _, key := range []string{first, second, unknown} {
 				if strings.Contains(f.log.String(), key) || strings.Contains(string(raw), key) {
-					t.Error("a key is told")
+					t.Error("the log or the answer has a key")
 				}
 			}
 		})

@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// TestWaiting holds how long an answer may wait. The fake does not wait: it
-// reads the deadline that it was given.
+// TestWaiting checks how long an answer may wait. The fake does not wait: it
+// reads the deadline that it is given.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -266,7 +266,7 @@ func TestRateLimit(t *testing.T) {
 		"a header counts for nothing unless configured":   {"", from("203.0.113.7:1", "X-Real-Ip", "10.0.0.1"), from("203.0.113.7:1", "X-Real-Ip", "10.0.0.2"), true},
 		"two clients behind the proxy":                    {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.8"), false},
 		"one client behind two proxies":                   {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.2:1", "X-Real-Ip", "203.0.113.7"), true},
-		"the last address is the proxy's own word":        {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
+		"the last address is written by the proxy":        {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
 		"a header without an address falls to the peer's": {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "unknown"), from("10.0.0.1:2", "", ""), true},
 		"IPv4 in IPv6's clothes is the same client":       {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "::ffff:203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), true},
 	}
@@ -368,7 +368,7 @@ func TestCORS(t *testing.T) {
 	})
 }
 
-// TestAccessLog holds exactly what one exchange leaves in the log.
+// TestAccessLog checks exactly what one exchange logs.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -389,11 +389,11 @@ func TestAccessLog(t *testing.T) {
 			request: post("/transact", "{}"), domains: &domains{},
 			want: map[string]any{"level": "INFO", "method": "POST", "route": "/transact", "status": 400.0, "code": "invalid_request"},
 		},
-		"an unknown path is not told": {
+		"an unknown path is not logged": {
 			request: get("/canary/path?canary=1"), domains: &domains{},
 			want: map[string]any{"level": "DEBUG", "method": "GET", "route": "unmatched", "status": 404.0, "code": "route_not_found"},
 		},
-		"an unknown method is not told": {
+		"an unknown method is not logged": {
 			request: httptest.NewRequest("CANARY", "/transact", nil), domains: &domains{},
 			want: map[string]any{"level": "DEBUG", "method": "other", "route": "unmatched", "status": 405.0, "code": "method_not_allowed"},
 		},
@@ -434,7 +434,7 @@ func TestCanary(t *testing.T) {
 	leaked := func(where, text string) {
 		for _, c := range canaries {
 			if strings.Contains(text, c) {
-				t.Errorf("%s holds %s: %s", where, c, text)
+				t.Errorf("%s contains %s: %s", where, c, text)
 			}
 		}
 	}
@@ -507,25 +507,25 @@ func TestOptionsAreChecked(t *testing.T) {
 		change func(*httpapi.Options)
 		want   string
 	}{
-		"admission":        {func(o *httpapi.Options) { o.Admission = nil }, "Admission is missing"},
-		"submissions":      {func(o *httpapi.Options) { o.Submissions = nil }, "Submissions is missing"},
-		"commitments":      {func(o *httpapi.Options) { o.Commitments = nil }, "Commitments is missing"},
-		"tree":             {func(o *httpapi.Options) { o.Tree = nil }, "Tree is missing"},
-		"viewing keys":     {func(o *httpapi.Options) { o.ViewingKeys = nil }, "ViewingKeys is missing"},
-		"health":           {func(o *httpapi.Options) { o.Health = nil }, "Health is missing"},
-		"log":              {func(o *httpapi.Options) { o.Log = nil }, "Log is missing"},
-		"observer":         {func(o *httpapi.Options) { o.Observer = nil }, "Observer is missing"},
-		"clock":            {func(o *httpapi.Options) { o.Now = nil }, "Now is missing"},
-		"ids":              {func(o *httpapi.Options) { o.NewID = nil }, "NewID is missing"},
-		"call timeout":     {func(o *httpapi.Options) { o.CallTimeout = 0 }, "CallTimeout is missing"},
-		"profile":          {func(o *httpapi.Options) { o.Info.Profile = nil }, "Info.Profile with a mint is missing"},
-		"compliance key":   {func(o *httpapi.Options) { o.Info.ComplianceKey = [32]byte{} }, "Info.ComplianceKey is missing"},
-		"note bounds":      {func(o *httpapi.Options) { o.Info.NoteBounds = nil }, "Info.NoteBounds of a transfer is missing"},
-		"version":          {func(o *httpapi.Options) { o.Info.Version = "v1.0" }, `version "v1.0" is not of the form X.Y.Z`},
-		"negative wait":    {func(o *httpapi.Options) { o.WaitDefault = -1 }, "expected 0 or more"},
-		"wait beyond most": {func(o *httpapi.Options) { o.WaitMax = time.Second }, "the longest not below the default"},
-		"rate":             {func(o *httpapi.Options) { o.RatePerMinute = -1 }, "rate of -1 a minute"},
-		"all at once":      {func(o *httpapi.Options) { *o = httpapi.Options{} }, "NewID is missing\nCallTimeout is missing"},
+		"admission":             {func(o *httpapi.Options) { o.Admission = nil }, "Admission is missing"},
+		"submissions":           {func(o *httpapi.Options) { o.Submissions = nil }, "Submissions is missing"},
+		"commitments":           {func(o *httpapi.Options) { o.Commitments = nil }, "Commitments is missing"},
+		"tree":                  {func(o *httpapi.Options) { o.Tree = nil }, "Tree is missing"},
+		"viewing keys":          {func(o *httpapi.Options) { o.ViewingKeys = nil }, "ViewingKeys is missing"},
+		"health":                {func(o *httpapi.Options) { o.Health = nil }, "Health is missing"},
+		"log":                   {func(o *httpapi.Options) { o.Log = nil }, "Log is missing"},
+		"observer":              {func(o *httpapi.Options) { o.Observer = nil }, "Observer is missing"},
+		"clock":                 {func(o *httpapi.Options) { o.Now = nil }, "Now is missing"},
+		"ids":                   {func(o *httpapi.Options) { o.NewID = nil }, "NewID is missing"},
+		"call timeout":          {func(o *httpapi.Options) { o.CallTimeout = 0 }, "CallTimeout is missing"},
+		"profile":               {func(o *httpapi.Options) { o.Info.Profile = nil }, "Info.Profile with a mint is missing"},
+		"compliance key":        {func(o *httpapi.Options) { o.Info.ComplianceKey = [32]byte{} }, "Info.ComplianceKey is missing"},
+		"note bounds":           {func(o *httpapi.Options) { o.Info.NoteBounds = nil }, "Info.NoteBounds of a transfer is missing"},
+		"version":               {func(o *httpapi.Options) { o.Info.Version = "v1.0" }, `version "v1.0" is not of the form X.Y.Z`},
+		"negative wait":         {func(o *httpapi.Options) { o.WaitDefault = -1 }, "expected 0 or more"},
+		"wait beyond most":      {func(o *httpapi.Options) { o.WaitMax = time.Second }, "the longest not below the default"},
+		"rate":                  {func(o *httpapi.Options) { o.RatePerMinute = -1 }, "rate of -1 a minute"},
+		"everything is missing": {func(o *httpapi.Options) { *o = httpapi.Options{} }, "NewID is missing\nCallTimeout is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case errors.As(err, &tooLarge):
 		return nil, refusal.New(refusal.BodyTooLarge, "the body is larger than %d bytes, the most that this relay reads: send less", MaxBody)
 	case err != nil:
-		// The cause is left out: a network error holds the client's address.
+		// The cause is left out: a network error contains the client's address.
 		return nil, refusal.New(refusal.InvalidRequest, "the body broke off after %d bytes: send the whole of it", len(raw))
 	}
 	return raw, nil
@@ -111,15 +111,15 @@ func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
 	return reg, err
 }
 
-// The longest texts of what requests hold, in bytes, which relay/openapi.yaml
-// names too. A longer text is refused before anything decodes it: of base58 that
-// takes time with the square of the length.
+// The longest texts in requests, in bytes, as in relay/openapi.yaml. A longer
+// text is refused before it is decoded: decoding base58 takes time with the
+// square of the length.
 const (
 	longestAddress   = 44  // 32 bytes in base58
 	longestHex32     = 64  // 32 bytes in hexadecimal
 	longestSignature = 128 // 64 bytes in hexadecimal, the longest of three encodings
 	longestAmount    = 20  // 2^64-1
-	// longestNote is that of a note that takes a whole transaction, in base64.
+	// longestNote is the length of a note as large as a whole transaction, in base64.
 	longestNote = (shieldpool.MaxTransactionSize + 2) / 3 * 4
 )
 
@@ -139,8 +139,8 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// object is a JSON object's members, not yet decoded: a member that is missing
-// can be told from one of the wrong kind, and names are exact.
+// object is a JSON object's members, undecoded: a missing member differs from
+// one of the wrong kind, and names are exact.
 type object map[string]json.RawMessage
 
 // parseObject reads one JSON object and nothing after it.
@@ -201,7 +201,7 @@ func (o object) text(f field) (string, error) {
 	return *s, nil
 }
 
-// optionalText gives nil when the member is missing or null.
+// optionalText returns nil when the member is missing or null.
 func (o object) optionalText(f field) (*string, error) {
 	raw, ok := o[f.name]
 	if !ok || kindOf(raw) == "null" {
@@ -223,7 +223,7 @@ func stringOf(raw json.RawMessage, f field) (*string, error) {
 
 const base64Text = "bytes in standard base64"
 
-// bytes reads a member of so many bytes. Fewer are judged with what they mean.
+// bytes reads a member of at most size bytes. The parser of the bytes refuses fewer.
 func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, error) {
 	s, err := o.text(field{name, base64Text, MaxBody, tooLong})
 	if err != nil {
@@ -236,8 +236,8 @@ func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, erro
 	return decodeBase64(name, s)
 }
 
-// notes gives nil when the member is missing or null. Their size is judged with
-// the transaction that has to hold them.
+// notes returns nil when the member is missing or null. Their total size is
+// checked later, against that of a transaction.
 func (o object) notes() ([][]byte, error) {
 	const name = "encrypted_notes"
 	raw, ok := o[name]

@@ -13,8 +13,8 @@ const (
 	recipientATAText = "the address of the recipient's token account in base58"
 )
 
-// decodeSwap reads the body of POST /transact_swap: that of POST /transact and
-// a swap's terms.
+// decodeSwap reads the body of POST /transact_swap: a body of POST /transact
+// with a swap's terms.
 func decodeSwap(raw []byte) (submission.Request, error) {
 	o, err := parseObject(raw)
 	if err != nil {
@@ -39,8 +39,8 @@ func decodeSwap(raw []byte) (submission.Request, error) {
 }
 
 // amount reads a whole number from 1 to 2^64-1, a JSON number or a string, in
-// digits alone. One notation is taken for each amount: of 1e3, 1.0 and 007 a
-// client's own library may have made something else than the user meant.
+// digits alone. Each amount has one valid notation: a client's own library may
+// already have misread 1e3, 1.0 or 007.
 func (o object) amount(name string) (uint64, error) {
 	raw, ok := o[name]
 	if !ok || kindOf(raw) == "null" {
@@ -68,7 +68,7 @@ func (o object) amount(name string) (uint64, error) {
 
 const amountText = "a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone"
 
-// parseAmount gives the amount, or in what way the text is none.
+// parseAmount returns the amount, or why the text is not one.
 func parseAmount(text string) (amount uint64, fault string) {
 	if len(text) > longestAmount {
 		return 0, "of " + strconv.Itoa(len(text)) + " characters"

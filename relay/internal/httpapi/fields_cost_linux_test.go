@@ -69,7 +69,7 @@ func TestALongFieldCostsNothing(t *testing.T) {
 	}
 }
 
-// processorTime is what this thread has had of a processor.
+// processorTime is the processor time of this thread.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -79,8 +79,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// earnest is an API before what judges bytes in a relay; nothing behind that is
-// there, as no refusal by bytes alone reaches it.
+// earnest is an API on the real checks of bytes. What comes after them is
+// missing: no request that they refuse gets there.
 func earnest(t *testing.T) http.Handler {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -114,7 +114,7 @@ func earnest(t *testing.T) http.Handler {
 	return newFixture(t, d, swapping, func(o *httpapi.Options) { o.ViewingKeys = keys }).handler
 }
 
-// noPayers are fee payers of which there are none.
+// noPayers is an empty set of fee payers.
 type noPayers struct{ txmgr.FeePayers }
 
 func (noPayers) Keys() []solana.PublicKey { return nil }

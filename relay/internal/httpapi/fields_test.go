@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 )
 
-// textField is one text that a request can hold.
+// textField is one text in a request.
 type textField struct {
 	// operation is the document's, such as "POST /transact".
 	operation string
@@ -69,7 +69,7 @@ func members(s *openapi3.SchemaRef) map[string]*openapi3.SchemaRef {
 	return all
 }
 
-// texts are the texts that a value can be or hold.
+// texts lists the texts in a value.
 func texts(operation, in, name string, s *openapi3.SchemaRef) (fields []textField) {
 	switch {
 	case s.Value.Type.Is("string"):
@@ -139,9 +139,9 @@ func refuser(t testing.TB) (f *fixture, reached *int) {
 	return newFixture(t, d, swapping), reached
 }
 
-// TestNoFieldIsLongerThanItCanBe: each text of each route, which the document
-// lists, has a longest valid length there, and a longer one is refused before
-// anything that could take time with its length sees it.
+// TestNoFieldIsLongerThanItCanBe: the document has the longest valid length of
+// each text of each route. A longer one is refused before any code whose time
+// grows with its length.
 func TestNoFieldIsLongerThanItCanBe(t *testing.T) {
 	t.Parallel()
 	const most = 12_000 // the body's and the headers' own bounds leave room for it
@@ -164,15 +164,15 @@ func TestNoFieldIsLongerThanItCanBe(t *testing.T) {
 					t.Errorf("%d characters are answered %d and reach %d domains, want a refusal and none: %s", length, resp.StatusCode, *reached, body)
 				}
 				if field.in == "body" && !strings.Contains(string(body), fmt.Sprintf("%d", length)) {
-					t.Errorf("the refusal does not tell the length, %d: %s", length, body)
+					t.Errorf("the refusal does not name the length, %d: %s", length, body)
 				}
 			}
 		})
 	}
 }
 
-// TestTheLongestFieldsAreTaken: the bound is no shorter than what is valid.
-func TestTheLongestFieldsAreTaken(t *testing.T) {
+// TestTheLongestFieldsAreAccepted: the bound is no shorter than what is valid.
+func TestTheLongestFieldsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, field := range textFields(t) {
 		if field.in != "body" || field.name == "min_output_amount" {

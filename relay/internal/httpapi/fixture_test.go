@@ -30,8 +30,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// domains stands for everything behind the API. A test sets the functions that
-// its request reaches; the others must not be called.
+// domains is a fake of everything behind the API. A test sets the functions
+// that its request reaches; the others must not be called.
 type domains struct {
 	submit   func(context.Context, submission.Request) (*submission.Submission, error)
 	wait     func(context.Context, uuid.UUID) (*submission.Submission, error)
@@ -72,7 +72,7 @@ func (d *domains) Register(_ context.Context, r viewingkey.Registration) (string
 
 func (d *domains) Check(context.Context) httpapi.HealthReport { return d.health() }
 
-// observed is what the API told its observer.
+// observed is what the API reported to its observer.
 type observed struct {
 	mu   sync.Mutex
 	seen []seen
@@ -161,7 +161,7 @@ type head struct {
 	Header     http.Header
 }
 
-// do answers a request and holds the answer against the document.
+// do serves a request and validates the answer against the document.
 func (f *fixture) do(t testing.TB, r *http.Request) (head, []byte) {
 	t.Helper()
 	rec := httptest.NewRecorder()

@@ -20,14 +20,14 @@ func sick() httpapi.HealthReport {
 	}}
 }
 
-// TestHealthTellsStrangersNoDetails: names, balances and caps are the operator's.
-func TestHealthTellsStrangersNoDetails(t *testing.T) {
+// TestPublicHealthHasNoDetails: names, balances and caps are the operator's.
+func TestPublicHealthHasNoDetails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, &domains{health: sick})
 	_, public := f.do(t, get("/health"))
 	want := map[string]any{"database": map[string]any{"status": "ok"}, "fee_payers": map[string]any{"status": "degraded"}}
 	if diff := cmp.Diff(want, object(t, public)["checks"]); diff != "" {
-		t.Errorf("what anybody is told (-want +got):\n%s", diff)
+		t.Errorf("public health (-want +got):\n%s", diff)
 	}
 	f.handler = f.operations
 	resp, details := f.do(t, get("/health"))
@@ -36,9 +36,9 @@ func TestHealthTellsStrangersNoDetails(t *testing.T) {
 	}
 }
 
-// TestHealthIsLookedAtOnceForAll: a flood of requests asks the chain no more
+// TestHealthIsCheckedOnceForAll: a flood of requests asks the chain no more
 // often than one does.
-func TestHealthIsLookedAtOnceForAll(t *testing.T) {
+func TestHealthIsCheckedOnceForAll(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	clock, looks := now, 0
@@ -63,7 +63,7 @@ func TestHealthIsLookedAtOnceForAll(t *testing.T) {
 	for want := 1; want <= 3; want++ {
 		flood()
 		if looks != want {
-			t.Fatalf("the parts were looked at %d times within %d seconds, want once each", looks, want)
+			t.Fatalf("the parts were checked %d times within %d seconds, want once each", looks, want)
 		}
 		mu.Lock()
 		clock = clock.Add(time.Second)

@@ -39,7 +39,7 @@ type Admission interface {
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
-// Submissions tells of submissions; errors are as Admission's.
+// Submissions reads submissions; errors are as Admission's.
 type Submissions interface {
 	// Wait returns the submission once it is done, or as it is when ctx ends or
 	// the relay drains.
@@ -52,10 +52,10 @@ type Submissions interface {
 
 // Commitments has the published leaves in order and without gaps.
 type Commitments interface {
-	// Position tells how many leaves are published, and of which generation.
+	// Position returns how many leaves are published, and of which generation.
 	Position(ctx context.Context) (commitments.Position, error)
-	// Read gives at most limit leaves of a generation, from index from on;
-	// commitments.ErrMoved when there is another by now, or no leaf is there.
+	// Read returns at most limit leaves of a generation, from an index on;
+	// commitments.ErrMoved when the generation has changed or has no leaf there.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
 }
 
@@ -70,7 +70,7 @@ type ViewingKeys interface {
 	Register(ctx context.Context, r viewingkey.Registration) (string, error)
 }
 
-// Health looks at the relay's parts. It must answer when they do not.
+// Health checks the relay's parts. It must answer when they do not.
 type Health interface {
 	Check(ctx context.Context) HealthReport
 }
@@ -87,7 +87,7 @@ type Observer interface {
 	Request(method, route string, status int, took time.Duration)
 }
 
-// Info is what the relay tells of itself.
+// Info describes the relay to clients.
 type Info struct {
 	// Version is X.Y.Z; Build is the build's identity, such as a commit.
 	Version, Build string
@@ -143,8 +143,8 @@ type Options struct {
 	// CORSOrigins are the browser origins that may call, such as
 	// https://app.example or *; none for no CORS at all.
 	CORSOrigins []string
-	// APIKeys are the SHA-256 hashes of the keys of which a request must present
-	// one; none serves everybody.
+	// APIKeys are the SHA-256 hashes of valid API keys; without any, a request
+	// needs no key.
 	APIKeys [][sha256.Size]byte
 }
 

@@ -44,9 +44,9 @@ func newChunks(source Commitments, timeout time.Duration) *chunks {
 	return &chunks{source: source, timeout: timeout, kept: map[chunkName][]byte{}}
 }
 
-// text gives the entries of leaves from one index on, each with a comma after
-// it, as far as the end of a chunk or to; next is the first leaf that is not
-// among them. Only a chunk that is published whole is shared.
+// text returns the entries of leaves from an index up to the end of its chunk
+// or to, each with a comma after it; next is the first leaf after them. Only
+// chunks that are published whole are shared.
 func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
 	number := from / chunkLeaves
 	first, end := number*chunkLeaves, (number+1)*chunkLeaves
@@ -62,8 +62,8 @@ func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to ui
 	return text[textSize(first, from):textSize(first, next)], next, nil
 }
 
-// shared gives a chunk, which is read once for all who want it at the moment.
-// A reader who leaves does not end the reading for the others.
+// shared returns a chunk, which is read once for all concurrent requests. A
+// client that leaves does not cancel the read for the others.
 func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
 	c.mu.Lock()
 	text := c.kept[name]
@@ -109,8 +109,8 @@ func (c *chunks) keep(name chunkName, text []byte) {
 	c.kept[name] = text
 }
 
-// read reads and encodes leaves. The store gives fewer than it was asked for
-// when the generation has less by now, which is then over.
+// read reads and encodes leaves. The store returns fewer than requested when a
+// rollback shortened the index, which ends the generation.
 func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte, error) {
 	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte,
 func textSize(from, to uint64) int64 {
 	size := int64(to-from) * int64(entrySize) //nolint:gosec // an answer's leaves at most
 	for from < to {
-		// The numbers with as many digits as from, at once.
+		// The numbers with as many digits as from, together.
 		digits := len(strconv.FormatUint(from, 10))
 		end := min(to, uint64(math.Pow10(digits)))
 		size += int64(end-from) * int64(digits) //nolint:gosec // as above

@@ -18,14 +18,14 @@ import (
 const (
 	// maxCommitments is the most leaves in one answer: some ten megabytes.
 	maxCommitments = 100_000
-	// listMovedTries is how often a list is begun anew because the index was
-	// taken back meanwhile.
+	// listMovedTries is how often opening a list is tried while the index is
+	// rolled back.
 	listMovedTries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
 
-// list is one answer: the leaves from one index on, to another, exclusive.
+// list is one answer: the leaves from one index up to another, exclusive.
 type list struct {
 	pos      commitments.Position
 	from, to uint64
@@ -82,8 +82,8 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		return
 	}
 	if err := a.writeList(w, r, l, began); err != nil {
-		// The answer is shorter than its Content-Length says, which the client
-		// sees. What went wrong with the client is nobody's fault here.
+		// The client sees that the answer is shorter than its Content-Length. A
+		// client that left is not an error of the relay.
 		a.Log.DebugContext(r.Context(), "list response cut off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
 	}
 }
@@ -115,8 +115,8 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
 		return l, nil
 	}
-	// A generation's leaves do not change; the last one tells it from that of a
-	// database that was put back to an earlier state.
+	// A generation's leaves do not change. The last leaf distinguishes it from the
+	// same generation after a restore of the database.
 	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
 	if err != nil {
 		return nil, err
@@ -127,9 +127,9 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 	return l, err
 }
 
-// writeList writes the answer, chunk by chunk. Each has its own time to be
-// taken, so that a reader who stalls ends, and all of them together theirs, so
-// that one who takes a byte now and then does.
+// writeList writes the answer, chunk by chunk. Each write has a deadline, which
+// ends a stalled reader, and the whole answer another, which ends one that
+// reads a byte now and then.
 func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
 	control := http.NewResponseController(w)
 	write := func(text []byte) error {
@@ -170,8 +170,8 @@ func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint
 	return a.chunks.text(ctx, l.pos, from, l.to)
 }
 
-// brokeOff names why a list broke off. A network error holds the client's
-// address, so it is told by kind.
+// brokeOff names why a list was cut off. A network error contains the client's
+// address, so only its kind is logged.
 func brokeOff(err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {

@@ -21,35 +21,35 @@ import (
 
 func TestPagesOfCommitments(t *testing.T) {
 	t.Parallel()
-	const leaves = 102_500 // a full chunk, many of them, and a tail of their own
+	const leaves = 102_500 // many full chunks and a partial last one
 	tests := map[string]struct {
 		query     string
 		wantFrom  uint64
 		wantCount int
 		wantCode  string
 	}{
-		"as much as an answer has by default":    {query: "", wantCount: 100_000},
-		"from an index":                          {query: "?from_index=5&limit=7", wantFrom: 5, wantCount: 7},
-		"by the older name":                      {query: "?fromIndex=5&limit=1", wantFrom: 5, wantCount: 1},
-		"by both names when they agree":          {query: "?fromIndex=5&from_index=5&limit=2", wantFrom: 5, wantCount: 2},
-		"a limit above the most is cut":          {query: "?limit=9999999999", wantCount: 100_000},
-		"across the end of a chunk":              {query: "?from_index=1000&limit=50", wantFrom: 1000, wantCount: 50},
-		"a chunk and no more":                    {query: "?from_index=1024&limit=1024", wantFrom: 1024, wantCount: 1024},
-		"to the end of the list":                 {query: "?from_index=102300", wantFrom: 102_300, wantCount: 200},
-		"the last leaf":                          {query: "?from_index=102499", wantFrom: 102_499, wantCount: 1},
-		"behind the last leaf":                   {query: "?from_index=102500", wantFrom: 102_500, wantCount: 0},
-		"far behind the last leaf":               {query: "?from_index=9223372036854775807", wantFrom: 1 << 62, wantCount: 0},
-		"both names that differ":                 {query: "?fromIndex=5&from_index=6", wantCode: "invalid_request"},
-		"a negative index":                       {query: "?from_index=-1", wantCode: "invalid_request"},
-		"a negative index by the older name":     {query: "?fromIndex=-1", wantCode: "invalid_request"},
-		"an index that is no number":             {query: "?from_index=one", wantCode: "invalid_request"},
-		"an index beyond 64 bits":                {query: "?from_index=99999999999999999999", wantCode: "invalid_request"},
-		"an index with a fraction":               {query: "?from_index=1.5", wantCode: "invalid_request"},
-		"a limit of zero":                        {query: "?limit=0", wantCode: "invalid_request"},
-		"a limit that is no number":              {query: "?limit=all", wantCode: "invalid_request"},
-		"a mint that the pool does not have":     {query: "?mint=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", wantCode: "unknown_mint"},
-		"a mint that is no address":              {query: "?mint=dollars", wantCode: "unknown_mint"},
-		"a mint that is written in another case": {query: "?mint=so11111111111111111111111111111111111111112", wantCode: "unknown_mint"},
+		"the default limit":                            {query: "", wantCount: 100_000},
+		"from an index":                                {query: "?from_index=5&limit=7", wantFrom: 5, wantCount: 7},
+		"by the older parameter name":                  {query: "?fromIndex=5&limit=1", wantFrom: 5, wantCount: 1},
+		"by both names with one value":                 {query: "?fromIndex=5&from_index=5&limit=2", wantFrom: 5, wantCount: 2},
+		"a limit above the maximum is lowered":         {query: "?limit=9999999999", wantCount: 100_000},
+		"across the end of a chunk":                    {query: "?from_index=1000&limit=50", wantFrom: 1000, wantCount: 50},
+		"exactly one chunk":                            {query: "?from_index=1024&limit=1024", wantFrom: 1024, wantCount: 1024},
+		"to the end of the list":                       {query: "?from_index=102300", wantFrom: 102_300, wantCount: 200},
+		"the last leaf":                                {query: "?from_index=102499", wantFrom: 102_499, wantCount: 1},
+		"one past the last leaf":                       {query: "?from_index=102500", wantFrom: 102_500, wantCount: 0},
+		"far past the last leaf":                       {query: "?from_index=9223372036854775807", wantFrom: 1 << 62, wantCount: 0},
+		"both names with different values":             {query: "?fromIndex=5&from_index=6", wantCode: "invalid_request"},
+		"a negative index":                             {query: "?from_index=-1", wantCode: "invalid_request"},
+		"a negative index by the older parameter name": {query: "?fromIndex=-1", wantCode: "invalid_request"},
+		"an index that is not a number":                {query: "?from_index=one", wantCode: "invalid_request"},
+		"an index beyond 64 bits":                      {query: "?from_index=99999999999999999999", wantCode: "invalid_request"},
+		"an index with a fraction":                     {query: "?from_index=1.5", wantCode: "invalid_request"},
+		"a limit of zero":                              {query: "?limit=0", wantCode: "invalid_request"},
+		"a limit that is not a number":                 {query: "?limit=all", wantCode: "invalid_request"},
+		"a mint that the pool does not have":           {query: "?mint=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", wantCode: "unknown_mint"},
+		"a mint that is not an address":                {query: "?mint=dollars", wantCode: "unknown_mint"},
+		"a mint in another letter case":                {query: "?mint=so11111111111111111111111111111111111111112", wantCode: "unknown_mint"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestPagesOfCommitments(t *testing.T) {
 				return
 			}
 			if declared := rec.Header().Get("Content-Length"); declared != fmt.Sprint(rec.Body.Len()) {
-				t.Errorf("Content-Length %s of %d bytes", declared, rec.Body.Len())
+				t.Errorf("Content-Length is %s, the body has %d bytes", declared, rec.Body.Len())
 			}
 			want := openapi.CommitmentList{Commitments: make([]openapi.Commitment, tt.wantCount), Count: tt.wantCount}
 			for i := range want.Commitments {
@@ -75,15 +75,15 @@ func TestPagesOfCommitments(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := strings.TrimSuffix(rec.Body.String(), "\n"); got != string(text) {
-				t.Errorf("the answer is another than that of the document's types: %.300s", cmp.Diff(string(text), got))
+				t.Errorf("body (-want +got): %.300s", cmp.Diff(string(text), got))
 			}
 		})
 	}
 }
 
-// TestListsShareWhatIsPublishedWhole: however many read the same list, the
-// database is asked once for each full chunk.
-func TestListsShareWhatIsPublishedWhole(t *testing.T) {
+// TestFullChunksAreReadOnce: all readers of a list share one database read of
+// each full chunk.
+func TestFullChunksAreReadOnce(t *testing.T) {
 	t.Parallel()
 	d := publishes(3*1024 + 10)
 	var mu sync.Mutex
@@ -107,7 +107,7 @@ func TestListsShareWhatIsPublishedWhole(t *testing.T) {
 	}
 }
 
-func TestListThatIsUnchangedIsNotSentAgain(t *testing.T) {
+func TestUnchangedListIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	d := publishes(2000)
 	f := newFixture(t, d)
@@ -123,38 +123,38 @@ func TestListThatIsUnchangedIsNotSentAgain(t *testing.T) {
 		return resp.StatusCode
 	}
 	if got := again("?from_index=3", tag); got != http.StatusNotModified {
-		t.Errorf("the same list is answered %d, want 304", got)
+		t.Errorf("unchanged list: status %d, want 304", got)
 	}
 	for _, header := range []string{"*", `"other", W/` + tag} {
 		r := get("/commitments?from_index=3")
 		r.Header.Set("If-None-Match", header)
 		if resp, _ := f.do(t, r); resp.StatusCode != http.StatusNotModified {
-			t.Errorf("If-None-Match %s is answered %d, want 304", header, resp.StatusCode)
+			t.Errorf("If-None-Match %s: status %d, want 304", header, resp.StatusCode)
 		}
 	}
 	if got := again("?from_index=4", tag); got != http.StatusOK {
-		t.Errorf("another list is answered %d, want 200", got)
+		t.Errorf("another list: status %d, want 200", got)
 	}
 	*d = *publishes(2001)
 	if got := again("?from_index=3", tag); got != http.StatusOK {
-		t.Errorf("the list with a leaf more is answered %d, want 200", got)
+		t.Errorf("list with one more leaf: status %d, want 200", got)
 	}
 	inner := d.read
 	*d = *publishes(2000)
 	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		leaves, err := inner(generation, from, limit)
 		if err == nil && limit == 1 {
-			leaves[0].Commitment[0] = 0xEE // as after the database was put back
+			leaves[0].Commitment[0] = 0xEE // as after a restore of the database
 		}
 		return leaves, err
 	}
 	if got := again("?from_index=3", tag); got != http.StatusOK {
-		t.Errorf("a list of as many other leaves is answered %d, want 200", got)
+		t.Errorf("list of the same length with another leaf: status %d, want 200", got)
 	}
 }
 
-// TestListOfAnIndexThatMoves: leaves of two generations are never mixed.
-func TestListOfAnIndexThatMoves(t *testing.T) {
+// TestListNeverMixesGenerations: the generation changes while a list is read.
+func TestListNeverMixesGenerations(t *testing.T) {
 	t.Parallel()
 	generations := func(moves func(read int) bool) *domains {
 		d := publishes(5000)
@@ -175,27 +175,27 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 		}
 		return d
 	}
-	t.Run("before anything is sent, it is begun anew", func(t *testing.T) {
+	t.Run("before the first byte is sent, the list is read again", func(t *testing.T) {
 		t.Parallel()
 		resp, body := newFixture(t, generations(func(read int) bool { return read == 1 })).do(t, get("/commitments"))
 		if resp.StatusCode != http.StatusOK || object(t, body)["count"] != 5000.0 {
 			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
 		}
 	})
-	t.Run("one that keeps moving is refused", func(t *testing.T) {
+	t.Run("a generation that keeps changing is refused", func(t *testing.T) {
 		t.Parallel()
 		resp, body := newFixture(t, generations(func(int) bool { return true })).do(t, get("/commitments"))
 		if resp.StatusCode != http.StatusServiceUnavailable || object(t, body)["code"] != string(refusal.ChainUnavailable) {
 			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
 		}
 	})
-	t.Run("a chunk that is short is not told as whole, nor kept", func(t *testing.T) {
+	t.Run("a short chunk is neither served as full nor cached", func(t *testing.T) {
 		t.Parallel()
 		d := publishes(5000)
 		inner, short := d.read, true
 		d.read = func(of, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 			out, err := inner(of, from, limit)
-			if short && len(out) > 1 { // the rest was taken back after the position was read
+			if short && len(out) > 1 { // a rollback removed the rest after the position was read
 				short, out = false, out[:len(out)-1]
 			}
 			return out, err
@@ -208,19 +208,19 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 			}
 		}
 	})
-	t.Run("once something is sent, the answer breaks off", func(t *testing.T) {
+	t.Run("after the first byte is sent, the response is cut off", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, generations(func(read int) bool { return read == 4 }))
 		rec := httptest.NewRecorder()
 		f.handler.ServeHTTP(rec, get("/commitments"))
 		if declared := rec.Header().Get("Content-Length"); declared <= fmt.Sprint(rec.Body.Len()) || json.Valid(rec.Body.Bytes()) {
-			t.Errorf("%d bytes of %s are sent, and look like an answer", rec.Body.Len(), declared)
+			t.Errorf("%d bytes of %s are sent, want fewer and invalid JSON", rec.Body.Len(), declared)
 		}
 		if !strings.Contains(f.log.String(), "another relay has moved") || strings.Contains(f.log.String(), `"level":"ERROR"`) {
-			t.Errorf("the log does not say so: %s", f.log)
+			t.Errorf("the log lacks the change of generation, or has an error: %s", f.log)
 		}
 	})
-	t.Run("a database that is away is told of", func(t *testing.T) {
+	t.Run("an unreachable database answers 503", func(t *testing.T) {
 		t.Parallel()
 		d := publishes(5000)
 		d.read = func(uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
@@ -247,8 +247,8 @@ func TestHeadOfAListReadsOneChunk(t *testing.T) {
 	}
 }
 
-// deadlines is a recorder that keeps the deadlines of its writes, and refuses
-// one after some bytes.
+// deadlines records the deadline of each write. After most bytes, if that is set,
+// writes fail.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set    []time.Time
@@ -269,8 +269,8 @@ func (d *deadlines) Write(p []byte) (int, error) {
 	return d.ResponseRecorder.Write(p)
 }
 
-// TestWritesOfAListHaveDeadlines: every write has one of its own, near enough
-// to end a reader who stalls, and none is behind the end of the whole answer.
+// TestWritesOfAListHaveDeadlines: each write gets its own deadline. It is soon
+// enough to cut off a stalled reader, and within the whole response's deadline.
 func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	clock := now
@@ -287,7 +287,7 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	latest := began
 	for i, at := range w.set {
 		if w.writes[i] != i+1 {
-			t.Fatalf("write %d goes under deadline %d", i+1, w.writes[i])
+			t.Fatalf("write %d uses deadline %d", i+1, w.writes[i])
 		}
 		if at.Before(latest) || at.After(began.Add(63*time.Second)) || at.After(began.Add(time.Duration(i+13)*time.Second)) {
 			t.Errorf("write %d may take until %v after the beginning", i+1, at.Sub(began))
@@ -296,12 +296,12 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	}
 }
 
-func TestListBreaksOffQuietly(t *testing.T) {
+func TestCutOffListIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, publishes(100_000))
 	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), most: 1 << 20}, get("/commitments"))
 	log := f.log.String()
 	if !strings.Contains(log, "list response cut off") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
-		t.Errorf("the log must say so without the address: %s", log)
+		t.Errorf("the log must report the cut-off without the client's address: %s", log)
 	}
 }

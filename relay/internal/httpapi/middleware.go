@@ -25,10 +25,10 @@ import (
 
 const (
 	requestIDHeader = "X-Request-Id"
-	// unmatched is the route of what no route matches: paths are the client's text.
+	// unmatched is the route of a path without a route: a path is the client's text.
 	unmatched = "unmatched"
-	// statusClientClosed is what the log and the metrics show when the client
-	// left before the answer; nobody receives it.
+	// statusClientClosed is the status in log and metrics when the client left
+	// before the answer; it is never sent.
 	statusClientClosed = 499
 	// corsMaxAge is how long a browser may remember a preflight's answer, in seconds.
 	corsMaxAge = 600
@@ -82,8 +82,8 @@ func saneID(id string) bool {
 	return true
 }
 
-// observe counts the exchange and logs it: what changes state at Info, what
-// only reads at Debug. Neither path nor address is told.
+// observe counts the exchange and logs it: changes of state at Info, reads at
+// Debug. It logs neither the path nor the address.
 func (a *api) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.Now()
@@ -129,9 +129,9 @@ func routeLabel(r *http.Request) string {
 	return unmatched
 }
 
-// recoverPanic answers a panic as the relay's own fault. Neither the panic's
-// value nor the arguments on its stack are logged, since they may hold parts of
-// the request.
+// recoverPanic answers a panic as an internal error. It logs neither the
+// panic's value nor the arguments on its stack: they may contain parts of the
+// request.
 func (a *api) recoverPanic(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -152,8 +152,8 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 	a.internal(w, r)
 }
 
-// describePanic tells a runtime error in its own words, which speak of lengths
-// and types, and of anything else the type alone.
+// describePanic returns a runtime error's text, which has only lengths and
+// types, and of any other value only the type.
 func describePanic(v any) string {
 	if err, ok := v.(runtime.Error); ok {
 		return err.Error()
@@ -217,8 +217,8 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 	})
 }
 
-// knownKey gives the hash of a key that it knows. It compares with every key, so
-// that the time it takes tells nothing.
+// knownKey returns the hash of a valid key. It compares with every key, so that
+// the time it takes reveals nothing.
 func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
 	const longest = 1024
 	if len(header) > longest {
@@ -256,8 +256,8 @@ func (a *api) clientAddress(r *http.Request) string {
 	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }
 
-// clientIP is the last address in the header, the one that the nearest proxy
-// wrote, since a client can send the others itself; without one, the peer's.
+// clientIP is the last address in the header, which the nearest proxy wrote: a
+// client can send the others itself. Without the header it is the peer's.
 func clientIP(r *http.Request, header string) string {
 	if header != "" {
 		if lines := r.Header.Values(header); len(lines) > 0 {

@@ -33,7 +33,7 @@ func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params opena
 	})
 }
 
-// checkQuery refuses a query string that does not parse, of which the generated
+// checkQuery refuses a query string that does not parse, because the generated
 // server would drop the broken part, and a mint that the pool does not have; no
 // mint means the first.
 func (a *api) checkQuery(r *http.Request, mint *string) error {

@@ -24,7 +24,7 @@ func (a *api) preferred(header *string) preference {
 	var async, timed bool
 	var wait time.Duration
 	for _, part := range strings.Split(*header, ",") {
-		// Parameters after ';' are none that these preferences know.
+		// These preferences have no parameters after ';'.
 		token, _, _ := strings.Cut(part, ";")
 		name, value, _ := strings.Cut(token, "=")
 		switch strings.ToLower(strings.TrimSpace(name)) {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// readersMax is how many answers of GET /commitments are under way at once,
-	// and readersPerAddress how many of them to one client address. Each holds a
-	// chunk in memory and a socket's buffer until it is read.
+	// readersMax bounds the answers of GET /commitments that are under way, and
+	// readersPerAddress those to one client address. Each keeps a chunk in memory
+	// and a socket's buffer until it is read.
 	readersMax        = 128
 	readersPerAddress = 8
 )
@@ -21,7 +21,7 @@ type readers struct {
 	byAddress map[string]int
 }
 
-// enter takes a place for a list, which leave gives back.
+// enter reserves capacity for a list, which leave releases.
 func (r *readers) enter(address string) (leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

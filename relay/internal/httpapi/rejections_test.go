@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// TestRejectedBeforeTheDomains holds what the API refuses by itself: the fake
+// TestRejectedBeforeTheDomains checks what the API refuses by itself: the fake
 // domains have no functions, so reaching one is a panic and an answer 500.
 func TestRejectedBeforeTheDomains(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: get("/status/"), wantCode: refusal.RouteNotFound,
 			wantMessage: "this path is no route of the relay: GET / lists them",
 		},
-		"a method that nobody knows, on no route": {
+		"an unknown method, on no route": {
 			request: httptest.NewRequest("BREW", "/coffee", nil), wantCode: refusal.RouteNotFound,
 			wantMessage: "this path is no route of the relay: GET / lists them",
 		},
@@ -258,18 +258,18 @@ func (brokenReader) Read([]byte) (int, error) {
 	return 0, errors.New("read tcp 10.0.0.1:8080->203.0.113.7:51234: connection reset by peer")
 }
 
-func TestBodiesThatAreTaken(t *testing.T) {
+func TestValidBodies(t *testing.T) {
 	t.Parallel()
 	full := func() string {
 		return transactBody(with("pad", strings.Repeat("x", httpapi.MaxBody-len(transactBody())-len(`,"pad":""`))))
 	}
 	tests := map[string]*http.Request{
-		"without a media type": httptest.NewRequest(http.MethodPost, "/withdraw", strings.NewReader(transactBody())),
-		"with a charset":       post("/withdraw", transactBody()),
-		"with space around it": post("/withdraw", " \n"+transactBody()+"\n "),
-		"of exactly the most":  post("/withdraw", full()),
-		"with a field twice":   post("/withdraw", strings.Replace(transactBody(), `{`, `{"proof_bytes":"!",`, 1)),
-		"not compressed":       post("/withdraw", transactBody(), "Content-Encoding", "identity"),
+		"without a media type":        httptest.NewRequest(http.MethodPost, "/withdraw", strings.NewReader(transactBody())),
+		"with a charset":              post("/withdraw", transactBody()),
+		"with space around it":        post("/withdraw", " \n"+transactBody()+"\n "),
+		"of exactly the maximum size": post("/withdraw", full()),
+		"with a field twice":          post("/withdraw", strings.Replace(transactBody(), `{`, `{"proof_bytes":"!",`, 1)),
+		"not compressed":              post("/withdraw", transactBody(), "Content-Encoding", "identity"),
 	}
 	tests["with a charset"].Header.Set("Content-Type", `application/json; charset="UTF-8"`)
 	for name, r := range tests {
@@ -283,8 +283,8 @@ func TestBodiesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestEveryRefusal holds each code of the interface as a domain sends it. Those
-// that only the API itself sends are in the tests of their own.
+// TestEveryRefusal checks each code of the interface as a domain sends it.
+// Codes that only the API itself sends have their own tests.
 func TestEveryRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range refusal.All() {
@@ -344,7 +344,7 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestStaleRootIsExactly holds the one error whose members clients read.
+// TestStaleRootIsExactly checks the one error whose members clients read.
 func TestStaleRootIsExactly(t *testing.T) {
 	t.Parallel()
 	message := "RootNotFound (stale Merkle root): proof root 1069673dcdb12263 not in root history (current root 0101010101010101)"

@@ -31,7 +31,7 @@ func TestARepeatByContentHasNoID(t *testing.T) {
 		d := submits(s, nil)
 		d.wait = func(ctx context.Context, _ uuid.UUID) (*submission.Submission, error) {
 			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < 4*time.Second {
-				t.Errorf("a repeat waits until %v, %t: want long enough to hear of what has just landed", deadline, ok)
+				t.Errorf("a repeat waits until %v, %t: want long enough to learn that it has just landed", deadline, ok)
 			}
 			return end, nil
 		}
@@ -62,12 +62,12 @@ func TestARepeatByContentHasNoID(t *testing.T) {
 			if resp.StatusCode != tt.wantStatus {
 				t.Fatalf("status %d, want %d: %s", resp.StatusCode, tt.wantStatus, body)
 			}
-			told := string(body) + resp.Header.Get("Location")
-			if tt.wantID != id && strings.Contains(told, id) {
-				t.Errorf("the submission's id is told: %s", told)
+			answer := string(body) + resp.Header.Get("Location")
+			if tt.wantID != id && strings.Contains(answer, id) {
+				t.Errorf("the answer has the submission's id: %s", answer)
 			}
-			if !strings.Contains(told, tt.wantID) {
-				t.Errorf("answer %s, want the id %s", told, tt.wantID)
+			if !strings.Contains(answer, tt.wantID) {
+				t.Errorf("answer %s, want the id %s", answer, tt.wantID)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 
 func boundBuffer(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // a connection that is gone already ends at its first read
+		_ = tcp.SetWriteBuffer(sendBuffer) // a closed connection ends at its first read
 	}
 	return ctx
 }

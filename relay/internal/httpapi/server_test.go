@@ -23,7 +23,7 @@ func TestServerTimeouts(t *testing.T) {
 	}
 	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout, "ReadTimeout": s.ReadTimeout, "IdleTimeout": s.IdleTimeout} {
 		if d <= 0 {
-			t.Errorf("%s is not set: a client that sends nothing would hold its connection for ever", name)
+			t.Errorf("%s is not set: a client that sends nothing would keep its connection for ever", name)
 		}
 	}
 	if s.WriteTimeout <= s.ReadTimeout+longest {

@@ -65,12 +65,12 @@ func swapsInfo(i Info) openapi.SwapsInfo {
 	return info
 }
 
-// GetServiceInfo tells what this relay is.
+// GetServiceInfo describes this relay.
 func (a *api) GetServiceInfo(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, http.StatusOK, a.info)
 }
 
-// GetComplianceKey tells the key that viewing keys are sealed to.
+// GetComplianceKey returns the key that viewing keys are sealed to.
 func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, http.StatusOK, openapi.ComplianceKey{
 		Algorithm: openapi.ComplianceKeyAlgorithmX25519SealedBox,
@@ -79,19 +79,19 @@ func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// healthAge is for how long one look at the relay's parts answers all who ask:
-// each look asks the chain, and GET /health needs no API key.
+// healthAge is how long a check of the relay's parts is reused: each check
+// makes RPC calls, and GET /health needs no API key.
 const healthAge = time.Second
 
-// health is the newest look at the relay's parts.
+// health is the last check of the relay's parts.
 type health struct {
 	mu     sync.Mutex
 	report *HealthReport
 	at     time.Time
 }
 
-// look gives the newest report. Who asks while one is being made waits for it;
-// who leaves does not end it for the others.
+// look returns the last report. Requests during a check wait for it; one that
+// leaves does not cancel it for the others.
 func (a *api) look(ctx context.Context) HealthReport {
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *api) look(ctx context.Context) HealthReport {
 	return *a.health.report
 }
 
-// GetHealth tells anybody how the relay is, and of its parts the status alone.
+// GetHealth is public: it returns the relay's health, and only the status of each part.
 func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
 	report := a.look(r.Context())
 	checks := make(map[string]openapi.HealthCheck, len(report.Checks))
@@ -114,7 +114,7 @@ func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
 	a.answerHealth(w, r, HealthReport{Status: report.Status, Checks: checks})
 }
 
-// healthDetails tells the operator what is wrong with each part, too.
+// healthDetails is for the operator: it also returns what is wrong with each part.
 func (a *api) healthDetails(w http.ResponseWriter, r *http.Request) {
 	a.answerHealth(w, r, a.look(r.Context()))
 }

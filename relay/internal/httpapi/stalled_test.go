@@ -83,7 +83,7 @@ func TestStalledReadersCostLittle(t *testing.T) {
 	}
 }
 
-func TestReadersAtOnce(t *testing.T) {
+func TestConcurrentReaders(t *testing.T) {
 	t.Parallel()
 	const perAddress, all = 8, 128
 	d := publishes(200_000)
@@ -131,8 +131,8 @@ func TestReadersAtOnce(t *testing.T) {
 	done.Wait()
 }
 
-// TestStalledReadersEnd: who takes nothing of an answer is cut off, and gives
-// its place back to the next.
+// TestStalledReadersEnd: a client that reads nothing is cut off, which frees
+// its capacity for the next.
 func TestStalledReadersEnd(t *testing.T) {
 	t.Parallel()
 	address := serveList(t, publishes(200_000), func(o *httpapi.Options) { o.ListStall = time.Second })

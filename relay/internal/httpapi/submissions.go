@@ -56,8 +56,8 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// GetStatus tells where a submission stands. The second leg of a swap is told
-// with the first: its own row is nobody's to ask for.
+// GetStatus returns the state of a submission. A swap's second leg is part of
+// the first's answer: its own row is not public.
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 	ctx, cancel := a.call(r.Context())
 	defer cancel()
@@ -102,7 +102,7 @@ func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// submit decodes the body and hands it on.
+// submit decodes the body and submits it.
 func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
 	raw, err := readBody(w, r)
 	if err != nil {
@@ -136,13 +136,13 @@ func checkIdempotencyKey(key string) error {
 	return nil
 }
 
-// await gives the submission once it is done, or as it is when the wait is
-// over. It is accepted by now, so a fault in waiting is no fault of its: the
-// client is told what is known and follows it at /status.
+// await returns the submission once it is done, or in its current state when the
+// wait is over. The submission is accepted, so an error of the wait is not one of
+// the submission: the client gets the known state and follows it at /status.
 //
-// A repeat waits for a little in any case. What lands is on the chain for
-// everybody a moment before the relay knows that it did: who copied it from
-// there is answered as it deserves once it is known.
+// A repeat always waits a little. A landing is public on the chain a moment
+// before the relay knows it: whoever copied the proof from there gets the
+// answer for a landed one.
 func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
 	if s.Repeated {
 		wait = max(wait, repeatWait)
@@ -163,13 +163,13 @@ func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duratio
 	return later
 }
 
-// repeatWait is above the time between a transaction's first sight on the chain
-// and its confirmation.
+// repeatWait is above the time from a transaction's landing to its
+// confirmation.
 const repeatWait = 5 * time.Second
 
-// idOf is the id that the sender of a request is told. That of a submission which
-// has landed opens /status to who sent it or knows its Idempotency-Key; the nil
-// UUID, which opens nothing, stands for it to all others.
+// idOf is the id in the answer to a request. Only the sender of a landed
+// submission, or a client with its Idempotency-Key, may ask for it at /status;
+// others get the nil UUID.
 func idOf(s *submission.Submission) uuid.UUID {
 	if s.Repeated && s.State == submission.Completed {
 		return uuid.Nil
@@ -217,8 +217,8 @@ func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error
 		if s.Failure == nil {
 			return data, errors.New("a failed submission has no reason")
 		}
-		// The case's own fields have the same names beside the status; whatever
-		// else they hold is overwritten below.
+		// The failure's own fields have the same names as the answer's; the ones
+		// below overwrite them.
 		fields, err := json.Marshal(s.Failure.Fields)
 		if err != nil {
 			return data, fmt.Errorf("encode the fields of a failure: %w", err)
@@ -243,8 +243,8 @@ func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error
 	return data, nil
 }
 
-// What the chain has to say of a submission is told once it is completed: an
-// attempt before that may never land.
+// The chain's facts are answered only for a completed submission: an attempt
+// before that may never land.
 
 func signatureOf(s *submission.Submission) *string {
 	if s.State != submission.Completed || s.Signature == nil {

@@ -29,8 +29,8 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 	a.answerSwap(w, r, a.await(r, s, prefer.wait))
 }
 
-// answerSwap answers 200 once the first leg is confirmed, whatever the second
-// does: but a swap that is over without its tokens is no success.
+// answerSwap answers 200 once the first leg is confirmed, unless the swap has
+// ended without its tokens.
 func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
 	switch {
 	case s.State == submission.Failed:
@@ -70,7 +70,7 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 	})
 }
 
-// addSwap adds what a swap has beside its first leg.
+// addSwap adds the fields of the swap's second leg.
 func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) error {
 	names, err := a.namesOf(s)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 	return nil
 }
 
-// swapRefunded is what the user of a refunded swap is told.
+// swapRefunded is the answer for a refunded swap.
 func swapRefunded() *refusal.Refusal {
 	return refusal.New(refusal.SwapRefunded,
 		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
@@ -114,7 +114,7 @@ func refunded(s *submission.Submission) bool {
 	return settled(s) && s.Swap.Phase == submission.PhaseRefunded
 }
 
-// statusOf is where a submission stands to a client, a swap with both its legs.
+// statusOf is the public status of a submission, for a swap that of both its legs.
 func statusOf(s *submission.Submission) openapi.JobStatus {
 	switch {
 	case s.Kind != shieldpool.KindSwap || s.State != submission.Completed:
@@ -162,8 +162,8 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 	return p
 }
 
-// namesOf derives what names a swap: its first nullifier and the account that
-// the chain knows it by. That of another pool than this relay's is left out.
+// namesOf derives the identifiers of a swap: its first nullifier and its state
+// account. The account of another pool than this relay's is left out.
 func (a *api) namesOf(s *submission.Submission) (names openapi.SwapFields, err error) {
 	if s.Call == nil || s.Call.Inputs == nil {
 		return names, nil

@@ -114,7 +114,7 @@ func TestAnswersToSwaps(t *testing.T) {
 			waited: asSwap(completed(), leg(submission.PhaseFunded, false)), wantStatus: 200,
 			want: confirmed("processing", map[string]any{"swap_phase": "funded", "swap_timeout_slot": 242.0}),
 		},
-		"one whose second leg nobody has noted yet is funded": {
+		"one whose second leg is not recorded yet is funded": {
 			waited: asSwap(completed(), nil), wantStatus: 200, want: confirmed("processing", map[string]any{"swap_phase": "funded"}),
 		},
 		"the repeat of an executed one is completed": {
@@ -178,10 +178,10 @@ func TestStatusOfSwaps(t *testing.T) {
 		s    *submission.Submission
 		want map[string]any
 	}{
-		"pending":                               {asSwap(pending(), nil), merge(state("pending"), names)},
-		"funded":                                {asSwap(completed(), leg(submission.PhaseFunded, false)), confirmed(map[string]any{"swap_phase": "funded"})},
-		"funded, and nobody has noted more yet": {asSwap(completed(), &submission.Swap{Phase: submission.PhaseFunded}), without(confirmed(map[string]any{"swap_phase": "funded"}), "swap_timeout_slot")},
-		"waiting for its price":                 {asSwap(completed(), waits), confirmed(map[string]any{"swap_phase": "funded", "swap_waits": "swap_price"})},
+		"pending": {asSwap(pending(), nil), merge(state("pending"), names)},
+		"funded":  {asSwap(completed(), leg(submission.PhaseFunded, false)), confirmed(map[string]any{"swap_phase": "funded"})},
+		"funded, and nothing more is recorded yet": {asSwap(completed(), &submission.Swap{Phase: submission.PhaseFunded}), without(confirmed(map[string]any{"swap_phase": "funded"}), "swap_timeout_slot")},
+		"waiting for its price":                    {asSwap(completed(), waits), confirmed(map[string]any{"swap_phase": "funded", "swap_waits": "swap_price"})},
 		"quoted: the first leg's finality is not the swap's": {
 			final(asSwap(completed(), leg(submission.PhaseQuoted, true))), confirmed(map[string]any{"swap_phase": "quoted"}),
 		},
@@ -221,7 +221,7 @@ func TestStatusOfSwaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return tt.s, nil }}
-			// A relay that does not swap any more still tells of the swaps that there are.
+			// A relay without swaps still serves the existing ones.
 			for _, change := range [][]func(*httpapi.Options){{swapping}, nil} {
 				resp, body := newFixture(t, d, change...).do(t, get("/status/"+submissionID.String()))
 				if diff := cmp.Diff(success(tt.want), object(t, body)); diff != "" || resp.StatusCode != http.StatusOK {
@@ -237,8 +237,8 @@ func without(body map[string]any, name string) map[string]any {
 	return body
 }
 
-// TestEveryWaitIsDocumented holds the document against the words that swaps
-// wait for: a client that meets one finds it there.
+// TestEveryWaitIsDocumented checks that the document lists every reason that a
+// swap can wait for.
 func TestEveryWaitIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()
@@ -254,7 +254,7 @@ func TestEveryWaitIsDocumented(t *testing.T) {
 	}
 }
 
-func TestASecondLegAnswersNobody(t *testing.T) {
+func TestASecondLegHasNoStatusOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := asSwap(completed(), leg(submission.PhaseFunded, false))
 	s.Kind = submission.KindSwapExecution
@@ -299,7 +299,7 @@ func TestOptionsOfARelayThatSwaps(t *testing.T) {
 	}
 }
 
-// TestRejectedSwaps holds, over a real connection, what the API refuses by
+// TestRejectedSwaps checks, over a real connection, what the API refuses by
 // itself: the fake domains have no functions.
 func TestRejectedSwaps(t *testing.T) {
 	t.Parallel()
@@ -329,40 +329,40 @@ func TestRejectedSwaps(t *testing.T) {
 		"a recipient that is an object": {
 			swapBody(with("recipient", map[string]any{})), refusal.InvalidRequest, "recipient is a JSON object: expected a string, the recipient's address in base58",
 		},
-		"no proof":                             {swapBody(with("proof_bytes", nil)), refusal.InvalidRequest, "proof_bytes is missing: expected a string, bytes in standard base64"},
-		"no amount":                            {swapBody(with("min_output_amount", nil)), refusal.InvalidRequest, "min_output_amount is missing: " + amount},
-		"an amount that is true":               {swapBody(with("min_output_amount", true)), refusal.InvalidRequest, "min_output_amount is a JSON boolean: " + amount},
-		"an amount in an array":                {swapBody(with("min_output_amount", []int{1})), refusal.InvalidRequest, "min_output_amount is a JSON array: " + amount},
-		"an amount in an object":               {swapBody(with("min_output_amount", map[string]any{"x": 1})), refusal.InvalidRequest, "min_output_amount is a JSON object: " + amount},
-		"a number that is zero":                {raw("0"), refusal.InvalidSwap, noAmount("number that is zero")},
-		"a string that is zero":                {raw(`"0"`), refusal.InvalidSwap, noAmount("string that is zero")},
-		"minus zero":                           {raw("-0"), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
-		"a negative number":                    {raw("-5"), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
-		"a negative string":                    {raw(`"-5"`), refusal.InvalidSwap, noAmount("string that is negative or begins with a minus")},
-		"a number with a fraction":             {raw("1.5"), refusal.InvalidSwap, noAmount("number with a fraction")},
-		"a string with a fraction":             {raw(`"1.5"`), refusal.InvalidSwap, noAmount("string with a fraction")},
-		"a whole number written as fraction":   {raw("2.0"), refusal.InvalidSwap, noAmount("number with a fraction")},
-		"a number with an exponent":            {raw("1e3"), refusal.InvalidSwap, noAmount("number with an exponent")},
-		"a number with a capital exponent":     {raw("1E+3"), refusal.InvalidSwap, noAmount("number with an exponent")},
-		"a string with an exponent":            {raw(`"1e3"`), refusal.InvalidSwap, noAmount("string with an exponent")},
-		"a fraction with an exponent":          {raw("1.5e1"), refusal.InvalidSwap, noAmount("number with an exponent")},
-		"a number of one above the most":       {raw("18446744073709551616"), refusal.InvalidSwap, noAmount("number that is larger, of 20 digits")},
-		"a string of one above the most":       {raw(`"18446744073709551616"`), refusal.InvalidSwap, noAmount("string that is larger, of 20 digits")},
-		"a number of very many digits":         {raw("1" + strings.Repeat("0", 400)), refusal.InvalidSwap, noAmount("number of 401 characters")},
-		"an empty string":                      {raw(`""`), refusal.InvalidSwap, noAmount("string that is empty")},
-		"a string with a plus":                 {raw(`"+5"`), refusal.InvalidSwap, noAmount("string with a sign")},
-		"a string with a space before":         {raw(`" 5"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string with a space after":          {raw(`"5 "`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string with a line break":           {raw(`"5\n"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string with leading zeros":          {raw(`"007"`), refusal.InvalidSwap, noAmount("string with a leading zero")},
-		"a string of hexadecimal":              {raw(`"0x10"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string with separators":             {raw(`"1_000"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string of other digits":             {raw(`"\u0661"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string of words":                    {raw(`"NaN"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a number with a leading zero":         {raw("01"), refusal.InvalidJSON, ""},
-		"a retired body":                       {`{"outputs":[]}`, refusal.LegacyWithdrawRetired, ""},
-		"no JSON":                              {`x`, refusal.InvalidJSON, ""},
-		"an amount twice, of which one is bad": {strings.Replace(raw("-1"), `{`, `{"min_output_amount":1,`, 1), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
+		"no proof":                           {swapBody(with("proof_bytes", nil)), refusal.InvalidRequest, "proof_bytes is missing: expected a string, bytes in standard base64"},
+		"no amount":                          {swapBody(with("min_output_amount", nil)), refusal.InvalidRequest, "min_output_amount is missing: " + amount},
+		"an amount that is true":             {swapBody(with("min_output_amount", true)), refusal.InvalidRequest, "min_output_amount is a JSON boolean: " + amount},
+		"an amount in an array":              {swapBody(with("min_output_amount", []int{1})), refusal.InvalidRequest, "min_output_amount is a JSON array: " + amount},
+		"an amount in an object":             {swapBody(with("min_output_amount", map[string]any{"x": 1})), refusal.InvalidRequest, "min_output_amount is a JSON object: " + amount},
+		"a number that is zero":              {raw("0"), refusal.InvalidSwap, noAmount("number that is zero")},
+		"a string that is zero":              {raw(`"0"`), refusal.InvalidSwap, noAmount("string that is zero")},
+		"minus zero":                         {raw("-0"), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
+		"a negative number":                  {raw("-5"), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
+		"a negative string":                  {raw(`"-5"`), refusal.InvalidSwap, noAmount("string that is negative or begins with a minus")},
+		"a number with a fraction":           {raw("1.5"), refusal.InvalidSwap, noAmount("number with a fraction")},
+		"a string with a fraction":           {raw(`"1.5"`), refusal.InvalidSwap, noAmount("string with a fraction")},
+		"a whole number written as fraction": {raw("2.0"), refusal.InvalidSwap, noAmount("number with a fraction")},
+		"a number with an exponent":          {raw("1e3"), refusal.InvalidSwap, noAmount("number with an exponent")},
+		"a number with a capital exponent":   {raw("1E+3"), refusal.InvalidSwap, noAmount("number with an exponent")},
+		"a string with an exponent":          {raw(`"1e3"`), refusal.InvalidSwap, noAmount("string with an exponent")},
+		"a fraction with an exponent":        {raw("1.5e1"), refusal.InvalidSwap, noAmount("number with an exponent")},
+		"a number of one above the most":     {raw("18446744073709551616"), refusal.InvalidSwap, noAmount("number that is larger, of 20 digits")},
+		"a string of one above the most":     {raw(`"18446744073709551616"`), refusal.InvalidSwap, noAmount("string that is larger, of 20 digits")},
+		"a number of very many digits":       {raw("1" + strings.Repeat("0", 400)), refusal.InvalidSwap, noAmount("number of 401 characters")},
+		"an empty string":                    {raw(`""`), refusal.InvalidSwap, noAmount("string that is empty")},
+		"a string with a plus":               {raw(`"+5"`), refusal.InvalidSwap, noAmount("string with a sign")},
+		"a string with a space before":       {raw(`" 5"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string with a space after":        {raw(`"5 "`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string with a line break":         {raw(`"5\n"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string with leading zeros":        {raw(`"007"`), refusal.InvalidSwap, noAmount("string with a leading zero")},
+		"a string of hexadecimal":            {raw(`"0x10"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string with separators":           {raw(`"1_000"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string of other digits":           {raw(`"\u0661"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string of words":                  {raw(`"NaN"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a number with a leading zero":       {raw("01"), refusal.InvalidJSON, ""},
+		"a retired body":                     {`{"outputs":[]}`, refusal.LegacyWithdrawRetired, ""},
+		"no JSON":                            {`x`, refusal.InvalidJSON, ""},
+		"a repeated amount, one of them bad": {strings.Replace(raw("-1"), `{`, `{"min_output_amount":1,`, 1), refusal.InvalidSwap, noAmount("number that is negative or begins with a minus")},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -394,12 +394,12 @@ func TestSwapsHandedOn(t *testing.T) {
 		amount string
 		want   uint64
 	}{
-		"a number":               {"1", 1},
-		"a string":               {`"1"`, 1},
-		"the most, a number":     {"18446744073709551615", 18446744073709551615},
-		"the most, a string":     {`"18446744073709551615"`, 18446744073709551615},
-		"what no float can hold": {"9007199254740993", 9007199254740993},
-		"a string with escapes":  {`"\u0031\u0032"`, 12},
+		"a number":                        {"1", 1},
+		"a string":                        {`"1"`, 1},
+		"the most, a number":              {"18446744073709551615", 18446744073709551615},
+		"the most, a string":              {`"18446744073709551615"`, 18446744073709551615},
+		"more than a float can represent": {"9007199254740993", 9007199254740993},
+		"a string with escapes":           {`"\u0031\u0032"`, 12},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
-// Migrations are the caller's, so that the store's own tests can use it.
+// The caller runs the migrations, so that the store's own tests can use pgtest.
 package pgtest
 
 import (
@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	startTimeout   = 5 * time.Minute // an installation of Postgres included
+	startTimeout   = 5 * time.Minute // includes installing Postgres
 	cleanupTimeout = 30 * time.Second
 	// poolSize keeps a few parallel tests in each of a few parallel test
 	// binaries below the server's 300 connections.
@@ -35,8 +35,8 @@ const (
 
 // Main runs the package's tests with the server that
 // RELAYPOOL_TEST_DATABASE_URL names, or with a private one that it starts and
-// stops, and exits with their code. The server's address travels to the tests
-// in the same variable.
+// stops, and exits with their code. The tests read the server's address from
+// the same variable.
 func Main(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -63,9 +63,9 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// URL creates a schema for this test and returns the address of a database in
-// which everything that names no schema lands there. The schema is dropped
-// after the test, which must have closed its connections by then.
+// URL creates a schema for this test and returns a database URL with that schema
+// as its search_path. The schema is dropped after the test, which must have
+// closed its connections by then.
 func URL(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv(postgres.TestURLVariable)
@@ -79,8 +79,8 @@ func URL(t testing.TB) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
-		// Without the limit a connection that the test left in a transaction
-		// would hold up the whole run.
+		// Without the limit, a transaction that the test left open would block
+		// the whole run.
 		if err := execute(ctx, base, "SET lock_timeout = '10s'; DROP SCHEMA "+schema+" CASCADE"); err != nil {
 			t.Errorf("pgtest: drop the test's schema (did the test leave a connection open?): %v", err)
 		}

@@ -8,21 +8,21 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// balance adds slots up, in their order, from what the cursor says: what the
-// payer held before a slot has to be what it held after the slot before it.
+// balance adds up slots in order, starting at the cursor: the payer's balance
+// before a slot has to equal that after the slot before it.
 type balance struct {
 	payer    solana.PublicKey
 	now      time.Time
 	attempts map[solana.Signature]Attempt
-	// acceptGap goes on past what does not add up.
+	// acceptGap skips a gap in the history instead of stopping at it.
 	acceptGap bool
 
 	cursor  *Cursor // nil until there is a first slot
 	entries []Entry
 	gaps    []gap
-	upTo    uint64 // the last slot that is dealt with
-	clean   bool   // the last slot that was added added up
-	// doubt is why no slot is added any more: a fixed text.
+	upTo    uint64 // the last slot that was added or skipped
+	clean   bool   // the last added slot had no gap
+	// doubt is why no more slots are added: a fixed text.
 	doubt     string
 	doubtSlot uint64
 }
@@ -104,10 +104,10 @@ func (b *balance) enter(p *onchain.Payment) (lost int64) {
 	return e.Net()
 }
 
-// chained finds what the payer held before and after a slot from its payments,
-// of which nobody tells the order: each begins where another ends, but for the
-// first and the last. whole says that they do, and that the first begins where
-// the cursor ends. If not, closing is the best guess.
+// chained finds the balances before and after a slot from its payments, whose
+// order is unknown: each payment but the first begins where another ends. whole
+// reports that they form such a chain, and that it begins at the cursor. If
+// not, closing is a guess.
 func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
@@ -129,7 +129,7 @@ func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint
 		}
 	}
 	switch {
-	case firsts == 0 && began: // the payer held the same before and after
+	case firsts == 0 && began: // the balance is the same before and after
 		return cursor.After, cursor.After, true
 	case firsts == 0:
 		return payments[0].Before, payments[0].Before, cursor == nil

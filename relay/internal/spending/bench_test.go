@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fullDay is a day of which every five minutes have both sorts.
+// fullDay is a day with both kinds of bucket every five minutes.
 type fullDay struct{}
 
 func (fullDay) SpendBuckets(context.Context, time.Duration) ([]Bucket, error) {

@@ -28,12 +28,12 @@ const (
 	maxRetry = time.Hour
 )
 
-// Limits are caps in lamports; 0 is none.
+// Limits are caps in lamports; 0 is no cap.
 type Limits struct {
 	// Hour and Day cap what the fleet spends in any hour and any day.
 	Hour, Day uint64
-	// TransferDay caps what it spends on transfers in any day: they pay the pool
-	// no fee, so anybody can have the relay pay their rent.
+	// TransferDay caps the spending on transfers in any day: they pay the pool no
+	// fee, so anybody can have the relay pay their rent.
 	TransferDay uint64
 }
 
@@ -163,7 +163,7 @@ func (s *spendCap) refusal(lamports uint64) error {
 	return refusal.New(refusal.SpendCapReached,
 		"%s: send the same request again later; the operator can raise the cap", s.words).
 		Retry(min(max(wait, minRetry), maxRetry)).
-		Because(fmt.Errorf("the cap %s is %d lamports, of which %d are spent and %d were asked for", s.name, s.limit, spent, lamports))
+		Because(fmt.Errorf("the cap %s is %d lamports: %d are spent and %d were requested", s.name, s.limit, spent, lamports))
 }
 
 // count adds what is allowed now, under the lock.
@@ -239,8 +239,8 @@ type Usage struct {
 	Reached bool
 }
 
-// Usage tells how much of each cap is used, whether or not it has a limit, from
-// a sum at most 2 s old. The error is the store's.
+// Usage returns how much of each cap is used, with or without a limit, from a
+// sum at most 2 s old. The error is the store's.
 func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
 	if err := c.fresh(ctx); err != nil {
 		return nil, err

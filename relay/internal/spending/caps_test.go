@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// sheet is a fleet's spending that a test writes by hand.
+// sheet is a fleet's spending, set by a test.
 type sheet struct {
 	mu    sync.Mutex
 	spent []record
@@ -92,8 +92,8 @@ func allow(t *testing.T, c *Caps, transfer bool, lamports uint64) {
 	}
 }
 
-// TestWhatThisProcessSpentOnTransfersCountsAtOnce: the fleet's sum does not show it yet.
-func TestWhatThisProcessSpentOnTransfersCountsAtOnce(t *testing.T) {
+// TestOwnTransfersCountAtOnce: the fleet's sum does not show it yet.
+func TestOwnTransfersCountAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCaps(t, &sheet{}, Limits{TransferDay: 100}, nil)
@@ -106,7 +106,7 @@ func TestWhatThisProcessSpentOnTransfersCountsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatEachCapCovers(t *testing.T) {
+func TestEachCapCoversItsKinds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		limits   Limits
@@ -153,7 +153,7 @@ func TestWhatEachCapCovers(t *testing.T) {
 	}
 }
 
-func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
+func TestOwnSpendingCountsAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := new(sheet)
@@ -178,7 +178,7 @@ func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
 		time.Sleep(sumAge)
 		allow(t, c, false, 40) // it was never recorded, so it was never sent
 		if err := c.Ready(t.Context(), false, 1); err == nil {
-			t.Error("Ready does not know of what Allow counted")
+			t.Error("Ready ignores what Allow counted")
 		}
 	})
 }
@@ -234,7 +234,7 @@ func TestRetryAfterIsWhenEnoughLeaves(t *testing.T) {
 		}
 		for _, figure := range []string{"10", "50", "100", "150"} {
 			if strings.Contains(r.Message, figure) {
-				t.Errorf("the message %q tells clients a figure", r.Message)
+				t.Errorf("the message %q shows clients a figure", r.Message)
 			}
 		}
 	})
@@ -284,7 +284,7 @@ func TestSumsAreShared(t *testing.T) {
 	})
 }
 
-func TestNewCapsNamesWhatIsMissing(t *testing.T) {
+func TestNewCapsNamesMissingOptions(t *testing.T) {
 	t.Parallel()
 	full := CapsOptions{Store: new(sheet), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	for name, change := range map[string]func(*CapsOptions){
@@ -295,7 +295,7 @@ func TestNewCapsNamesWhatIsMissing(t *testing.T) {
 		o := full
 		change(&o)
 		if c, err := NewCaps(o); err == nil || c != nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }

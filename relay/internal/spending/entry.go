@@ -14,8 +14,8 @@ import (
 // Kind is what a transaction was to the relay: a fixed set, fit for a metric's label.
 type Kind string
 
-// The kinds. The first three are those of submissions whose transaction
-// succeeded; of a swap, the transactions of both its legs.
+// The kinds. The first three are submissions whose transaction succeeded; for a
+// swap, the transactions of both legs.
 const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
@@ -25,10 +25,10 @@ const (
 	KindSweep Kind = "sweep"
 	// KindFailed: ours, landed with an error; it cost its fee.
 	KindFailed Kind = "failed"
-	// KindReceived: somebody else's, which brought lamports.
+	// KindReceived: a transaction of another signer that brought lamports.
 	KindReceived Kind = "received"
-	// KindUnknown: signed with our key, and the database does not know it.
-	// Somebody else holds the key, or rows were lost.
+	// KindUnknown: signed with a payer's key but not in the database. Somebody
+	// else has the key, or rows were lost.
 	KindUnknown Kind = "unknown"
 )
 
@@ -37,7 +37,7 @@ func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
-// transactRent is that of a call's two nullifiers, in lamports.
+// transactRent is the rent of a call's two nullifiers, in lamports.
 const transactRent = 2 * shieldpool.RentExempt
 
 // Amounts are lamports by what they were spent on. Fee is what signatures cost
@@ -58,7 +58,7 @@ type Amounts struct {
 	Received    uint64 `json:"received"`
 }
 
-// Spent is all that left, whatever came in, but for what was moved.
+// Spent is everything that left, without what was moved between our keys.
 func (a Amounts) Spent() int64 {
 	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // all lamports there are fit 63 bits
 }
@@ -80,7 +80,7 @@ type Entry struct {
 	Signature solana.Signature
 	Payer     solana.PublicKey
 	Slot      uint64
-	// At is the block's time, or that of reading when the chain does not tell.
+	// At is the block's time, or the time of reading when the chain has none.
 	At   time.Time
 	Kind Kind
 	// Submission is the one whose attempt it was; nil for none, as of a sweep.
@@ -104,8 +104,8 @@ type Attempt struct {
 
 func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
 
-// enter judges a payment; attempt is nil when the database knows of none. ok is
-// false when nothing happened to the payer: anybody may name its address.
+// enter classifies a payment; attempt is nil when the database has none. ok is
+// false when the payer's balance did not change: anybody may name its address.
 func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, After: p.After}
 	if e.At.IsZero() {
@@ -141,9 +141,9 @@ func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now tim
 	return e, true
 }
 
-// explain tells what the lamports were spent on that a payer lost beyond fees.
-// The accounts that an execution closes hold what somebody has put into them,
-// too: that is received, and neither rent nor a riddle.
+// explain attributes what a payer lost beyond fees. Accounts that an execution
+// closes may also contain lamports from others: those count as received, not as
+// rent.
 func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 	low, high := rentOf(attempt)
 	a.Rent = min(max(lost, low), high)
@@ -156,13 +156,13 @@ func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 	return a
 }
 
-// rentOf bounds what an attempt can cost in rent. Accounts that somebody has put
-// lamports into before cost less. A refund costs none and brings none: all that
-// a swap holds goes to the recipient's wallet.
+// rentOf bounds the rent that an attempt can cost. Accounts that already have
+// lamports cost less. A refund costs and returns none: all lamports of a swap go
+// to the recipient's wallet.
 func rentOf(a *Attempt) (low, high int64) {
 	switch a.Purpose {
 	case txmgr.PurposeExecute:
-		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // that of the recipient's new account
+		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account
 	case txmgr.PurposeRefund:
 		return 0, 0
 	case "accounts": // of an earlier release, which made a swap's token accounts apart

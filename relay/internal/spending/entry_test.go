@@ -45,7 +45,7 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Rent: 890_880},
 		},
-		"a nullifier account into which somebody had put lamports costs less": {
+		"a nullifier account that already has lamports costs less": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_759},
 		},
@@ -113,11 +113,11 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: moved,
 			want: KindSweep, amounts: Amounts{Fee: 5000, PriorityFee: 300, Moved: 4_000_000},
 		},
-		"what a sweep takes beyond what it was to move is unexplained": {
+		"lamports beyond a sweep's amount are unexplained": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: moved,
 			want: KindSweep, amounts: Amounts{Fee: 5000, Moved: 4_000_000, Other: 1},
 		},
-		"a sweep of another key of ours brings lamports that nobody gave": {
+		"a sweep from another key of ours moves lamports": {
 			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: moved,
 			want: KindSweep, amounts: Amounts{Moved: -3_000_000},
 		},
@@ -171,7 +171,7 @@ func TestEnter(t *testing.T) {
 				t.Errorf("entry differs (-want +got):\n%s", diff)
 			}
 			if lost := int64(test.before) - int64(test.after); got.Net() != lost {
-				t.Errorf("the entry's amounts come to %d, and the payer lost %d", got.Net(), lost)
+				t.Errorf("the entry's amounts add up to %d, and the payer lost %d", got.Net(), lost)
 			}
 		})
 	}

@@ -45,7 +45,7 @@ type pool struct {
 	n        uint64
 }
 
-// known is the database's ledger, and a list of what the relay has signed.
+// known is the database's accounting, and a list of what the relay has signed.
 type known struct {
 	*store.Ledger
 	attempts map[solana.Signature]spending.Attempt
@@ -173,8 +173,8 @@ type nobody struct{}
 func (nobody) Entered(spending.Kind, spending.Amounts) {}
 func (nobody) Gap()                                    {}
 
-// statement makes a few passes, each of at most four payments for each payer,
-// until the ledger is as far as the chain, and gives what it says then.
+// statement makes passes of at most four payments for each payer until the
+// accounting has caught up with the chain, and returns its statement.
 func (p *pool) statement(e *chain.Endpoints) spending.Statement {
 	p.Helper()
 	r := must[*spending.Reconciler](p.T)(spending.NewReconciler(spending.ReconcilerOptions{
@@ -230,7 +230,7 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 	p.chain.Finalize()
 	stale := [32]byte{9}
 	for range 3 {
-		// All in one slot: two that land, one that fails, and money that comes in between.
+		// All in one slot: two transactions that land, one that fails, and an incoming payment.
 		p.transfer(p.payers[0], p.root())
 		p.fund(p.payers[0], sol/10)
 		p.transfer(p.payers[0], p.root())
@@ -277,7 +277,7 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 		t.Errorf("sums differ (-want +got):\n%s", diff)
 	}
 
-	// Somebody with the first key moves money to the second payer: both see it.
+	// A stranger with the first key moves lamports to the second payer: both entries show it.
 	p.send(p.payers[0], func(hash solana.Hash) *solana.Transaction {
 		move := system.NewTransferInstruction(sol/2, p.payers[0].PublicKey(), p.payers[1].PublicKey()).Build()
 		return must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{move}, hash, solana.TransactionPayer(p.payers[0].PublicKey())))
@@ -294,6 +294,6 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 		}
 	}
 	if s.Agrees() {
-		t.Error("the ledger agrees, and somebody has used a key of ours")
+		t.Error("the ledger agrees, although a stranger used a payer's key")
 	}
 }

@@ -37,7 +37,7 @@ func TestAnOutageIsNoGap(t *testing.T) {
 	w.pass(r)
 	w.wantAll()
 	if w.gaps != 0 {
-		t.Errorf("%d gaps are told of, want none", w.gaps)
+		t.Errorf("%d gaps are reported, want none", w.gaps)
 	}
 	w.wantLogged(map[string]int{"does not add up": 0})
 }

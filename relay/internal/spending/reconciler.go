@@ -17,49 +17,49 @@ import (
 // ErrMoved says that another process has moved a payer's cursor since it was read.
 var ErrMoved = errors.New("another relay has moved the ledger's cursor")
 
-// Cursor is how far a payer's history has been read: all of every slot up to Slot.
+// Cursor is how far a payer's history has been read: every slot up to Slot, whole.
 type Cursor struct {
 	Payer solana.PublicKey
-	// Opening is what the payer held before the first transaction of the ledger:
-	// 0 when history reaches back to the account's beginning.
+	// Opening is the payer's balance before the first transaction of the ledger:
+	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is one of Slot's; After are the lamports after all of it.
+	// Signature is one of Slot's; After is the balance at the end of Slot.
 	Signature   solana.Signature
 	Slot, After uint64
-	// Gaps counts places where no endpoint had the history that must be there, and
-	// Missing is what the payer gained there, below zero what it lost.
+	// Gaps counts places where no endpoint has history that must exist. Missing is
+	// the sum of the balance changes over them, negative for a loss.
 	Gaps    uint64
 	Missing int64
-	// CheckedAt is when everything that was finalized had been read and added up;
-	// zero before the first time.
+	// CheckedAt is when a pass that read the whole finalized history began; zero
+	// before the first such pass.
 	CheckedAt time.Time
 }
 
 // Store keeps the ledger.
 type Store interface {
-	// Cursor gives nil for a payer that has none yet.
+	// Cursor returns nil for a payer that has none yet.
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
-	// Attempts finds those of the signatures that the database knows.
+	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
-	// Append adds entries and moves the cursor in one transaction, if it still
-	// stands where from says (nil: nowhere); else ErrMoved and nothing changes.
-	// Entries that are there already are not added up twice.
+	// Append adds entries and moves the cursor in one transaction. If the cursor is
+	// no longer from (nil: none yet), it changes nothing and returns ErrMoved.
+	// Entries that exist already are not added again.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
 
 // Chain reads finalized history.
 type Chain interface {
-	// SignaturesFor lists an address's transactions, newest first and in no order
-	// within a slot, before a signature and down to another, both left out; zero
-	// ones do not bound. At most limit are returned.
+	// SignaturesFor lists at most limit of an address's transactions, newest first
+	// and in no order within a slot. The bounds before and until are exclusive; a
+	// zero signature does not bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Payment is what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction. An error that is no onchain.ErrUnavailable
-	// is the endpoints' last word on it.
+	// Payment returns what a finalized transaction did to the account; nil when no
+	// endpoint knows the transaction. Only after onchain.ErrUnavailable is there a
+	// point in asking again.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
-// Observer counts what the ledger finds.
+// Observer counts entries and gaps.
 type Observer interface {
 	// Entered counts an entry and what it was spent on.
 	Entered(kind Kind, a Amounts)
@@ -68,13 +68,13 @@ type Observer interface {
 }
 
 const (
-	// pageSize is how many signatures one call lists: the most that Agave takes.
+	// pageSize is how many signatures one call lists: Agave's maximum.
 	pageSize = 1000
 	// stepSize is how many payments are read before they are written.
 	stepSize = 200
 	// pagesPerPass bounds the listing of one pass and payer.
 	pagesPerPass = 50
-	// maxListed bounds the signatures that are held, some 16 MB.
+	// maxListed bounds the signatures in memory, to some 16 MB.
 	maxListed = 200_000
 
 	defaultPayments = 2000
@@ -91,16 +91,16 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Payments bounds how many transactions one pass reads, over all payers, but
-	// for the rest of a slot; 0 means 2000. Parallel is how many it reads at once; 0 means 4.
+	// Payments bounds how many transactions one pass reads, over all payers; a slot
+	// is always finished. 0 means 2000. Parallel is how many it reads at once; 0 means 4.
 	Payments, Parallel int
-	// Patience is how long history that must be there is asked for again, before
-	// the ledger goes on without it; 0 means 10 minutes.
+	// Patience is how long missing history is requested again before the ledger
+	// skips it as a gap; 0 means 10 minutes.
 	Patience time.Duration
 }
 
 // Reconciler writes the ledger from the chain's finalized history. One process
-// of the fleet should run it; a second one does no harm.
+// of the fleet should run it; a second one wastes calls and corrupts nothing.
 type Reconciler struct {
 	ReconcilerOptions
 	mu     sync.Mutex // one pass at a time
@@ -108,7 +108,7 @@ type Reconciler struct {
 	first  int
 }
 
-// NewReconciler makes a reconciler. It makes no call.
+// NewReconciler makes a Reconciler, without a call to the chain or the store.
 func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	switch {
 	case len(o.Payers) == 0 || o.Store == nil || o.Chain == nil || o.Observer == nil || o.Log == nil || o.Now == nil:
@@ -132,17 +132,17 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	return r, nil
 }
 
-// Pass reads what is new of every payer's history, or as much as one pass may,
-// and adds it to the ledger. What it has added stays when it fails; the next
-// pass goes on from there. Errors are the store's and the chain's; one payer's
-// does not keep the others from being read.
+// Pass reads the new part of every payer's history, within the bounds of one
+// pass, and adds it to the ledger. A pass that fails keeps what it has added, and
+// the next one continues there. Errors are the store's and the chain's; after an
+// error of one payer the others are still read.
 func (r *Reconciler) Pass(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	share := max(r.Payments/len(r.tracks), 1)
 	var errs []error
-	// Another payer comes first each time: one that takes all of a pass's time
-	// must not keep the others from being read.
+	// Each pass starts with another payer, so that one with a long history cannot
+	// use up the time of every pass.
 	r.first++
 	for i := range r.tracks {
 		t := r.tracks[(r.first+i)%len(r.tracks)]
@@ -153,8 +153,8 @@ func (r *Reconciler) Pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// follow takes one payer's history further by at most limit payments, in steps
-// that are written each: a pass that runs out of time has still got on.
+// follow reads at most limit payments of one payer's history. It writes after
+// each step, so that a pass that times out has still made progress.
 func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 	for limit > 0 {
 		n, err := r.step(ctx, t, min(limit, stepSize))
@@ -167,7 +167,7 @@ func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 }
 
 // step reads and writes the next payments, at most limit or one slot if that has
-// more, and tells how many it has read.
+// more, and returns how many it has read.
 func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, t.payer)
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 		return len(signatures), readErr
 	}
 	if err := r.Store.Append(ctx, cursor, *b.cursor, b.entries); err != nil {
-		t.restart() // another process is ahead, or what is kept here was not written
+		t.restart() // another process moved the cursor, or the write failed
 		return 0, errors.Join(readErr, err)
 	}
 	r.report(ctx, cursor, &b)
@@ -206,7 +206,7 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 }
 
 // list walks from the newest transaction back to the cursor, over several passes
-// when there is much, and tells whether it has arrived.
+// if need be, and reports whether it has arrived.
 func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrived bool, err error) {
 	if t.listed {
 		return true, nil
@@ -237,8 +237,8 @@ type slot struct {
 	number     uint64
 }
 
-// read asks for the payments of slots, and gives those slots up to the first
-// that it could not ask for.
+// read fetches the payments of slots, and returns the slots before the first for
+// which a call failed.
 func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
@@ -252,8 +252,8 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer, and cannot tell of this one: anybody may name
-					// our address in a transaction of a version that they do not read.
+					// The endpoints answer but cannot decode this one: anybody may name our
+					// address in a transaction of a version that they do not support.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}
@@ -279,8 +279,8 @@ func signaturesOf(slots []slot) []solana.Signature {
 	return out
 }
 
-// reportDoubts says once that history does not add up, and once that it is gone
-// on without.
+// reportDoubts logs once that history does not add up, and once that it does
+// again or that the gap was skipped.
 func (r *Reconciler) reportDoubts(ctx context.Context, t *track, b *balance) {
 	if b.doubt != "" && t.since.IsZero() {
 		t.since = b.now
@@ -292,7 +292,7 @@ func (r *Reconciler) reportDoubts(ctx context.Context, t *track, b *balance) {
 	}
 }
 
-// report counts and logs what a pass has added.
+// report counts and logs what a step has added.
 func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
 	if from == nil {
 		r.Log.InfoContext(ctx, "fee payer accounting initialised", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)

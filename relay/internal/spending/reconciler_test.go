@@ -31,7 +31,7 @@ type world struct {
 	ours     map[solana.Signature]Attempt
 
 	hidden map[solana.Signature]bool // listed by no endpoint
-	lost   map[solana.Signature]bool // listed, and then nobody knows it
+	lost   map[solana.Signature]bool // listed, but no endpoint has it
 	down   error
 	broken map[solana.Signature]error // one payment cannot be asked for now
 	lists  int
@@ -211,7 +211,7 @@ func (w *world) wantAll() {
 		w.Fatalf("entries differ (-want +got):\n%s", diff)
 	}
 	if c := w.cursor; int64(c.Opening)-net+c.Missing != int64(c.After) || c.After != w.lamports {
-		w.Errorf("the ledger goes from %d over %d to %d with %d missing, and the payer holds %d", c.Opening, -net, c.After, c.Missing, w.lamports)
+		w.Errorf("the ledger goes from %d over %d to %d with %d missing, and the balance is %d", c.Opening, -net, c.After, c.Missing, w.lamports)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestTheLedgerFollowsAPayer(t *testing.T) {
 	r := w.reconciler(nil)
 	w.pass(r)
 	if w.cursor != nil {
-		t.Error("the ledger of a payer without a history has begun")
+		t.Error("a payer without a history has a cursor")
 	}
 	w.fund(3, 1e9)
 	w.transfer(5)
@@ -246,7 +246,7 @@ func TestTheLedgerFollowsAPayer(t *testing.T) {
 	if w.asked != asked || !w.cursor.CheckedAt.Equal(w.now) {
 		t.Errorf("with nothing new %d payments are read, and it was checked at %s", w.asked-asked, w.cursor.CheckedAt)
 	}
-	w.land(7, -100, us)                         // our key signed, and nobody here did
+	w.land(7, -100, us)                         // signed with our key, not by the relay
 	w.land(8, 0, somebody)                      // a mention of our address
 	w.payments = w.payments[:len(w.payments)-1] // which leaves no entry, below
 	mention := w.land(8, 0, somebody)
@@ -306,9 +306,9 @@ func TestALongHistoryIsReadInBoundedSteps(t *testing.T) {
 	}
 }
 
-// Upkeep ends a pass that takes too long: what it has read by then has to stay,
-// or no pass would ever get on.
-func TestAPassThatRunsOutOfTimeHasGotOn(t *testing.T) {
+// Upkeep cancels a pass that takes too long: what it has read must stay, or no
+// pass would make progress.
+func TestAPassThatTimesOutMakesProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund(1, 1e15)
@@ -355,7 +355,7 @@ func (d dying) Attempts(ctx context.Context, signatures []solana.Signature) (map
 	return d.world.Attempts(ctx, signatures)
 }
 
-func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
+func TestHistoryBeyondTheBoundIsListedAgain(t *testing.T) {
 	t.Parallel()
 	tr := track{payer: us}
 	total := maxListed + 2*pageSize
@@ -368,14 +368,14 @@ func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
 	}
 	tr.walk(nil, nil)
 	if !tr.walk(nil, nil) || !tr.cut || len(tr.found) > maxListed {
-		t.Fatalf("%d signatures are held, want at most %d and the rest cut", len(tr.found), maxListed)
+		t.Fatalf("%d signatures are kept, want at most %d and the rest cut", len(tr.found), maxListed)
 	}
 	newest := tr.found[len(tr.found)-1].Slot
 	if n := len(slices.DeleteFunc(slices.Clone(tr.found), func(i onchain.SignatureInfo) bool { return i.Slot != newest })); n != 3 {
-		t.Errorf("%d transactions of the newest slot are held, want all 3", n)
+		t.Errorf("%d transactions of the newest slot are kept, want all 3", n)
 	}
 	if tr.found[0].Slot != 0 {
-		t.Errorf("the oldest slot held is %d, want 0", tr.found[0].Slot)
+		t.Errorf("the oldest slot kept is %d, want 0", tr.found[0].Slot)
 	}
 	b := balance{upTo: newest}
 	if tr.keep(&b, true) || tr.listed {
@@ -383,7 +383,7 @@ func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatTheEndpointsDoWrong(t *testing.T) {
+func TestFaultsOfEndpoints(t *testing.T) {
 	t.Parallel()
 	down := &onchain.Unavailable{Method: "getSignaturesForAddress", Kind: onchain.KindTimeout}
 	tests := map[string]struct {
@@ -495,7 +495,7 @@ func TestAnEndpointThatGoesOnBeyondTheCursorIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotWrittenIsReadAgain(t *testing.T) {
+func TestUnwrittenHistoryIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund(3, 1e9)
@@ -515,7 +515,7 @@ func TestWhatWasNotWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestHistoryThatStaysAwayIsAGap(t *testing.T) {
+func TestHistoryThatStaysMissingIsAGap(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(w *world, s solana.Signature){
 		"it is not listed": func(w *world, s solana.Signature) { w.hidden[s] = true },
@@ -533,7 +533,7 @@ func TestHistoryThatStaysAwayIsAGap(t *testing.T) {
 				hide(w, w.transfer(uint64(6+len(w.payments))))
 			}
 			w.transfer(20)
-			hide(w, w.transfer(21)) // and beside one that is there
+			hide(w, w.transfer(21)) // in the same slot as one that is known
 			w.transfer(21)
 			w.transfer(22)
 			for range 3 {
@@ -605,7 +605,7 @@ func (p picky) SignaturesFor(ctx context.Context, a solana.PublicKey, c onchain.
 	return p.world.SignaturesFor(ctx, a, c, before, until, limit)
 }
 
-func TestNewReconcilerNamesWhatIsMissing(t *testing.T) {
+func TestNewReconcilerNamesMissingOptions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	full := ReconcilerOptions{Payers: []solana.PublicKey{us}, Store: w, Chain: w, Observer: w, Log: slog.New(slog.DiscardHandler), Now: time.Now}
@@ -622,7 +622,7 @@ func TestNewReconcilerNamesWhatIsMissing(t *testing.T) {
 		o := full
 		change(&o)
 		if r, err := NewReconciler(o); err == nil || r != nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }

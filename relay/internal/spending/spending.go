@@ -10,7 +10,7 @@ import (
 
 // The store adds what is spent to buckets, which the caps sum up.
 const (
-	// BucketWidth is the time that one bucket stands for.
+	// BucketWidth is the length of one bucket.
 	BucketWidth = 5 * time.Minute
 	// BucketsKept is how old a bucket must be for no cap to need it any more.
 	BucketsKept = day + BucketWidth
@@ -27,13 +27,13 @@ type Bucket struct {
 	Age time.Duration
 	// Transfer is set for transfers, which pay the pool no fee.
 	Transfer bool
-	// Lamports are what attempts were to cost, less what was taken back of those
-	// that died without paying; below zero when those were of an earlier bucket.
+	// Lamports are the reserved cost of attempts, less what attempts that died
+	// without payment released; negative when those were of an earlier bucket.
 	Lamports int64
 }
 
 // BucketStore reads the buckets.
 type BucketStore interface {
-	// SpendBuckets gives those that are younger than age, in any order.
+	// SpendBuckets returns the buckets that are younger than age, in any order.
 	SpendBuckets(ctx context.Context, age time.Duration) ([]Bucket, error)
 }

@@ -37,8 +37,8 @@ type Figures struct {
 	Unknown uint64
 	// Gaps counts places where history is missing.
 	Gaps uint64
-	// Unexplained is what transactions of ours cost beyond fee and rent, and what
-	// the sums do not explain of the balances: 0, or rows were changed by hand.
+	// Unexplained is what our transactions cost beyond fee and rent, and the part of
+	// the balances that the sums do not explain: 0, unless rows were changed by hand.
 	Unexplained int64
 	// Checked is since when at the latest nothing has been read and added up of
 	// some payer; zero when one has never been.
@@ -109,13 +109,13 @@ type PayerLine struct {
 	// Gaps counts places where history is missing, Missing is what they brought.
 	Gaps    uint64 `json:"gaps"`
 	Missing int64  `json:"missing"`
-	// Closing is what the payer held after the last transaction that was read.
+	// Closing is the balance after the last transaction that was read.
 	Closing uint64 `json:"closing"`
-	// Unexplained is what Closing is above opening less spent and moved plus received
-	// and missing: 0.
+	// Unexplained is the excess of Closing over opening less spent and moved plus
+	// received and missing: 0.
 	Unexplained int64 `json:"unexplained"`
-	// Chain is what it holds now, and Difference what that is above Closing: the
-	// transactions that are not final yet. Nil when the chain was not asked.
+	// Chain is the balance on the chain, and Difference its excess over Closing:
+	// transactions that are not final yet. Nil when the chain was not read.
 	Chain      *uint64 `json:"chain,omitempty"`
 	Difference *int64  `json:"difference,omitempty"`
 	// Unknown counts transactions that the database does not know, Other is what
@@ -127,14 +127,14 @@ type PayerLine struct {
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
 
-// agrees tells whether every lamport of the payer is accounted for.
+// agrees reports whether every lamport of the payer is accounted for.
 func (p *PayerLine) agrees() bool {
 	return p.Gaps == 0 && p.Unexplained == 0 && p.Unknown == 0 && p.Other == 0 && (p.Difference == nil || *p.Difference == 0)
 }
 
-// Agrees tells whether every lamport is accounted for: no gap, no unknown
-// transaction, nothing unexplained, and, for payers whose balance on the chain
-// was asked for, no difference.
+// Agrees reports whether every lamport is accounted for: no gap, no unknown
+// transaction, nothing unexplained, and no difference to a balance that was
+// read from the chain.
 func (s *Statement) Agrees() bool {
 	return !slices.ContainsFunc(s.Payers, func(p PayerLine) bool { return !p.agrees() })
 }

@@ -114,17 +114,17 @@ func TestTheJSONForm(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotAgree(t *testing.T) {
+func TestDisagreements(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change  func(*Ledger)
-		chain   uint64 // what us holds; 0 when it was not asked for
+		chain   uint64 // the balance of us; 0 when it was not read
 		agrees  bool
 		verdict string
 	}{
 		"nothing":              {agrees: true, verdict: "Agrees: every"},
 		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "has not begun"},
-		"the chain holds less": {chain: 1_094_633_819, verdict: "not final or not read yet"},
+		"less on the chain":    {chain: 1_094_633_819, verdict: "not final or not read yet"},
 		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "the key is in other hands"},
 		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not do"},
 		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},

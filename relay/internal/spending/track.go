@@ -10,31 +10,31 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// track is how one payer's history is being read: a walk from the newest
-// transaction back to the cursor, and then what it listed, oldest first.
+// track is the reading of one payer's history: a walk from the newest
+// transaction back to the cursor, and then the listed signatures, oldest first.
 type track struct {
 	payer solana.PublicKey
 
 	walking, listed bool
-	// began is when the walk began: all that was finalized then is in it.
+	// began is when the walk began: it covers all that was finalized then.
 	began  time.Time
 	before solana.Signature
 	// empty counts pages in a row without a transaction.
 	empty int
 	// found is newest first during the walk, oldest first after it.
 	found []onchain.SignatureInfo
-	// cut says that the newest were dropped, to be listed again later.
+	// cut says that the newest were dropped, and have to be listed again.
 	cut bool
 
-	// since is when history was first found not to add up; zero while it does.
+	// since is when a gap was first found; zero without one.
 	since time.Time
 }
 
-// walk takes a page and tells whether the walk is over.
+// walk adds a page and reports whether the walk is over.
 func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	for _, info := range page {
 		if cursor != nil && info.Slot <= cursor.Slot {
-			over = true // an endpoint that does not know the cursor's signature goes on beyond it
+			over = true // an endpoint without the cursor's signature lists beyond it
 			break
 		}
 		t.found = append(t.found, info)
@@ -44,9 +44,9 @@ func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	} else {
 		t.empty++
 	}
-	// Without a cursor the walk ends where history does, and one endpoint that
-	// does not know the signature to start before must not be taken for that end.
-	// With one, a gap shows what an early end leaves out.
+	// Without a cursor the walk ends where history does: one endpoint without the
+	// signature to start before must not count as that end. With a cursor, a gap
+	// shows what an early end leaves out.
 	if cursor != nil {
 		over = over || len(page) < pageSize
 	} else {
@@ -61,7 +61,7 @@ func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	return over
 }
 
-// bound drops the newest half when too many are held, whole slots of it.
+// bound drops the newest half when too many are kept, in whole slots.
 func (t *track) bound() {
 	if len(t.found) <= maxListed {
 		return
@@ -73,7 +73,7 @@ func (t *track) bound() {
 	t.found, t.cut = slices.Clone(t.found[n:]), true
 }
 
-// due gives the next slots after the cursor, whole ones, with at most limit
+// due returns the next whole slots after the cursor, with at most limit
 // transactions unless the first has more.
 func (t *track) due(cursor *Cursor, limit int) []slot {
 	if cursor != nil {
@@ -100,8 +100,8 @@ func (t *track) drop(upTo uint64) {
 	t.found = t.found[n:]
 }
 
-// keep drops what has been added up, and tells whether that was all there is.
-// When it was, or when history has to be listed again, the next pass walks anew.
+// keep drops what has been added, and reports whether that was all. If it was,
+// or if history has to be listed again, the next pass starts a new walk.
 func (t *track) keep(b *balance, readAll bool) (done bool) {
 	t.drop(b.upTo)
 	done = readAll && b.doubt == "" && len(t.found) == 0 && !t.cut
@@ -114,8 +114,7 @@ func (t *track) keep(b *balance, readAll bool) (done bool) {
 // restart makes the next pass list history again.
 func (t *track) restart() { t.listed, t.walking = false, false }
 
-// waitedTooLong tells whether history has not added up for long enough to go on
-// without what is missing.
+// waitedTooLong reports whether a gap has lasted for long enough to skip it.
 func (t *track) waitedTooLong(now time.Time, patience time.Duration) bool {
 	return !t.since.IsZero() && now.Sub(t.since) >= patience
 }

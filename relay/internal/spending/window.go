@@ -10,7 +10,7 @@ import (
 // the other.
 type window struct {
 	spent uint64
-	parts []part // the one that leaves first comes first
+	parts []part // the first to leave comes first
 }
 
 type part struct {
@@ -18,10 +18,9 @@ type part struct {
 	lamports uint64
 }
 
-// sum adds up the buckets that reach into the last length. A bucket counts
-// until all of it has left. What was taken back counts against what was spent
-// just before it, and never against the future: an attempt whose bucket has
-// left the window must not make room by dying.
+// sum adds up the buckets of the last length. A bucket counts until all of it
+// has left. Releases count against earlier spending only: an attempt whose
+// bucket has left the window must not free room by dying.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	var in []Bucket
 	for _, b := range buckets {
@@ -47,8 +46,8 @@ func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	return w
 }
 
-// until is when enough has left the window for over to be gone; ok is false
-// when it never will.
+// until is when enough has left the window to remove over; ok is false when it
+// never will.
 func (w window) until(over uint64) (wait time.Duration, ok bool) {
 	for _, p := range w.parts {
 		if p.lamports >= over {

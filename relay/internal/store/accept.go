@@ -18,17 +18,17 @@ import (
 // idempotencyWindow is how long an Idempotency-Key is remembered.
 const idempotencyWindow = 24 * time.Hour
 
-// acceptTries bounds the races that Accept settles by looking again: each means
-// that another request committed, or a failure freed nullifiers, in between.
+// acceptTries bounds the retries of Accept after a race: between insert and lookup
+// another request committed, or a failed submission released its nullifiers.
 const acceptTries = 5
 
 // overlapState is the SQLSTATE of relaypool_overlap.
 const overlapState = "RP409"
 
-// acceptSQL writes all of a submission or, when a nullifier or the key is
-// taken, nothing. Reservations are inserted in the order of $12, which is
-// sorted, so that two submissions never wait for each other. Only a worker that
-// lives gets the lease: what a dead one held would wait to be reaped.
+// acceptSQL writes all of a submission or, when a nullifier or the key is in use,
+// nothing. Reservations are inserted in the order of $12, which is sorted, so that
+// two submissions cannot deadlock. Only a live worker gets the lease: a dead
+// worker's leases have to be released first, which delays the submission.
 const acceptSQL = `
 WITH submitted AS (
 	INSERT INTO submissions (id, pool, kind, content_hash, root_seq, due_at, lease_owner, state, epoch)
@@ -50,8 +50,8 @@ WHERE CASE WHEN (SELECT count(*) FROM reserved) = cardinality($12::bytea[])
 		AND (SELECT count(*) FROM keyed) = num_nonnulls($13::bytea)
 	THEN true ELSE relaypool_overlap() END`
 
-// Accept implements submission.Store. Nothing is asked of the database after
-// the commit, so that what is accepted is not answered with an error.
+// Accept implements submission.Store. It makes no query after the commit, so that
+// an accepted submission is never answered with an error.
 func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) (*submission.Submission, error) {
 	for range acceptTries {
 		err := s.insert(ctx, sub, keyHash, worker)
@@ -74,7 +74,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 		"other submissions of the same notes keep coming and going: send the request again").With("nullifier_index", 0)
 }
 
-// insert changes sub once it is committed.
+// insert sets the stored values in sub after the commit.
 func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) error {
 	hash := submission.ContentHash(sub.Call)
 	var recipient, terms []byte
@@ -102,8 +102,8 @@ func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash 
 	return nil
 }
 
-// forgetKey makes way for a key that stands for nothing any more: its time is
-// over, or its submission is no longer kept.
+// forgetKey deletes a key whose window is over or whose submission is deleted, so
+// that it can be used again.
 func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
 	if keyHash == nil {
 		return nil
@@ -111,13 +111,13 @@ func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
 	_, err := s.Pool.Exec(ctx, `DELETE FROM idempotency_keys k WHERE k.key_hash = $1
 		AND (k.created_at < now() - $2::interval OR NOT EXISTS (SELECT FROM submissions s WHERE s.id = k.submission_id))`, keyHash, idempotencyWindow)
 	if err != nil {
-		return unavailable(fmt.Errorf("forget an old idempotency key: %w", err))
+		return unavailable(fmt.Errorf("delete an old idempotency key: %w", err))
 	}
 	return nil
 }
 
-// nullifiersOf are the nullifiers to reserve, sorted so that two submissions never
-// wait for each other.
+// nullifiersOf returns the nullifiers to reserve, sorted so that two submissions
+// cannot deadlock.
 func nullifiersOf(sub *submission.Submission) [][32]byte {
 	var out [][32]byte
 	for i, n := range sub.Call.Inputs.Nullifiers {

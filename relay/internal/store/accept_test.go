@@ -24,12 +24,12 @@ func TestAcceptKeepsTheSubmissionWhole(t *testing.T) {
 			t.Errorf("%s is accepted as %s, epoch %d, at %s; want pending, 0 and a time", name, sub.State, sub.Epoch, sub.CreatedAt)
 		}
 		if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
-			t.Errorf("%s: what was stored is another (-want +got):\n%s", name, diff)
+			t.Errorf("%s: stored submission (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestAcceptGivesTheRowToAWorkerThatLives(t *testing.T) {
+func TestAcceptGivesTheLeaseToALiveWorker(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	dead := worker(t, s)
@@ -40,11 +40,11 @@ func TestAcceptGivesTheRowToAWorkerThatLives(t *testing.T) {
 		state  submission.State
 		epoch  int64
 	}{
-		"a living worker holds what it accepts":      {&living, submission.Processing, 1},
-		"without a worker the row waits for one":     {nil, submission.Pending, 0},
-		"a worker whose time is over holds nothing":  {&dead, submission.Pending, 0},
-		"a worker that never beat holds nothing":     {&unknown, submission.Pending, 0},
-		"the same worker holds the next one as well": {&living, submission.Processing, 1},
+		"a live worker gets the lease":               {&living, submission.Processing, 1},
+		"without a worker it is pending":             {nil, submission.Pending, 0},
+		"an expired worker gets no lease":            {&dead, submission.Pending, 0},
+		"a worker without a heartbeat gets no lease": {&unknown, submission.Pending, 0},
+		"the same worker gets a second lease":        {&living, submission.Processing, 1},
 	}
 	n := uint64(0)
 	for name, test := range tests {
@@ -55,14 +55,14 @@ func TestAcceptGivesTheRowToAWorkerThatLives(t *testing.T) {
 			t.Errorf("%s: the row is %s with epoch %d, want %s and %d", name, sub.State, sub.Epoch, test.state, test.epoch)
 		}
 		if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
-			t.Errorf("%s: what was stored is another (-want +got):\n%s", name, diff)
+			t.Errorf("%s: stored submission (-want +got):\n%s", name, diff)
 		}
 	}
 	if leases, err := s.Leases(t.Context(), living); err != nil || len(leases) != 2 {
-		t.Errorf("the living worker holds %v (%v), want two", leases, err)
+		t.Errorf("leases of the live worker are %v (%v), want two", leases, err)
 	}
 	if got := len(claim(t, s, living)); got != 3 {
-		t.Errorf("%d are due, want the three that nobody held", got)
+		t.Errorf("claimed %d, want the three without a lease", got)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestARepeatByContentGivesItsKeyNothing: whoever copies a proof from the chain
-// and sends it with a key of their own does not become its sender.
+// TestARepeatByContentGivesItsKeyNothing: a copy of a proof from the chain,
+// sent with another key, does not make its sender the owner.
 func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -134,7 +134,7 @@ func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 	} {
 		got, err := s.FindRepeated(ctx, withdrawal(1, 2), tt.key)
 		if err != nil || got == nil || got.ID != first.ID || got.Repeated != tt.wantRepeated {
-			t.Errorf("%s: the repeat gives %+v, %v, want repeated %t", name, got, err, tt.wantRepeated)
+			t.Errorf("%s: the repeat returns %+v, %v, want repeated %t", name, got, err, tt.wantRepeated)
 		}
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM idempotency_keys`); n != 1 {
@@ -142,7 +142,7 @@ func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 	}
 }
 
-func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
+func TestAnExpiredIdempotencyKeyCanBeReused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	old, gone := make([]byte, 32), append(make([]byte, 31), 1)
@@ -150,7 +150,7 @@ func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
 	exec(t, s, `UPDATE idempotency_keys SET created_at = now() - $1::interval`, idempotencyWindow+time.Hour)
 	c := held(t, s, withdrawal(2, 0))
 	if got, err := s.FindRepeated(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
-		t.Fatalf("the repeat gives %v, %v", got, err)
+		t.Fatalf("the repeat returns %v, %v", got, err)
 	}
 	ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.RootNotFound, "RootNotFound")))
 	exec(t, s, `DELETE FROM submissions WHERE id = $1`, c.ID)
@@ -160,7 +160,7 @@ func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
 			sub = withdrawal(2, 0) // within its window a key is for its content alone
 		}
 		if got := accept(t, s, sub, key); got.ID != sub.ID {
-			t.Errorf("a key %s stands for %s, want the new submission", name, got.ID)
+			t.Errorf("a key %s maps to %s, want the new submission", name, got.ID)
 		}
 		if got, err := s.FindRepeated(t.Context(), sub, key); err != nil || got == nil || got.ID != sub.ID {
 			t.Errorf("a key %s replays %v (%v), want the new submission", name, got, err)

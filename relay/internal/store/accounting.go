@@ -17,7 +17,7 @@ import (
 // spending.Store.
 type Ledger struct{ store *Store }
 
-// Ledger gives the fleet's ledger.
+// Ledger returns the fleet's ledger.
 func (s *Store) Ledger() *Ledger { return &Ledger{s} }
 
 const cursorColumns = `payer, opening, signature, slot, after, gaps, missing, checked_at`
@@ -51,8 +51,8 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.
 	return &c, nil
 }
 
-// attemptsSQL tells of both legs of a swap as of one submission, the one that
-// the client knows, and of sweeps as of no submission.
+// attemptsSQL returns for both legs of a swap the id of the submission that the
+// client knows, and none for a sweep.
 const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
@@ -156,8 +156,8 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 	return nil
 }
 
-// Read gives the ledger's days from the first to the last, both included, in
-// UTC, with all days' totals and all cursors, as they stood at one moment.
+// Read returns the ledger's days from the first to the last, both included, in
+// UTC, with all days' totals and all cursors, in one snapshot.
 func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Ledger, error) {
 	var out spending.Ledger
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {

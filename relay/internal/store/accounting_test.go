@@ -23,7 +23,7 @@ var (
 	payerTwo = solana.PublicKey{2}
 )
 
-// entry is one of the payer's at a time, of which a transaction cost 5010 and rent.
+// entry is an entry of the payer at a time: a transaction that cost 5010 and rent.
 func entry(n byte, payer solana.PublicKey, at time.Time) spending.Entry {
 	id := uuid.UUID{n}
 	return spending.Entry{
@@ -124,7 +124,7 @@ func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 	}
 }
 
-func TestDaysAreThoseOfUTC(t *testing.T) {
+func TestDaysAreInUTC(t *testing.T) {
 	t.Parallel()
 	// A server elsewhere: its days are others.
 	config := open(t).Pool.Config()
@@ -150,7 +150,7 @@ func TestDaysAreThoseOfUTC(t *testing.T) {
 	if err := l.Append(t.Context(), nil, spending.Cursor{Payer: payerOne, Slot: 5}, entries); err != nil {
 		t.Fatal(err)
 	}
-	// The same again, as after a cursor that was put back by hand: nothing is added up twice.
+	// Repeated, as after a manual reset of the cursor: no entry is added twice.
 	if err := l.Append(t.Context(), &spending.Cursor{Payer: payerOne, Slot: 5}, spending.Cursor{Payer: payerOne, Slot: 6}, append(entries, entry(6, payerOne, early))); err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// lockedSQL finds the row of a lease by its id and locks it, before anything else
-// is asked of it. Asked at once for a state, or for an owner with "=", a planner
-// that takes the partial indexes for empty, as they are in every quiet moment,
-// reads all of such an index for one row.
+// lockedSQL locks the row of a lease by its id, before any other condition. With
+// a state, or an owner with "=", in the same condition, the planner may scan a
+// whole partial index for one row, because it estimates those indexes as empty,
+// as they often are.
 const lockedSQL = `locked AS MATERIALIZED (
 	SELECT id, epoch, kind, state, lease_owner, tries <> 0 OR hold_reason IS NOT NULL AS waited
 	FROM submissions WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid FOR UPDATE
@@ -66,13 +66,13 @@ func (s *Store) MarkHeld(ctx context.Context, leases []txmgr.Lease, reason strin
 	return nil
 }
 
-// heldSubmission locks the row of a lease, whatever its state under it.
-const heldSubmission = `
+// leasedSubmission locks the row of a lease, in any state.
+const leasedSubmission = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id, kind FROM locked
 )`
 
-const markRejectedSQL = heldSubmission + `, refused AS (
+const markRejectedSQL = leasedSubmission + `, refused AS (
 	UPDATE attempts a SET refused = true FROM held WHERE a.submission_id = held.id AND a.signature = $4 AND NOT a.refused
 )
 SELECT true FROM held`
@@ -82,10 +82,10 @@ func (s *Store) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig sola
 	return s.writeUnderLease(ctx, "note a refused attempt", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }
 
-// markDeadSQL takes back what the attempts reserved of the caps, once: an attempt
-// that is dead already is left as it is. A swap of which no execution is left is
-// as far as before the first.
-const markDeadSQL = heldSubmission + `, buried AS (
+// markDeadSQL releases once what the attempts reserved of the caps: an attempt
+// that is dead already is not changed. A swap without a live execution is funded
+// again, as before the first quote.
+const markDeadSQL = leasedSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
 	FROM held, unnest($4::bytea[], $5::bigint[]) AS b (signature, paid)
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead

@@ -43,7 +43,7 @@ const (
 type group struct {
 	State submission.State
 	Hold  string
-	Free  bool // due, and held by no worker
+	Free  bool // due, and leased to no worker
 	Count int64
 	Age   float64 // since the oldest was accepted, in seconds
 	Wait  float64 // since the first was due, in seconds; below zero while none is
@@ -76,7 +76,7 @@ func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	return tally(open, workers, jobs), nil
 }
 
-// tally sums groups up. workers counts the living ones by what they hold for.
+// tally sums the groups. workers counts the live ones by why they are paused.
 func tally(open []group, workers map[string]int64, jobs []int64) submission.Backlog {
 	b := submission.Backlog{Held: map[string]int64{}, QueuedJobs: jobs}
 	for _, g := range open {
@@ -101,8 +101,8 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 	return b
 }
 
-// allPaused is what most of the workers hold for, if every one of them holds:
-// more of them would not take up more. Without any, more would.
+// allPaused returns the commonest reason when every worker is paused: more
+// workers would not help. It is "" without workers, when more would.
 func allPaused(workers map[string]int64) string {
 	if len(workers) == 0 || workers[""] > 0 {
 		return ""

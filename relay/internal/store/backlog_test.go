@@ -24,7 +24,7 @@ func TestGetUnknown(t *testing.T) {
 	_ = wantCode(t, err, refusal.NotFound)
 }
 
-func TestBacklogTellsDueFromHeldAndScheduled(t *testing.T) {
+func TestBacklogSeparatesDueHeldAndScheduled(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -34,7 +34,7 @@ func TestBacklogTellsDueFromHeldAndScheduled(t *testing.T) {
 		return l.ID
 	}
 	for n, hold := range []string{"fee_payer_empty", "fee_payer_empty", "pool_not_initialised", ""} {
-		release(uint64(n)+1, time.Hour, hold) // three held, one scheduled for its own sake
+		release(uint64(n)+1, time.Hour, hold) // three held, one only scheduled
 	}
 	_ = stateOf(t, s, submission.Processing, w, 5)
 	_ = stateOf(t, s, submission.Completed, w, 6)
@@ -69,20 +69,20 @@ func TestBacklogListsAHundredJobs(t *testing.T) {
 	}
 }
 
-func TestWhatIsDueIsHeldWhenEveryLivingWorkerHolds(t *testing.T) {
+func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		living  []string // what each holds for
+		living  []string // why each is paused
 		dead    []string
 		wantDue int64
 		want    map[string]int64
 	}{
-		"no worker at all: more would help": {nil, nil, 3, map[string]int64{}},
-		"one works":                         {[]string{"fee_payer_empty", ""}, nil, 3, map[string]int64{}},
-		"all hold":                          {[]string{"fee_payer_empty", "fee_payer_empty"}, nil, 0, map[string]int64{"fee_payer_empty": 3}},
-		"all hold, most of them for another cause": {[]string{"fee_payer_empty", "chain_unavailable", "chain_unavailable"}, nil, 0, map[string]int64{"chain_unavailable": 3}},
-		"only a dead one works":                    {[]string{"fee_payer_empty"}, []string{""}, 0, map[string]int64{"fee_payer_empty": 3}},
-		"only a dead one holds":                    {[]string{""}, []string{"fee_payer_empty"}, 3, map[string]int64{}},
+		"no worker at all: more would help":     {nil, nil, 3, map[string]int64{}},
+		"one is not paused":                     {[]string{"fee_payer_empty", ""}, nil, 3, map[string]int64{}},
+		"all are paused":                        {[]string{"fee_payer_empty", "fee_payer_empty"}, nil, 0, map[string]int64{"fee_payer_empty": 3}},
+		"all are paused, for different reasons": {[]string{"fee_payer_empty", "chain_unavailable", "chain_unavailable"}, nil, 0, map[string]int64{"chain_unavailable": 3}},
+		"only a dead one is not paused":         {[]string{"fee_payer_empty"}, []string{""}, 0, map[string]int64{"fee_payer_empty": 3}},
+		"only a dead one is paused":             {[]string{""}, []string{"fee_payer_empty"}, 3, map[string]int64{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,13 +104,13 @@ func TestWhatIsDueIsHeldWhenEveryLivingWorkerHolds(t *testing.T) {
 			b, err := s.Backlog(ctx)
 			ok(t, err)
 			if b.Due != test.wantDue || !cmp.Equal(b.Held, test.want) || (b.OldestDue > 0) != (b.Due > 0) {
-				t.Errorf("due are %d (oldest %s), held %v; want %d, %v", b.Due, b.OldestDue, b.Held, test.wantDue, test.want)
+				t.Errorf("%d due (oldest %s), held %v; want %d, %v", b.Due, b.OldestDue, b.Held, test.wantDue, test.want)
 			}
 		})
 	}
 }
 
-func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
+func TestAheadCountsUnlandedOfEqualOrHigherUrgency(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -133,14 +133,14 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 		limit       int
 		want        int
 	}{
-		"none is more urgent":                     {0, 3, 10, 0},
-		"the same root counts":                    {0, 4, 10, 1},
-		"what waits for an attempt's end is none": {0, 5, 10, 1},
-		"what is held counts":                     {0, 6, 10, 2},
-		"what is pending counts as well":          {0, 8, 10, 3},
-		"counting stops at the limit":             {0, 8, 2, 2},
-		"the oldest root in the ring counts":      {4, 8, 10, 3},
-		"what has left the ring does not":         {5, 8, 10, 2},
+		"none is more urgent":  {0, 3, 10, 0},
+		"the same root counts": {0, 4, 10, 1},
+		"a submission that waits for an attempt's end does not count": {0, 5, 10, 1},
+		"a held submission counts":                                    {0, 6, 10, 2},
+		"what is pending counts as well":                              {0, 8, 10, 3},
+		"counting stops at the limit":                                 {0, 8, 2, 2},
+		"the oldest root in the ring counts":                          {4, 8, 10, 3},
+		"what has left the ring does not":                             {5, 8, 10, 2},
 	}
 	for name, test := range tests {
 		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
@@ -149,9 +149,9 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForASecondEndpointKeepsNoPoolBusy, and is told as held under a lease
-// that stays.
-func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
+// TestWaitingForASecondEndpointKeepsNoPoolBusy: such submissions count as held while
+// they are leased, too.
+func TestWaitingForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -177,8 +177,8 @@ func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	}
 }
 
-// TestTheBacklogsAgesAreThoseOfTheOldestGroup: groups come in no order.
-func TestTheBacklogsAgesAreThoseOfTheOldestGroup(t *testing.T) {
+// TestBacklogAgesAreTheOldestGroups: groups have no order.
+func TestBacklogAgesAreTheOldestGroups(t *testing.T) {
 	t.Parallel()
 	groups := []group{
 		{State: submission.Pending, Free: true, Count: 1, Age: 90, Wait: 60},

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// benchBatch is how many rows the batched moves take at once.
+// benchBatch is how many rows a batched move writes.
 const benchBatch = 32
 
 // bench is one store with rows in it, and a worker that lives.
@@ -37,8 +37,8 @@ func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (txmgr.Lease, err
 	return got.Lease(), nil
 }
 
-// held are n submissions under lease.
-func (b *bench) held(ctx context.Context, n int) ([]txmgr.Lease, error) {
+// leased claims n submissions.
+func (b *bench) leased(ctx context.Context, n int) ([]txmgr.Lease, error) {
 	leases := make([]txmgr.Lease, n)
 	return leases, across(16, n, func(i int) (err error) {
 		leases[i], err = b.accept(ctx, &b.worker)
@@ -141,13 +141,13 @@ func (b *bench) moves(clients int) []benchMove {
 			}, err
 		}},
 		{"RecordAttempt", func(ctx context.Context, n int) (func() error, error) {
-			leases, err := b.held(ctx, n)
+			leases, err := b.leased(ctx, n)
 			return func() error {
 				return across(clients, n, func(i int) error { return b.s.RecordAttempt(ctx, leases[i], b.attempt()) })
 			}, err
 		}},
 		{"Complete", func(ctx context.Context, n int) (func() error, error) {
-			leases, err := b.held(ctx, n)
+			leases, err := b.leased(ctx, n)
 			return func() error {
 				return batches(clients, n, func(from, to int) error {
 					return oneLease(b.s.Complete(ctx, b.landings(leases[from:to])))
@@ -155,7 +155,7 @@ func (b *bench) moves(clients int) []benchMove {
 			}, err
 		}},
 		{"Finalize", func(ctx context.Context, n int) (func() error, error) {
-			leases, err := b.held(ctx, n)
+			leases, err := b.leased(ctx, n)
 			if err != nil {
 				return nil, err
 			}
@@ -184,8 +184,8 @@ func (b *bench) moves(clients int) []benchMove {
 	}
 }
 
-// BenchmarkPlansAtAMillion holds every statement to its indexes over a million
-// finished submissions, which takes some minutes to make.
+// BenchmarkPlansAtAMillion checks that every statement uses its indexes over a
+// million finished submissions, which take minutes to make.
 func BenchmarkPlansAtAMillion(b *testing.B) {
 	s := openOn(b, pgtest.URL(b))
 	w := fill(b, s, 1_000_000)

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// outlay is a swap whose first leg costs 1000 lamports and of whose second 500 are
-// booked ahead. An execution costs 300, of which 5 are its fee, and brings 200 back.
+// outlay is a swap whose first leg costs 1000 lamports and books 500 for the second.
+// An execution costs 300, with a fee of 5, and returns 200.
 type outlay struct {
 	t      *testing.T
 	s      *Store
@@ -38,7 +38,7 @@ func (o *outlay) bury(l txmgr.Lease, n byte, paid uint64) {
 
 func (o *outlay) landFirst(n byte) { complete(o.t, o.s, landing(o.first, n)) }
 
-// begin lands the first leg and takes up the second.
+// begin lands the first leg and claims the second.
 func (o *outlay) begin() {
 	o.signFirst(1)
 	o.landFirst(1)
@@ -114,7 +114,7 @@ func TestASwapsOutlayIsBookedWithItsFirstLeg(t *testing.T) {
 			for i, step := range steps {
 				step.do(o)
 				if got := total(t, s)[false]; got != step.booked || got < step.spent {
-					t.Errorf("after step %d %d lamports are booked, want %d, of which %d were spent", i, got, step.booked, step.spent)
+					t.Errorf("after step %d %d lamports are booked, want %d, including %d spent", i, got, step.booked, step.spent)
 				}
 			}
 		})

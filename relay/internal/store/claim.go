@@ -11,16 +11,16 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// A claim is one statement, so that no answer is half a claim: rows, requests
-// and attempts come together. All of it but the lock is read as of the
-// statement's start; a row that somebody else claimed, advanced and released
-// since then would come without his attempts. It is left alone: the epoch as of
-// the start (seen) has to be that of the row as it was locked (picked).
+// A claim is one statement, so that rows, requests and attempts come together
+// or not at all. All of it but the lock reads the state at the statement's
+// start. Another process may have claimed, advanced and released a row since
+// then, and its attempts would be missing. Such a row is skipped: its epoch at
+// the start (seen) has to equal that of the locked row (picked).
 //
-// Claims name the kinds that this release knows, so that it leaves those of a
-// later one alone. Second legs, of which thousands may wait for a price, have a
-// claim and an index of their own; they stand behind all others in the order of
-// roots, where the other claims stop.
+// Claims name the kinds that this release knows, and leave those of a later one
+// alone. Second legs have a claim and an index of their own, because thousands
+// may wait for a price. They sort behind all others in the order of roots,
+// where the other claims stop.
 const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
@@ -45,11 +45,11 @@ ORDER BY `
 
 	// firstLegs are the kinds that a client asks for.
 	firstLegs = `'transfer', 'withdrawal', 'swap'`
-	// lastRootSeq is that of second legs.
+	// lastRootSeq is the root_seq of second legs.
 	lastRootSeq = `9223372036854775807`
 
-	// claimStarted is what was taken up before and waits for nothing, or for a second
-	// endpoint to say what came of it: its attempts may be on the chain.
+	// claimStarted selects submissions that were started and wait for nothing, or for
+	// a second endpoint's answer: their attempts may be on the chain.
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
@@ -63,14 +63,14 @@ ORDER BY `
 	claimLandedSQL     = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
-// Claim implements submission.Store. Among those of one root it takes the one
-// first that came first.
+// Claim implements submission.Store. Of submissions of one root it claims the
+// oldest first.
 func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimSQL, worker, limit)
 }
 
-// Probe implements submission.Store. It looks at the rows of all that is due,
-// which is what waits to be tried again.
+// Probe implements submission.Store. It reads all due rows: those that wait for
+// a retry.
 func (s *Store) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, probeSQL, worker, limit)
 }
@@ -109,9 +109,9 @@ func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit i
 	return claimed, nil
 }
 
-// readClaimed puts the rows together: one for each attempt, those of a
-// submission one after the other, or one for a submission without. What cannot
-// be understood is told apart.
+// readClaimed joins the rows into jobs: one row for each attempt, those of a
+// submission in sequence, or one for a submission without. Leases of
+// undecodable rows are returned apart.
 func readClaimed(rows pgx.Rows) (out []*txmgr.Job, unreadable []txmgr.Lease, err error) {
 	defer rows.Close()
 	var last txmgr.Lease

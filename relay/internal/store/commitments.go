@@ -17,7 +17,7 @@ type Commitments struct {
 	pool  solana.PublicKey
 }
 
-// Commitments gives the index of a pool.
+// Commitments returns the index of a pool.
 func (s *Store) Commitments(pool solana.PublicKey) *Commitments { return &Commitments{s, pool} }
 
 // Position implements commitments.Store.
@@ -56,8 +56,8 @@ func (c *Commitments) Append(ctx context.Context, from commitments.Position, lea
 	})
 }
 
-// move changes the position from what it is thought to be: another pod may
-// have changed it since.
+// move changes the position, unless another pod has changed it since it was
+// read.
 func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.Position) error {
 	tag, err := tx.Exec(ctx, `UPDATE commitment_index SET leaves = $6, published = $7, slot = $8, generation = $9
 		WHERE pool = $1 AND leaves = $2 AND published = $3 AND slot = $4 AND generation = $5`,
@@ -100,7 +100,7 @@ func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slo
 
 // Read implements commitments.Store.
 func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
-	// One statement sees one moment, so leaves and generation belong together.
+	// One statement is one snapshot, so leaves and generation belong together.
 	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, commitments.slot FROM commitments JOIN commitment_index USING (pool)
 		WHERE pool = $1 AND generation = $2 AND leaf_index >= $3 ORDER BY leaf_index LIMIT $4`, c.pool.Bytes(), generation, from, limit)
 	if err != nil {

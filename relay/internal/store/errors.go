@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// retryAfter is when a client may try again after the database was away: a
-// restart takes a few seconds.
+// retryAfter is when a client may try again while the database is unreachable:
+// a restart takes a few seconds.
 const retryAfter = 2 * time.Second
 
 // isNetwork reports whether err is a broken or refused connection.

@@ -13,10 +13,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// A standby that is promoted without the last commits has never heard of a claim,
-// and gives the next one the same epoch. The process of the lost claim lives on
-// and still believes that it holds the row.
-func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
+// A standby that is promoted without the last commits has not seen a claim, and
+// gives the next claim the same epoch. The process of the lost claim still runs
+// and considers itself the owner.
+func TestAnEpochReusedByAFailoverBelongsToTheNewOwner(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	all := moves(ctx, s)
@@ -106,7 +106,7 @@ func takeOver(t *testing.T, s *Store, id uuid.UUID, w uuid.UUID) {
 }
 
 // One batch may carry both owners of an epoch, in either order.
-func TestABatchIsWrittenUnderTheOwnersThatHoldIt(t *testing.T) {
+func TestABatchIsWrittenUnderItsOwners(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w, other := worker(t, s), worker(t, s)
@@ -133,7 +133,7 @@ func TestABatchIsWrittenUnderTheOwnersThatHoldIt(t *testing.T) {
 	}
 	for _, l := range batch {
 		if got := get(t, s, l.ID); l.Owner == w && *got.Signature != l.Signature {
-			t.Errorf("submission %s has landed as %s, want what its owner told: %s", l.ID, got.Signature, l.Signature)
+			t.Errorf("submission %s has landed as %s, want its owner's landing: %s", l.ID, got.Signature, l.Signature)
 		}
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL says whether the worker's time had passed. The row is locked before it
-// is judged: either the reaper has taken it, and it is made again, or the reaper
-// leaves it alone.
+// heartbeatSQL returns whether the worker had expired. It locks the row first: either
+// the reaper has deleted it, and it is inserted again, or the reaper skips it.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
@@ -26,8 +25,8 @@ WITH before AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT lapsed FROM beat), true)`
 
-// Heartbeat implements submission.Store. The first beat of a worker says lapsed as
-// well: nobody can tell it from one that was forgotten.
+// Heartbeat implements submission.Store. A worker's first beat also returns
+// lapsed: its row is missing, as after the reaper.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
@@ -44,11 +43,11 @@ const (
 	// that beats at this moment, or to another reaper.
 	forgetDeadSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
-	// freeLeasesSQL frees what is held by workers that are not known: reaped now or
-	// before, or gone while a claim of theirs was under way. It steps from holder
-	// to holder through the index and looks at the rows of each that is gone, so
-	// that it costs as much as there are holders, however much they hold.
-	// Locked rows are being written; they are freed by the next pass.
+	// freeLeasesSQL frees the leases of workers without a row: reaped, or gone
+	// while their claim was under way. It steps from owner to owner through the
+	// index and reads only the rows of those that are gone, so that its cost grows
+	// with the owners and not with their leases. Rows that are locked are being
+	// written; the next pass frees them.
 	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
@@ -64,7 +63,7 @@ WITH RECURSIVE holder (id) AS (
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
 
-	// freeBatch is how many rows are freed in one transaction: their heirs start
+	// freeBatch is how many rows one transaction frees: their new owners start
 	// while the rest is being freed.
 	freeBatch = 500
 )

@@ -23,38 +23,38 @@ func ids(claimed []*txmgr.Job) []uuid.UUID {
 	return out
 }
 
-func TestABeatKeepsAllLeasesAndTellsWhenTheyHadRunOut(t *testing.T) {
+func TestHeartbeatKeepsLeasesAndReportsALapse(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	w := uuid.New()
 	if !beat(t, s, w, time.Minute) {
-		t.Error("the first beat does not tell that there were no leases before it")
+		t.Error("the first beat does not report a lapse")
 	}
 	if beat(t, s, w, time.Minute) {
-		t.Error("a beat in time tells of a lapse")
+		t.Error("a beat in time reports a lapse")
 	}
 	l := stateOf(t, s, submission.Processing, w, 1)
 	lapse(t, s, w)
 	if !beat(t, s, w, time.Minute) {
-		t.Error("a beat that came too late tells of no lapse")
+		t.Error("a late beat reports no lapse")
 	}
 	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
 		t.Errorf("reap frees %d (%v) of a worker that beats again, want none", n, err)
 	}
-	ok(t, s.RecordAttempt(t.Context(), l, attempt(1))) // nobody took it meanwhile
+	ok(t, s.RecordAttempt(t.Context(), l, attempt(1))) // the lease was not taken meanwhile
 	lapse(t, s, w)
 	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 1 {
 		t.Errorf("reap frees %d (%v), want one", n, err)
 	}
 	if !beat(t, s, w, time.Minute) {
-		t.Error("a worker that was forgotten is not told")
+		t.Error("the beat of a reaped worker reports no lapse")
 	}
 	if leases, err := s.Leases(t.Context(), w); err != nil || len(leases) != 0 {
-		t.Errorf("the worker that was reaped holds %v (%v), want nothing", leases, err)
+		t.Errorf("leases of the reaped worker are %v (%v), want none", leases, err)
 	}
 }
 
-func TestHeldListsWhatTheDatabaseSaysAWorkerHolds(t *testing.T) {
+func TestLeasesListsTheLeasesOfAWorker(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	w, other := worker(t, s), worker(t, s)
@@ -66,11 +66,11 @@ func TestHeldListsWhatTheDatabaseSaysAWorkerHolds(t *testing.T) {
 	slices.SortFunc(want, byID)
 	slices.SortFunc(got, byID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("held leases (%v) (-want +got):\n%s", err, diff)
+		t.Errorf("leases (%v) (-want +got):\n%s", err, diff)
 	}
 }
 
-func TestWhatADeadWorkerHeldIsDueAtOnceUnderANewEpoch(t *testing.T) {
+func TestALeaseOfADeadWorkerIsDueAtOnceUnderANewEpoch(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	dead, living := worker(t, s), worker(t, s)
@@ -96,9 +96,9 @@ func TestWhatADeadWorkerHeldIsDueAtOnceUnderANewEpoch(t *testing.T) {
 	}
 }
 
-// A claim may commit after its worker was forgotten, and a worker's row may be
-// deleted by hand: what is held by nobody known is freed all the same.
-func TestWhatIsHeldByNobodyKnownIsFreed(t *testing.T) {
+// A claim may commit after its worker was reaped, and a worker's row may be deleted
+// by hand: leases without a worker are freed all the same.
+func TestLeasesWithoutAWorkerAreFreed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	w := worker(t, s)
@@ -130,7 +130,7 @@ func TestTheReaperLeavesAWorkerAloneThatBeatsAtThisMoment(t *testing.T) {
 	ok(t, s.RecordAttempt(ctx, l, attempt(1)))
 }
 
-func TestABeatWaitsForTheReaperAndIsThenToldOfIt(t *testing.T) {
+func TestHeartbeatWaitsForTheReaperAndReportsTheLapse(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -140,21 +140,21 @@ func TestABeatWaitsForTheReaperAndIsThenToldOfIt(t *testing.T) {
 	if _, err := tx.Exec(ctx, forgetDeadSQL); err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan bool, 1)
+	lapses := make(chan bool, 1)
 	go func() {
 		lapsed, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
-		told <- lapsed && err == nil
+		lapses <- lapsed && err == nil
 	}()
 	waitForLock(t, s)
 	if _, err := tx.Exec(ctx, freeLeasesSQL, freeBatch); err != nil {
 		t.Fatal(err)
 	}
 	ok(t, tx.Commit(ctx))
-	if !<-told {
-		t.Error("the beat is not told that the leases had run out")
+	if !<-lapses {
+		t.Error("the beat does not report that the leases expired")
 	}
 	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("recording under the reaped lease gives %v, want ErrLeaseLost", err)
+		t.Errorf("recording under the reaped lease returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM workers WHERE until > now()`); n != 1 {
 		t.Errorf("%d workers live, want the one that beat", n)
@@ -221,7 +221,7 @@ func TestManyReapersFreeEachRowOnce(t *testing.T) {
 	}
 }
 
-// bulk makes rows without the relay, held by nobody: one statement for any number.
+// bulk makes rows without the relay, without leases: one statement for any number.
 func bulk(t testing.TB, s *Store, rows int, state string) {
 	t.Helper()
 	exec(t, s, `WITH made AS (
@@ -236,7 +236,7 @@ func bulk(t testing.TB, s *Store, rows int, state string) {
 		rows, state, testPool.Bytes(), make([]byte, 256), withdrawal(1, 2).Call.Inputs.Bytes(), make([]byte, 32))
 }
 
-func TestRetiringGivesEverythingBackAtOnce(t *testing.T) {
+func TestRetiringReleasesAllLeases(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w, other := worker(t, s), worker(t, s)
@@ -311,18 +311,18 @@ func TestAReleasedSubmissionIsDueAfterItsDelay(t *testing.T) {
 		c := claim(t, s, w)[0]
 		ok(t, s.Release(ctx, c.Lease, time.Hour, step.hold))
 		if got := get(t, s, c.ID); got.Tries != step.tries || got.Hold != step.hold || got.State != submission.Processing {
-			t.Errorf("step %d: %d tries, held for %q, %s; want %d, %q, processing", i, got.Tries, got.Hold, got.State, step.tries, step.hold)
+			t.Errorf("step %d: %d tries, hold %q, %s; want %d, %q, processing", i, got.Tries, got.Hold, got.State, step.tries, step.hold)
 		}
 	}
 	exec(t, s, `UPDATE submissions SET due_at = now(), hold_reason = 'fee_payer_empty'`)
 	c := claim(t, s, w)[0]
 	ok(t, s.RecordAttempt(ctx, c.Lease, attempt(1)))
 	if got := get(t, s, c.ID); got.Tries != 0 || got.Hold != "" {
-		t.Errorf("after an attempt: %d tries, held for %q; want none", got.Tries, got.Hold)
+		t.Errorf("after an attempt: %d tries, hold %q; want none", got.Tries, got.Hold)
 	}
 }
 
-func TestClaimersAtOnceNeverGetTheSameRow(t *testing.T) {
+func TestConcurrentClaimsNeverShareARow(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	const rows, claimers = 600, 8

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// Channels on which processes tell each other what happened. Channels belong
-// to the database and not to the schema, so the schema is part of their names:
-// its hash, because a name that is too long is an error.
+// Channels on which processes notify each other. A channel belongs to the
+// database, not to a schema, so its name has the schema in it: as a hash,
+// because Postgres limits the length of names.
 const (
 	doneChannel = `'relaypool_done_' || md5(current_schema())`
 	dueChannel  = `'relaypool_due_' || md5(current_schema())`
@@ -27,9 +27,9 @@ func (s *Store) NotifyDue(ctx context.Context) error {
 }
 
 // Listen calls Done for every submission that any process finishes and Due when
-// something became due, until ctx ends or the connection breaks. It needs a
-// connection of its own, which a transaction-pooling proxy does not give: who
-// waits looks at the rows as well.
+// a submission became due, until ctx ends or the connection breaks. It needs a
+// dedicated connection, which a transaction-pooling proxy does not provide:
+// waiters also poll the rows.
 func (s *Store) Listen(ctx context.Context, h submission.Notifications) error {
 	pooled, err := s.Pool.Acquire(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 			heard = true
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatal("nothing was heard within 30 s")
+			t.Fatal("no notification within 30 s")
 		}
 	}
 	w := worker(t, s)
@@ -43,20 +43,20 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 	if lost, err := s.Complete(ctx, []submission.Landing{landing(a, 1), landing(b, 2)}); err != nil || len(lost) > 0 {
 		t.Fatalf("complete: %v, lost %v", err, lost)
 	}
-	finalize(t, s, landing(a, 1)) // tells nobody: the client has its answer
+	finalize(t, s, landing(a, 1)) // notifies nobody: the client has its answer
 	ok(t, s.Fail(ctx, failed, refusal.New(refusal.RootNotFound, "stale")))
-	told := map[uuid.UUID]int{}
+	notified := map[uuid.UUID]int{}
 	for range 3 {
 		select {
 		case id := <-done:
-			told[id]++
+			notified[id]++
 		case <-ctx.Done():
-			t.Fatalf("told of %v within 30 s, want three outcomes", told)
+			t.Fatalf("notified of %v within 30 s, want three outcomes", notified)
 		}
 	}
 	for _, l := range []txmgr.Lease{a, b, failed} {
-		if told[l.ID] != 1 {
-			t.Errorf("told %d times of %s, want once", told[l.ID], l.ID)
+		if notified[l.ID] != 1 {
+			t.Errorf("%d notifications of %s, want one", notified[l.ID], l.ID)
 		}
 	}
 	stop()
@@ -64,6 +64,6 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 		t.Errorf("listening ends with %v, want the context's end", err)
 	}
 	if len(done) > 0 {
-		t.Errorf("told of %s as well", <-done)
+		t.Errorf("notified of %s as well", <-done)
 	}
 }

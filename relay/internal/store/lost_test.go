@@ -17,17 +17,17 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// line is a connection to the database that can lose the answer to a
-// statement, which is then executed and nobody knows, or the statement itself.
+// line is a connection to the database that can lose a statement, or only its
+// answer, after which the client does not know that it was executed.
 type line struct {
 	net.Conn
 	cut *atomic.Value // of string: "", "answer" or "statement"
 }
 
-// errCut is what the network says of a connection that a firewall resets.
+// errCut is the error of a connection that a firewall resets.
 var errCut = &net.OpError{Op: "read", Net: "unix", Err: syscall.ECONNRESET}
 
-// Read loses what the server says, once it says it.
+// Read loses the server's answer when it comes.
 func (l *line) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if l.cut.Load() == "answer" && err == nil {
@@ -37,7 +37,7 @@ func (l *line) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write loses what the client says.
+// Write loses the client's statement.
 func (l *line) Write(b []byte) (int, error) {
 	if l.cut.Load() == "statement" {
 		_ = l.Conn.Close()
@@ -53,8 +53,8 @@ func fragile(t *testing.T, s *Store) (*Store, *atomic.Value) {
 	cut.Store("")
 	cfg := s.Pool.Config()
 	cfg.MaxConns = 1
-	// What is cut is a step's statement, never a look at whether the connection lives,
-	// which the pool takes after a second of rest.
+	// Only statements of a step are cut: the pool must not ping the connection first,
+	// as it does after a second idle.
 	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	dial := cfg.ConnConfig.DialFunc
 	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -69,9 +69,9 @@ func fragile(t *testing.T, s *Store) (*Store, *atomic.Value) {
 	return f, cut
 }
 
-// Whether or not the statement reached the database, its submission is there
-// whole, as before or as after, and Held tells which leases nobody was told of.
-func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
+// Whether or not the statement reached the database, the submission is whole, as
+// before or as after it, and Leases lists leases that the lost answer granted.
+func TestALostStatementIsWholeOrNothing(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		// state is what the submission is in before; prepare makes another one.
@@ -117,7 +117,7 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				if len(leases) == 0 {
 					return false
 				}
-				ok(t, s.Release(t.Context(), leases[0], 0, "")) // what the process does with what it does not know
+				ok(t, s.Release(t.Context(), leases[0], 0, "")) // the process releases unknown leases
 				return get(t, s, l.ID).State == submission.Processing
 			},
 		},
@@ -278,7 +278,7 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				if err := step.do(ctx, f, l, w, 1); err == nil {
 					t.Fatal("the step succeeds although its " + cut + " was lost")
 				} else if r, ok := refusal.As(err); !ok || r.Code != refusal.DatabaseUnavailable {
-					t.Errorf("the step gives %v, want database_unavailable", err)
+					t.Errorf("the step returns %v, want database_unavailable", err)
 				}
 				line.Store("")
 				if made := step.after(t, s, l, w, 1); made != wantMade {

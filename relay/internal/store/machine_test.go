@@ -9,13 +9,13 @@ import (
 // Move is something that happens to a submission's row.
 type Move string
 
-// The moves. Each is one write of the Store, under the lease that Claim gives.
+// The moves. Each is one write of the Store, under a claim's lease.
 const (
 	// MoveClaim takes the lease of a row that is due.
 	MoveClaim Move = "claim"
 	// MoveAttempt commits a signed transaction, before its first send.
 	MoveAttempt Move = "attempt"
-	// MoveRelease gives the lease back.
+	// MoveRelease releases the lease.
 	MoveRelease Move = "release"
 	// MoveComplete records a landing that is confirmed.
 	MoveComplete Move = "complete"
@@ -23,13 +23,13 @@ const (
 	MoveFinalize Move = "finalize"
 	// MoveReopen takes a landing back whose fork died.
 	MoveReopen Move = "reopen"
-	// MoveFail ends a submission of which no attempt can land any more.
+	// MoveFail ends a submission whose attempts can no longer land.
 	MoveFail Move = "fail"
 )
 
 // transitions is the state machine: the states from which each move may be made, and
-// where it leads. What is not here does not happen; the store's tests hold
-// every pair of it against the database.
+// the state after it. No other move is allowed; tests try every pair on the
+// database.
 var transitions = map[Move]map[submission.State]submission.State{
 	MoveClaim:    {submission.Pending: submission.Processing, submission.Processing: submission.Processing, submission.Completed: submission.Completed},
 	MoveAttempt:  {submission.Processing: submission.Processing},
@@ -64,11 +64,11 @@ func TestNext(t *testing.T) {
 		move Move
 		want submission.State // "" when the state does not allow the move
 	}{
-		"a pending one is taken up":                     {submission.Pending, MoveClaim, submission.Processing},
-		"one under way is taken over":                   {submission.Processing, MoveClaim, submission.Processing},
-		"a landed one is taken up to be watched":        {submission.Completed, MoveClaim, submission.Completed},
+		"a pending one is claimed":                      {submission.Pending, MoveClaim, submission.Processing},
+		"one under way is claimed again":                {submission.Processing, MoveClaim, submission.Processing},
+		"a landed one is claimed to be tracked":         {submission.Completed, MoveClaim, submission.Completed},
 		"a failed one is over":                          {submission.Failed, MoveClaim, ""},
-		"nothing is signed before it is taken up":       {submission.Pending, MoveAttempt, ""},
+		"nothing is signed before a claim":              {submission.Pending, MoveAttempt, ""},
 		"nothing is signed for a landed one":            {submission.Completed, MoveAttempt, ""},
 		"nothing is signed for a failed one":            {submission.Failed, MoveAttempt, ""},
 		"one under way is signed for":                   {submission.Processing, MoveAttempt, submission.Processing},
@@ -76,15 +76,15 @@ func TestNext(t *testing.T) {
 		"a failed one never lands":                      {submission.Failed, MoveComplete, ""},
 		"a landed one becomes final":                    {submission.Completed, MoveFinalize, submission.Completed},
 		"one under way does not become final":           {submission.Processing, MoveFinalize, ""},
-		"a landed one comes back when its fork dies":    {submission.Completed, MoveReopen, submission.Processing},
-		"a failed one does not come back":               {submission.Failed, MoveReopen, ""},
+		"a landed one is reopened when its fork dies":   {submission.Completed, MoveReopen, submission.Processing},
+		"a failed one is never reopened":                {submission.Failed, MoveReopen, ""},
 		"one under way fails":                           {submission.Processing, MoveFail, submission.Failed},
 		"a landed one does not fail":                    {submission.Completed, MoveFail, ""},
 		"a pending one does not fail untouched":         {submission.Pending, MoveFail, ""},
 		"one under way is given back":                   {submission.Processing, MoveRelease, submission.Processing},
 		"a landed one is given back":                    {submission.Completed, MoveRelease, submission.Completed},
-		"a move that nobody knows leads nowhere":        {submission.Processing, "dance", ""},
-		"a state that nobody knows allows nothing":      {"limbo", MoveClaim, ""},
+		"an unknown move leads nowhere":                 {submission.Processing, "dance", ""},
+		"an unknown state allows nothing":               {"limbo", MoveClaim, ""},
 		"a pending one is not completed out of nothing": {submission.Pending, MoveComplete, ""},
 	}
 	for name, test := range tests {

@@ -26,8 +26,8 @@ func oneLease(lost []txmgr.Lease, err error) error {
 	return err
 }
 
-// moves are the store's writes of each move; claiming is the one that needs a
-// row that nobody holds.
+// moves are the store's writes of each move; a claim needs a row without a
+// lease.
 func moves(ctx context.Context, s *Store) map[Move]func(l txmgr.Lease, worker uuid.UUID) error {
 	return map[Move]func(txmgr.Lease, uuid.UUID) error{
 		MoveClaim: func(l txmgr.Lease, w uuid.UUID) error {
@@ -59,8 +59,8 @@ func moves(ctx context.Context, s *Store) map[Move]func(l txmgr.Lease, worker uu
 	}
 }
 
-// stateOf makes a submission that is in the state, by the moves that lead
-// there, and held by the worker as far as the state can be held.
+// stateOf makes a submission in the state, by the moves that lead there, leased
+// to the worker if the state has a lease.
 func stateOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) txmgr.Lease {
 	t.Helper()
 	sub := accept(t, s, withdrawal(n, 0), nil)
@@ -90,20 +90,20 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 			w := worker(t, s)
 			l := stateOf(t, s, state, w, n)
 			if move == MoveClaim && state != submission.Pending && state != submission.Failed {
-				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, and nobody holds it
+				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, without a lease
 			}
 			before := dump(t, s, l.ID)
 			err := all[move](l, w)
 			want, allowed := Next(state, move)
 			switch {
 			case allowed && err != nil:
-				t.Errorf("%s from %s gives %v, want the write", move, state, err)
+				t.Errorf("%s from %s returns %v, want the write", move, state, err)
 			case allowed:
 				if got := get(t, s, l.ID).State; got != want {
 					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
 				}
 			case !errors.Is(err, txmgr.ErrLeaseLost):
-				t.Errorf("%s from %s gives %v, want ErrLeaseLost", move, state, err)
+				t.Errorf("%s from %s returns %v, want ErrLeaseLost", move, state, err)
 			default:
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
 					t.Errorf("%s from %s is refused and yet changes (-before +after):\n%s", move, state, diff)
@@ -115,12 +115,12 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	finalize(t, s, landing(l, 1))
 	for move, write := range all {
 		if err := write(l, worker(t, s)); !errors.Is(err, txmgr.ErrLeaseLost) {
-			t.Errorf("%s of a finalized submission gives %v, want ErrLeaseLost", move, err)
+			t.Errorf("%s of a finalized submission returns %v, want ErrLeaseLost", move, err)
 		}
 	}
 }
 
-// dump is everything that the database holds of a submission, and the caps' sums.
+// dump is everything that the database has on a submission, and the caps' sums.
 func dump(t *testing.T, s *Store, id uuid.UUID) string {
 	t.Helper()
 	return one[string](t, s, `SELECT jsonb_pretty(jsonb_build_object(
@@ -133,10 +133,10 @@ func dump(t *testing.T, s *Store, id uuid.UUID) string {
 		'spent', (SELECT jsonb_agg(b ORDER BY bucket, shard, transfer) FROM spend_buckets b)))`, id)
 }
 
-func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
+func TestNothingIsWrittenUnderALostLease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	// lose takes the submission away from its holder.
+	// loses take the submission away from its owner.
 	loses := map[string]func(t *testing.T, s *Store, l txmgr.Lease, holder uuid.UUID){
 		"reaped": func(t *testing.T, s *Store, _ txmgr.Lease, holder uuid.UUID) {
 			lapse(t, s, holder)
@@ -156,7 +156,7 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				t.Fatalf("retire frees %d, %v, want one", n, err)
 			}
 		},
-		// The epoch is still the holder's: only that nobody holds the row tells.
+		// The epoch is still the same: only the missing owner shows it.
 		"released": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) { ok(t, s.Release(ctx, l, 0, "")) },
 		"released and claimed by another": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) {
 			ok(t, s.Release(ctx, l, 0, ""))
@@ -190,16 +190,16 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				}
 				for move, write := range writes {
 					if err := write(l, w); !errors.Is(err, txmgr.ErrLeaseLost) {
-						t.Errorf("%s under a lost lease gives %v, want ErrLeaseLost", move, err)
+						t.Errorf("%s under a lost lease returns %v, want ErrLeaseLost", move, err)
 					}
 				}
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
 					t.Errorf("writes under a lost lease change (-before +after):\n%s", diff)
 				}
-				// Without an attempt that can land, the lease alone stands in the way of a failure.
+				// Without an attempt that can land, only the lease prevents a failure.
 				exec(t, s, `UPDATE attempts SET dead = true`)
 				if err := writes[MoveFail](l, w); !errors.Is(err, txmgr.ErrLeaseLost) {
-					t.Errorf("failing what has no attempt, under a lost lease, gives %v, want ErrLeaseLost", err)
+					t.Errorf("failing what has no attempt, under a lost lease, returns %v, want ErrLeaseLost", err)
 				}
 				if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
 					t.Errorf("%d nullifiers are reserved, want the one that was", n)
@@ -222,14 +222,14 @@ func TestAWorkerWhoseTimeIsOverRecordsNoAttempt(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	l := stateOf(t, s, submission.Processing, w, 1)
-	lapse(t, s, w) // nobody has reaped it
+	lapse(t, s, w) // not reaped yet
 	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("recording gives %v, want ErrLeaseLost", err)
+		t.Errorf("recording returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT (SELECT count(*) FROM attempts) + (SELECT count(*) FROM spend_buckets)`); n != 0 {
 		t.Errorf("%d rows were written, want none", n)
 	}
-	// A landing is true whoever tells of it, and nobody else holds the row.
+	// A landing is a fact, whoever reports it, and no other worker has the lease.
 	complete(t, s, landing(l, 1))
 }
 
@@ -273,7 +273,7 @@ func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
 	waitForLock(t, s)
 	ok(t, tx.Commit(ctx))
 	if err := <-failed; !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("the failure gives %v, want ErrLeaseLost: an attempt can land", err)
+		t.Errorf("the failure returns %v, want ErrLeaseLost: an attempt can land", err)
 	}
 }
 
@@ -299,7 +299,7 @@ func waitForLock(t *testing.T, s *Store) {
 	t.Fatal("nothing waits for a lock within 10 s")
 }
 
-func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
+func TestAttemptsRoundTrip(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	c := held(t, s, withdrawal(1, 2))
@@ -356,7 +356,7 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 		t.Errorf("transfers spent %d, want 1009", got)
 	}
 	burial := []txmgr.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
-	for range 2 { // a burial that is told twice takes back once
+	for range 2 { // marking dead twice releases once
 		ok(t, s.MarkAttemptsDead(ctx, w.Lease, burial))
 		if got := spent(false); got != 1002+5 {
 			t.Errorf("after the burial %d lamports are spent, want the live one's 1002 and the 5 that were paid", got)
@@ -367,7 +367,7 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d after another's burial, want 1009", got)
 	}
-	// A transfer gives back to the transfers' sum, and to no other.
+	// A transfer's reservation returns only to the transfers' sum.
 	ok(t, s.MarkAttemptsDead(ctx, tr.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{9}, Paid: 5}}))
 	if transfers, others := spent(true), spent(false); transfers != 5 || others != 1002+5 {
 		t.Errorf("after a transfer's burial transfers spent %d and others %d, want the 5 that were paid, and %d", transfers, others, 1002+5)

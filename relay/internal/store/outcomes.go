@@ -15,20 +15,18 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Landings are written many at a time: a notification makes commits wait for
-// each other, so that one commit has to carry as many as there are. Leaf
-// indices come as the text of an array, because SQL has no arrays of arrays of
-// different lengths. Rows are locked in the order of ids, as everywhere, and
-// found by their ids: owner and state are asked for in words that no partial
-// index fits, for the reason of lockedSQL.
+// Landings are written in batches: the notification serialises commits, so each
+// commit has to carry many. Leaf indices are passed as the text of an array,
+// because SQL has no arrays of arrays of different lengths. Rows are locked in
+// the order of ids, as everywhere, and found by id; the conditions on owner and
+// state match no partial index, for the reason of lockedSQL.
 //
-// The landing of a swap's first leg makes its second leg, which is nobody's
-// before the commit. One that lands again has its second leg, and must not try to
-// insert it: the conflict would wait for whoever writes that row, and he may wait for
-// the first leg. When that is final, what it cost takes the place of what was
-// booked for it with the first leg, and what it gave back is taken off the caps,
-// after the pin: everywhere else, too, buckets are locked last. A pin that says the
-// same already is left alone: a conflict locks its row, on which all landings would wait.
+// The landing of a swap's first leg inserts its second leg, which no worker has before
+// the commit. A repeated landing must not try to insert it: the conflict would wait for
+// a writer of that row, which may wait for the first leg. When the second leg is final,
+// its cost replaces what the first leg booked for it, and the lamports that it returned
+// leave the caps, after the pin: buckets are locked last everywhere. A pin with the same
+// value is not written: a conflict locks its row, and all landings would wait for it.
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
@@ -107,7 +105,7 @@ func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []sub
 	return s.writeOutcomes(ctx, "finalize submissions", finalizeSQL, l, keys, signs, signatures)
 }
 
-// writeOutcomes runs one of the two statements and returns the leases of which it wrote nothing.
+// writeOutcomes runs one of the two statements and returns the leases that it found lost.
 func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]txmgr.Lease, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -169,9 +167,9 @@ func (s *Store) Reopen(ctx context.Context, l txmgr.Lease) error {
 }
 
 const (
-	// lockSQL is a statement of its own: the one after it sees every attempt that
-	// was recorded while the lock was waited for. A swap's second leg, whoever
-	// holds it, is locked with it, in the order of ids as everywhere.
+	// lockSQL is a separate statement, so that the next one sees every attempt
+	// that was recorded during the wait for the lock. It also locks a swap's
+	// second leg, whoever has its lease, in the order of ids as everywhere.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
 	// failSQL fails the second leg of a swap too, which had landed on a fork that

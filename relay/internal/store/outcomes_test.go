@@ -80,7 +80,7 @@ func TestFinalityFillsLeavesIn(t *testing.T) {
 	}
 }
 
-func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
+func TestABatchWritesLeasedRowsAndReturnsLostLeases(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -91,9 +91,9 @@ func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 		batch = append(batch, l)
 	}
 	ok(t, s.Release(ctx, batch[1].Lease, 0, "")) // given back
-	claimAny(t, s, batch[1].ID)                  // and taken by another
+	claimAny(t, s, batch[1].ID)                  // and claimed by another
 	ok(t, s.Release(ctx, batch[3].Lease, time.Hour, ""))
-	batch[4].ID = uuid.New() // never heard of
+	batch[4].ID = uuid.New() // unknown
 	lostLeases := []txmgr.Lease{batch[1].Lease, batch[3].Lease, batch[4].Lease}
 
 	lost, err := s.Complete(ctx, batch)
@@ -124,7 +124,7 @@ func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 		func() ([]txmgr.Lease, error) { return s.Finalize(ctx, nil, nil) },
 	} {
 		if lost, err := run(); err != nil || lost != nil {
-			t.Errorf("an empty batch gives %v, %v", lost, err)
+			t.Errorf("an empty batch returns %v, %v", lost, err)
 		}
 	}
 }

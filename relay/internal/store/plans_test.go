@@ -106,13 +106,13 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	}
 }
 
-// explain gives the plan that Postgres makes for the statement.
+// explain returns the plan that Postgres makes for the statement.
 func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
 	t.Helper()
 	return explainWith(t, conn, mode, `EXPLAIN `, st)
 }
 
-// explainWith gives what that way of asking tells.
+// explainWith returns the plan of one way to run the statement.
 func explainWith(t testing.TB, conn *pgx.Conn, mode, how string, st statement) string {
 	t.Helper()
 	ctx := t.Context()

@@ -50,7 +50,7 @@ func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	return pins, nil
 }
 
-// ForgetProofAPins deletes all pinned signs: what is finalized next pins anew.
+// ForgetProofAPins deletes all pins: the next finalized submission pins again.
 func (s *Store) ForgetProofAPins(ctx context.Context) (n int64, err error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
 	if err != nil {

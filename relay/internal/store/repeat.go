@@ -20,14 +20,14 @@ const (
 		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
 )
 
-// earlier is what an idempotency key stands for.
+// earlier is the submission of an idempotency key.
 type earlier struct {
 	ID          uuid.UUID
 	ContentHash []byte
 }
 
-// reservation is a taken nullifier; its submission is nil when it landed so
-// long ago that it is no longer kept.
+// reservation is a reserved nullifier; its submission is nil when it landed so
+// long ago that it is deleted.
 type reservation struct {
 	Nullifier   []byte
 	ID          *uuid.UUID
@@ -51,7 +51,7 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
 			earlier, err := s.sameContent(ctx, *r.ID)
 			if earlier != nil {
-				// A key of this request stands for nothing: its sender may be anybody.
+				// The key of this request is unknown: its sender may be anybody.
 				earlier.Repeated = true
 			}
 			return earlier, err
@@ -93,7 +93,7 @@ func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, ke
 	return key, taken, nil
 }
 
-// findByKey gives what the key stands for, if the content is the same.
+// findByKey returns the key's submission, if the content is the same.
 func (s *Store) findByKey(ctx context.Context, key earlier, hash [32]byte) (*submission.Submission, error) {
 	if !bytes.Equal(key.ContentHash, hash[:]) {
 		return nil, refusal.New(refusal.IdempotencyKeyReused,

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// retentionBatch is how many rows are deleted in one transaction: some tens of
-	// milliseconds, which nobody waits for, because nobody writes finished rows.
+	// retentionBatch is how many rows one transaction deletes: tens of
+	// milliseconds, and no writer waits, because finished rows are not written.
 	retentionBatch = 1000
 	// retentionPause is the rest after each.
 	retentionPause = 50 * time.Millisecond
@@ -41,12 +41,12 @@ DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM legs))`
 // Deleted counts the rows that DeleteOld deleted.
 type Deleted struct{ Submissions, IdempotencyKeys, SpendBuckets int64 }
 
-// DeleteOld deletes what is not needed any more: submissions that finished longer
-// than keep ago, with all that belongs to them, and, whatever keep is,
-// idempotency keys and spend buckets past their time. The clock is the
-// database's, which wrote the times. It does so in small transactions with
-// pauses, may be cut off at any point, and may run beside itself and everything
-// else. With an error it returns what it had deleted until then.
+// DeleteOld deletes submissions that finished longer than keep ago, with all that
+// belongs to them, and, regardless of keep, idempotency keys and spend buckets
+// past their time. The clock is the database's, which wrote the times. It works
+// in small transactions with pauses, can stop between any two, and can run
+// concurrently with itself and everything else. With an error it also returns
+// what it has deleted.
 func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, err error) {
 	var now time.Time
 	if err := s.Pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
@@ -62,9 +62,9 @@ func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, e
 	return d, err
 }
 
-// DeleteFinished deletes failed and finalized submissions that were done before a
-// time, with their requests and attempts, batch at once. Reservations of
-// landed ones stay.
+// DeleteFinished deletes at most batch failed and finalized submissions that were
+// done before a time, with their requests and attempts. Reservations of landed
+// ones stay.
 func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int) (int64, error) {
 	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
 }

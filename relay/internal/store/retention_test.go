@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
+func TestRetentionDeletesOnlyOldFinishedSubmissions(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -91,7 +91,7 @@ func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
 		}
 	}
 	if got := one[int](t, s, `SELECT count(*) FROM reservations`); got != reserved {
-		t.Errorf("%d reservations are left, want all %d: those of failures went with the failure", got, reserved)
+		t.Errorf("%d reservations are left, want all %d: a failure deletes its own", got, reserved)
 	}
 	// What landed and is forgotten still spends its note.
 	for name, l := range leases {
@@ -160,8 +160,8 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 	return nil
 }
 
-// Under load and retention at once, tables and indexes stop growing: what is
-// deleted is used again. Reservations alone grow, as they must.
+// Under load and retention, tables and indexes stop growing: deleted space is
+// reused. Only reservations grow, as they must.
 func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 	t.Parallel()
 	// A server of its own: transactions of other tests would keep vacuum from its work.
@@ -182,7 +182,7 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { // retention and reaping beside the load
+		wg.Go(func() { // retention and reaping during the load
 			if _, err := s.DeleteOld(ctx, 0); err != nil {
 				t.Error(err)
 			}
@@ -193,7 +193,7 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 		wg.Wait()
 		exec(t, s, `UPDATE idempotency_keys SET created_at = created_at - interval '25 hours'`)
 		for _, table := range []string{"submissions", "requests", "attempts", "idempotency_keys", "workers", "spend_buckets"} {
-			exec(t, s, `VACUUM `+table) // what autovacuum does when it comes by
+			exec(t, s, `VACUUM `+table) // as autovacuum does
 		}
 	}
 	for range rounds / 3 {
@@ -204,8 +204,8 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 		round()
 	}
 	for name, now := range sizes(t, s) {
-		// A table is as large as its dead rows ever were at once, which on a slow machine
-		// are some pages more. What is never used again adds more than that, with 7200 submissions.
+		// A table has room for its most dead rows at once: on a slow machine, some pages more.
+		// Space that is never reused adds more than that, with 7200 submissions.
 		if limit := steady[name] + steady[name]/2 + 16*8192; now > limit {
 			t.Errorf("%s grew from %d to %d bytes over %d submissions, want at most %d", name, steady[name], now, next, limit)
 		}
@@ -220,11 +220,11 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 		t.Errorf("%d rows and %d reservations are left, want none and %d", left, reserved, want)
 	}
 	if dead := one[int64](t, s, `SELECT count(*) FROM submissions WHERE lease_owner IS NOT NULL`); dead != 0 {
-		t.Errorf("%d rows are held", dead)
+		t.Errorf("%d rows are still leased", dead)
 	}
 }
 
-// A heap-only update writes no index: what beats, tries and holds change is in none.
+// Heap-only updates write no index: none has a column that beats, tries and holds change.
 func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

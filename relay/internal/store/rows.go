@@ -24,14 +24,14 @@ const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.
 	r.proof, COALESCE(r.proof_sign, ''), r.public_inputs, r.recipient, r.notes, r.swap_terms, s.parent,
 	w.phase, w.timeout_slot, c.hold_reason, c.signature, c.slot, c.finalized, c.completed_at, c.created_at`
 
-// belongings join what belongs to submissions s: the request r, which a
-// second leg shares with its parent; and, of a swap and of its second leg, the
-// second leg's row c and where it stands, w. Of others nothing is looked up for c.
+// belongings joins the rows of submissions s: the request r, which a second leg
+// shares with its parent; and, for both legs of a swap, the second leg's row c and
+// the swap's row w. Other submissions need no lookup for c.
 const belongings = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
 	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'swap_execution') THEN COALESCE(s.parent, s.id) END
 	LEFT JOIN swaps w ON w.id = c.id`
 
-// record is a submission as its rows hold it.
+// record is a submission as it is stored.
 type record struct {
 	s                              submission.Submission
 	pool, proof, inputs, recipient []byte
@@ -127,8 +127,8 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 	return r.submission()
 }
 
-// attemptColumns are what attemptRow reads of attempts a. An outer join gives
-// nulls where a submission has none.
+// attemptColumns are the columns of attempts a for attemptRow. An outer join
+// makes them null where a submission has none.
 const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at`
 
 type attemptRow struct {

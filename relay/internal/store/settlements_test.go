@@ -22,8 +22,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// settlementOf makes a second leg that is in the state, by the moves that lead
-// there, and held by the worker as far as the state can be held.
+// settlementOf makes a second leg in the state, by the moves that lead there,
+// leased to the worker if the state has a lease.
 func settlementOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) txmgr.Lease {
 	t.Helper()
 	if state == submission.Pending {
@@ -56,20 +56,20 @@ func TestAMoveOfASettlementIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 			}
 			l := settlementOf(t, s, state, w, n)
 			if move == MoveClaim && state != submission.Pending && state != submission.Failed {
-				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, and nobody holds it
+				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, without a lease
 			}
 			before := dump(t, s, l.ID)
 			err := all[move](l, w)
 			want, allowed := Next(state, move)
 			switch {
 			case allowed && err != nil:
-				t.Errorf("%s from %s gives %v, want the write", move, state, err)
+				t.Errorf("%s from %s returns %v, want the write", move, state, err)
 			case allowed:
 				if got := get(t, s, l.ID).State; got != want {
 					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
 				}
 			case !errors.Is(err, txmgr.ErrLeaseLost):
-				t.Errorf("%s from %s gives %v, want ErrLeaseLost", move, state, err)
+				t.Errorf("%s from %s returns %v, want ErrLeaseLost", move, state, err)
 			default:
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
 					t.Errorf("%s from %s is refused and yet changes (-before +after):\n%s", move, state, diff)
@@ -79,7 +79,7 @@ func TestAMoveOfASettlementIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	}
 }
 
-func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
+func TestNothingOfASwapIsWrittenUnderALostLease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, state := range []submission.State{submission.Processing, submission.Completed} {
@@ -114,7 +114,7 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				"fail":   func() error { return s.Fail(ctx, l, refusal.New(refusal.ProgramError, "refused")) },
 			} {
 				if err := write(); !errors.Is(err, txmgr.ErrLeaseLost) {
-					t.Errorf("%s under a lost lease gives %v, want ErrLeaseLost", what, err)
+					t.Errorf("%s under a lost lease returns %v, want ErrLeaseLost", what, err)
 				}
 			}
 			if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
@@ -134,7 +134,7 @@ func TestClaimsOfProofsLeaveSettlementsAndTheOtherWayAround(t *testing.T) {
 		settlements = append(settlements, id)
 	}
 	proofs := []uuid.UUID{accept(t, s, withdrawal(11, 0), nil).ID, accept(t, s, swap(12, 0), nil).ID, accept(t, s, transfer(13), nil).ID}
-	// Due longest first, whatever the order of their making.
+	// The longest due first, not the first made.
 	for i, at := range []int{3, 1, 4, 2} {
 		exec(t, s, `UPDATE submissions SET due_at = now() - $2 * interval '1 minute' WHERE id = $1`, settlements[i], 10-at)
 	}
@@ -153,7 +153,7 @@ func TestClaimsOfProofsLeaveSettlementsAndTheOtherWayAround(t *testing.T) {
 	// What began and waits for no reason is a second leg's own affair, too.
 	exec(t, s, `UPDATE submissions SET lease_owner = NULL, due_at = now() WHERE state = 'processing'`)
 	if got, err := s.Probe(ctx, w, 100); err != nil || len(got) != len(proofs) {
-		t.Errorf("probed are %v (%v), want what was begun of the proofs", ids(got), err)
+		t.Errorf("probed are %v (%v), want the started submissions, without second legs", ids(got), err)
 	}
 	dead := uuid.New()
 	if got := claimSettlements(t, s, dead); len(got) != 0 {
@@ -178,7 +178,7 @@ func TestLandedLegsAreWatchedAlike(t *testing.T) {
 }
 
 // A later release may bring kinds that this one knows nothing of.
-func TestNobodyClaimsWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownKindsAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -204,11 +204,11 @@ func TestNobodyClaimsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
+func TestUnreadableRowsAreDeferredAndBlockNoOthers(t *testing.T) {
 	t.Parallel()
 	damage := map[string]string{
-		"public inputs that are none":   `UPDATE requests SET public_inputs = decode(repeat('ff', 264), 'hex') WHERE submission_id = $1`,
-		"a request that is gone":        `DELETE FROM requests WHERE submission_id = $1`,
+		"invalid public inputs":         `UPDATE requests SET public_inputs = decode(repeat('ff', 264), 'hex') WHERE submission_id = $1`,
+		"a missing request":             `DELETE FROM requests WHERE submission_id = $1`,
 		"a settlement without its swap": `DELETE FROM swaps WHERE id = (SELECT id FROM submissions WHERE parent = $1)`,
 	}
 	for name, sql := range damage {
@@ -242,7 +242,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 				damaged++
 				row := one[string](t, s, `SELECT concat_ws(' ', hold_reason, lease_owner IS NULL, due_at > now() + interval '9 minutes') FROM submissions WHERE id = $1`, c.bad)
 				if row != "unreadable t t" {
-					t.Errorf("of %s the damaged one is %q, want it held as unreadable, free, and due in ten minutes", what, row)
+					t.Errorf("the damaged %s is %q, want it held as unreadable, without a lease, and due in ten minutes", what, row)
 				}
 			}
 			if damaged == 0 {
@@ -252,7 +252,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 				t.Errorf("%d are ahead (%v), want %d: what cannot be read drives no root out of the ring", n, err, 3-damaged)
 			}
 			if b, err := s.Backlog(ctx); err != nil || b.Held[holdUnreadable] != int64(damaged) {
-				t.Errorf("held are %v (%v), want %d unreadable", b.Held, err, damaged)
+				t.Errorf("held: %v (%v), want %d unreadable", b.Held, err, damaged)
 			}
 		})
 	}
@@ -268,7 +268,7 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 		"waiting": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Pending, w, 1)
 		}, false},
-		"held by another": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
+		"leased to another": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Processing, w, 1)
 		}, false},
 		"with an execution": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
@@ -302,7 +302,7 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 				t.Errorf("its holder records: %v, want ErrLeaseLost", err)
 			}
 			if leases, err := s.Leases(ctx, another); err != nil || len(leases) != 0 {
-				t.Errorf("held are %v (%v), want none", leases, err)
+				t.Errorf("leases are %v (%v), want none", leases, err)
 			}
 			if n := one[int](t, s, `SELECT (SELECT count(*) FROM reservations) + (SELECT count(*) FROM swaps WHERE NOT ended)`); n != 0 {
 				t.Errorf("%d reservations and open swaps are left, want none", n)
@@ -322,7 +322,7 @@ func TestAFinalSettlementProvesThatTheFirstLegLanded(t *testing.T) {
 	finalize(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
 	ok(t, s.Reopen(ctx, first))
 	if err := s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("the first leg's failure gives %v, want ErrLeaseLost", err)
+		t.Errorf("the first leg's failure returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
 		t.Errorf("%d nullifiers are reserved, want the one that is spent", n)
@@ -345,7 +345,7 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 			heard = true
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatal("nothing was heard within 30 s")
+			t.Fatal("no notification within 30 s")
 		}
 	}
 	w := worker(t, s)
@@ -353,18 +353,18 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 	b, y := settling(t, s, w, 2)
 	complete(t, s, settled(x.Lease, 8, submission.PhaseExecuted))
 	ok(t, s.Fail(ctx, y.Lease, refusal.New(refusal.ProgramError, "refused")))
-	told := map[uuid.UUID]int{}
+	notified := map[uuid.UUID]int{}
 	for range 6 {
 		select {
 		case id := <-done:
-			told[id]++
+			notified[id]++
 		case <-ctx.Done():
-			t.Fatalf("told of %v within 30 s, want six", told)
+			t.Fatalf("notified of %v within 30 s, want six", notified)
 		}
 	}
 	// Of the first leg's landing, and of the second leg's end.
-	if diff := cmp.Diff(map[uuid.UUID]int{a.ID: 2, b.ID: 2, x.ID: 1, y.ID: 1}, told); diff != "" {
-		t.Errorf("told of (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[uuid.UUID]int{a.ID: 2, b.ID: 2, x.ID: 1, y.ID: 1}, notified); diff != "" {
+		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 }
 
@@ -426,10 +426,10 @@ func waiting(t testing.TB, s *Store, rows int) {
 		rows, testPool.Bytes(), make([]byte, 256), swap(1, 2).Call.Inputs.Bytes(), make([]byte, 32), make([]byte, 72))
 }
 
-// Both legs of a few swaps are completed, reopened, failed, claimed, noted,
-// released, retired and reaped by many at once: nothing waits in a circle, and no
-// swap ends up with two second legs or with one that outlives the first.
-func TestBothLegsAtOnceNeverWaitForEachOtherInACircle(t *testing.T) {
+// Many workers at once complete, reopen, fail, claim, update, release, retire and
+// reap both legs of a few swaps: nothing deadlocks, and no swap ends up with two
+// second legs or with one that outlives the first.
+func TestBothLegsAtOnceNeverDeadlock(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -448,7 +448,7 @@ func TestBothLegsAtOnceNeverWaitForEachOtherInACircle(t *testing.T) {
 		"swaps with several second legs":             `SELECT count(*) FROM (SELECT parent FROM submissions WHERE parent IS NOT NULL GROUP BY parent HAVING count(*) > 1) AS twice`,
 		"second legs that outlive the first":         `SELECT count(*) FROM submissions c JOIN submissions p ON p.id = c.parent WHERE p.state = 'failed' AND c.state <> 'failed'`,
 		"second legs without a swap, or with two":    `SELECT count(*) FROM submissions c LEFT JOIN swaps w ON w.id = c.id WHERE c.parent IS NOT NULL AND w.id IS NULL`,
-		"reservations of what failed":                `SELECT count(*) FROM reservations v JOIN submissions p ON p.id = v.submission_id WHERE p.state = 'failed'`,
+		"reservations of failed submissions":         `SELECT count(*) FROM reservations v JOIN submissions p ON p.id = v.submission_id WHERE p.state = 'failed'`,
 		"ends that do not agree":                     `SELECT count(*) FROM swaps w JOIN submissions c ON c.id = w.id WHERE w.ended <> (c.finalized OR c.state = 'failed')`,
 		"phases of an end before it, or the reverse": `SELECT count(*) FROM swaps w JOIN submissions c ON c.id = w.id WHERE c.state <> 'failed' AND (c.state = 'completed') <> (w.phase IN ('executed', 'refunded'))`,
 	} {
@@ -461,8 +461,8 @@ func TestBothLegsAtOnceNeverWaitForEachOtherInACircle(t *testing.T) {
 	}
 }
 
-// Whoever locks many rows locks them in the order of ids; a failure does, too,
-// whichever leg has the lower.
+// Every statement that locks several rows locks them in the order of ids. So
+// does a failure, whichever leg has the lower id.
 func TestAFailureLocksBothLegsInTheOrderOfIds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -483,16 +483,16 @@ func TestAFailureLocksBothLegsInTheOrderOfIds(t *testing.T) {
 		go func() { failed <- s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")) }()
 		waitForLock(t, s)
 		if _, err := tx.Exec(ctx, `SELECT FROM submissions WHERE id = $1 FOR UPDATE NOWAIT`, higher); err != nil {
-			t.Errorf("the failure holds one leg and waits for the other, which has the lower id (of the settlement: %t): %v", lower == c.ID, err)
+			t.Errorf("the failure has locked one leg and waits for the other, which has the lower id (of the settlement: %t): %v", lower == c.ID, err)
 		}
 		ok(t, tx.Rollback(ctx))
 		ok(t, <-failed)
 	}
 }
 
-// A first leg that lands again does not wait for whoever writes its second leg: he
-// may be waiting for the first, as one does who gives the leases on both back.
-func TestALandingDoesNotWaitForTheSecondLegThatIsThereAlready(t *testing.T) {
+// A first leg that lands again does not wait for a writer of its second leg, which may
+// wait for the first, as a release of the leases on both does.
+func TestARepeatedLandingDoesNotWaitForItsSecondLeg(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	first, c := settling(t, s, worker(t, s), 1)
@@ -509,7 +509,7 @@ func TestALandingDoesNotWaitForTheSecondLegThatIsThereAlready(t *testing.T) {
 	ok(t, tx.Rollback(t.Context()))
 }
 
-// hand is one process that does whatever comes to its mind with what it holds.
+// hand is a process that makes random moves with its leases.
 type hand struct {
 	s   *Store
 	rng *rand.Rand
@@ -535,7 +535,7 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 		var group sync.WaitGroup
 		retires := h.rng.IntN(2) == 0
 		group.Go(func() { h.act(ctx, t, mine) })
-		if retires { // beside what it does with them
+		if retires { // while it works on them
 			group.Go(func() {
 				if _, err := s.ReleaseAll(ctx, w); err != nil {
 					t.Errorf("retire: %v", err)
@@ -588,9 +588,9 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*txmgr.Job) {
 	}
 }
 
-// The claims of proofs cost the same whether none or a hundred thousand
-// second legs wait, and those of second legs as much as they find.
-func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
+// Claims of proofs cost the same whether none or a hundred thousand second legs
+// wait, and claims of second legs cost as much as they find.
+func TestWaitingSecondLegsDoNotSlowClaims(t *testing.T) {
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
 	waiting(t, s, 100_000)
@@ -615,7 +615,7 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},
 		"lock":              {lockSQL, []any{id, 1, w}},
 	} {
-		// Planned for its values, as it is run: for any limit, a plan reads more at once.
+		// Planned for its values, as it is run: a plan for any limit reads more.
 		plan := explainWith(t, pooled.Conn(), "force_custom_plan", `EXPLAIN (ANALYZE, BUFFERS, SUMMARY off, TIMING off) `, st)
 		if found := scans(plan); len(found) > 0 || touched(plan) > 1000 {
 			t.Errorf("%s reads all of %v and touches %d pages, want none and at most 1000:\n%s", name, found, touched(plan), plan)
@@ -623,7 +623,7 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 	}
 }
 
-// touched are the pages that a plan's first line tells of.
+// touched returns the pages in the first line of a plan.
 func touched(plan string) int {
 	for line := range strings.Lines(plan) {
 		if _, after, ok := strings.Cut(line, "Buffers: shared"); ok {
@@ -674,9 +674,9 @@ func TestTheSchemaBeforeSwapsIsExpandedAndOldReleasesGoOn(t *testing.T) {
 	ok(t, migrateTo(ctx, pool, 4))
 }
 
-// TestAccountsThatAnEarlierReleaseMadeApartAreOver: nobody waits for their landing,
-// which would end no swap, and none is made any more.
-func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
+// TestSeparateAccountsOfAnEarlierReleaseAreDropped: their landing would end no
+// swap, and no more are made.
+func TestSeparateAccountsOfAnEarlierReleaseAreDropped(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -700,8 +700,8 @@ func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeReadsNoTableFromEndToEnd: nobody could write to it meanwhile.
-func TestAnUpgradeReadsNoTableFromEndToEnd(t *testing.T) {
+// TestAnUpgradeScansNoWholeTable: it would block all writes to it.
+func TestAnUpgradeScansNoWholeTable(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	s, err := New(pool)

@@ -11,12 +11,11 @@ import (
 )
 
 // spendSQL adds what a statement spends to the caps' buckets. It takes no
-// parameters: it reads rows (transfer boolean, lamports bigint) of the name
-// spend_change, so that it stands as a WITH query in the statement that records
-// or buries attempts, and one commits with the other. Lamports below zero take
-// back. Shards are drawn, so that commits seldom wait for each other; the rows
-// of one statement are locked in the order of transfer, so that two statements
-// cannot wait for each other in a circle.
+// parameters: it reads rows (transfer boolean, lamports bigint) of the WITH
+// query spend_change, so that it commits with the statement that records
+// attempts or marks them dead. Negative lamports release. The shard is random,
+// so that commits seldom wait for each other; the rows of one statement are
+// locked in the order of transfer, so that statements cannot deadlock.
 const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
 	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 32)::smallint, transfer, sum(lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
@@ -36,8 +35,8 @@ func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spending
 	return buckets, nil
 }
 
-// DeleteSpendBefore deletes the buckets that began before a time, and returns how
-// many rows they had. What a cap still needs is kept, whatever the time.
+// DeleteSpendBefore deletes the buckets that began before a time, and returns
+// their rows' count. Buckets that a cap still needs are kept.
 func (s *Store) DeleteSpendBefore(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spending.BucketsKept)
 	if err != nil {

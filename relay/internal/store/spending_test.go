@@ -37,7 +37,7 @@ func total(t *testing.T, s *Store) map[bool]int64 {
 	return sums
 }
 
-func TestSpendingIsAddedUpByManyAtOnce(t *testing.T) {
+func TestConcurrentSpendingAddsUp(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	var group sync.WaitGroup

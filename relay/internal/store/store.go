@@ -3,8 +3,8 @@
 // commitments, and the leader-elected upkeep of it all.
 //
 // Each move of a submission is one statement, or one pipeline that commits as a
-// whole: it says which lease it acts under and from which state, and writes
-// nothing when either is not so.
+// whole: it names the lease and the state that it requires, and writes nothing
+// without them.
 package store
 
 import (
@@ -50,7 +50,7 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 	return &Store{Pool: pool}, nil
 }
 
-// Open connects to url with at most maxConns connections. The URL holds a
+// Open connects to url with at most maxConns connections. The URL has a
 // password, so no error repeats it.
 func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
@@ -138,8 +138,8 @@ func unavailable(err error) error {
 		Retry(retryAfter).Because(err)
 }
 
-// Away reports whether the database could not be reached, or not yet, so that
-// asking again later may help.
+// Away reports whether the database cannot be reached now, so that a retry may
+// help.
 func Away(err error) bool {
 	r, ok := refusal.As(unavailable(err))
 	return ok && r.Code == refusal.DatabaseUnavailable
@@ -152,10 +152,10 @@ func Unmigrated(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")
 }
 
-// transientState: classes 08 connection exception, 40 transaction rollback
-// (deadlock, or a conflict of which the server says to try again), 53
-// insufficient resources, 57 operator intervention (shutdown, crash, starting
-// up), and 25006 read-only (a demoted primary).
+// transientState: classes 08 connection exception, 40 transaction rollback (a
+// deadlock, or a conflict that can be retried), 53 insufficient resources, 57
+// operator intervention (shutdown, crash, starting up), and 25006 read-only (a
+// demoted primary).
 func transientState(code string) bool {
 	return len(code) == 5 && (slices.Contains([]string{"08", "40", "53", "57"}, code[:2]) || code == "25006")
 }

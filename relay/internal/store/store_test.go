@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// open gives a migrated store in a schema of its own.
+// open returns a migrated store in its own schema.
 func open(t testing.TB) *Store {
 	t.Helper()
 	pool := pgtest.Pool(t)
@@ -44,7 +44,7 @@ func open(t testing.TB) *Store {
 	return s
 }
 
-// openOn gives a migrated store in a database that is the test's own.
+// openOn returns a migrated store in the test's own database.
 func openOn(t testing.TB, url string) *Store {
 	t.Helper()
 	pool, err := Open(t.Context(), url, 20)
@@ -56,7 +56,7 @@ func openOn(t testing.TB, url string) *Store {
 	return s
 }
 
-// note is a field element that stands for a nullifier.
+// note is a field element for use as a nullifier.
 func note(n uint64) (b [32]byte) {
 	binary.BigEndian.PutUint64(b[24:], n)
 	return b
@@ -65,7 +65,7 @@ func note(n uint64) (b [32]byte) {
 // testPool is the pool of every submission of the tests that do not name another.
 var testPool = solana.PublicKey{9}
 
-// withdrawal spends two notes; 0 stands for none.
+// withdrawal spends two notes; 0 is no note.
 func withdrawal(n0, n1 uint64) *submission.Submission {
 	call := &shieldpool.Call{
 		Proof: make([]byte, shieldpool.ProofLength), Notes: [][]byte{{1, 2}, {3}},
@@ -179,7 +179,7 @@ func landing(l txmgr.Lease, n byte) submission.Landing {
 	return submission.Landing{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 70 + uint64(n)}}
 }
 
-// complete lands a held submission.
+// complete lands a claimed submission.
 func complete(t testing.TB, s *Store, l submission.Landing) {
 	t.Helper()
 	lost, err := s.Complete(t.Context(), []submission.Landing{l})
@@ -205,7 +205,7 @@ func wantCode(t testing.TB, err error, code refusal.Code) *refusal.Refusal {
 	return r
 }
 
-func TestMigrateTwiceAndAtOnce(t *testing.T) {
+func TestMigrateTwiceAndConcurrently(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	var wg sync.WaitGroup
@@ -219,7 +219,7 @@ func TestMigrateTwiceAndAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestOnlyWhatPassesIsUnavailable(t *testing.T) {
+func TestOnlyTransientErrorsAreUnavailable(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		err  error
@@ -246,7 +246,7 @@ func TestOnlyWhatPassesIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
+func TestAnUnreachableDatabaseIsARefusalWithRetry(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	ctx := t.Context()
@@ -277,11 +277,11 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 	}
 	for name, call := range calls {
 		if r, ok := refusal.As(call()); !ok || r.Code != refusal.DatabaseUnavailable || r.RetryAfter <= 0 {
-			t.Errorf("%s gives %v, want database_unavailable that says when to come back", name, r)
+			t.Errorf("%s returns %v, want database_unavailable with a time to retry", name, r)
 		}
 	}
 	if _, err := Open(ctx, "postgres://user:canary-secret@[", 2); err == nil || strings.Contains(err.Error(), "canary") {
-		t.Errorf("a bad URL gives %v, want an error without the password", err)
+		t.Errorf("a bad URL returns %v, want an error without the password", err)
 	}
 }
 

@@ -16,11 +16,10 @@ import (
 type SwapSummary struct {
 	// ByPhase counts them. Those that are executed or refunded are not final yet.
 	ByPhase map[submission.Phase]int64
-	// OldestAge is the time since the oldest was funded that is neither executed
-	// nor refunded; 0 without one.
+	// OldestAge is the time since the oldest open swap was funded; 0 without one.
 	OldestAge time.Duration
-	// Overdue counts those of them whose timeout slot has come, and
-	// OldestOverdueSlots is how many slots ago that was of the first.
+	// Overdue counts the open swaps past their timeout slot, and
+	// OldestOverdueSlots is how many slots the first of them is past it.
 	Overdue            int64
 	OldestOverdueSlots uint64
 }
@@ -30,7 +29,7 @@ func (s SwapSummary) Unfinished() int64 {
 	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseQuoted]
 }
 
-// swapsSQL reads the index of what has not ended alone.
+// swapsSQL reads only the index of swaps that have not ended.
 const swapsSQL = `SELECT phase, count(*), EXTRACT(epoch FROM now() - min(created_at))::float8,
 		count(*) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1 - COALESCE(min(timeout_slot) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1)
 	FROM swaps WHERE NOT ended GROUP BY phase`
@@ -62,30 +61,30 @@ func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	return out, nil
 }
 
-// ListedSwap is one swap as its operator sees it: nothing of what is swapped.
+// ListedSwap is one swap as its operator sees it, without amounts and addresses.
 type ListedSwap struct {
 	// ID is the request's, which opens /status; JobID is what GET /backlog lists.
 	ID    uuid.UUID
 	JobID int64
 	Phase submission.Phase
-	// State is that of the second leg, and Error its failure's code; "" without one.
+	// State is the second leg's, and Error its failure's code; "" without one.
 	State submission.State
 	Error string
 	// Age is the time since the first leg landed.
 	Age time.Duration
-	// TimeoutSlot is from when on it is refunded; 0 when not known.
+	// TimeoutSlot is the first slot in which it is refunded; 0 when not known.
 	TimeoutSlot uint64
-	// HeldBy is what it waits for; "" for nothing. DueIn is when it is tried again,
-	// 0 when it is due; Held says that a process has it in hand.
+	// HeldBy is why it waits; "" for no reason. DueIn is the time until it is due,
+	// 0 when it is. Held says that a process has its lease.
 	HeldBy string
 	DueIn  time.Duration
 	Held   bool
-	// Tries counts steps since the last progress that ended in an error; Attempts
-	// what was signed, of which Live may still land.
+	// Tries counts failed steps since the last progress. Attempts counts signed
+	// transactions; Live of them may still land.
 	Tries, Attempts, Live int
-	// Signature is of the transaction that settled it; nil before.
+	// Signature is of the transaction that ended it; nil before.
 	Signature *solana.Signature
-	// Ended says that nothing can change any more.
+	// Ended says that its state is final.
 	Ended bool
 }
 
@@ -94,7 +93,7 @@ func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
 
-// Overdue says that it is not settled although its timeout slot has come.
+// Overdue reports whether it is open past its timeout slot.
 func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }

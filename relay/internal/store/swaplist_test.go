@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// fleet is a swap of each sort, by what it is; timeouts are 110, 120, and so on.
+// fleet makes a swap in each state, by its name; timeouts are 110, 120, and so on.
 func fleet(t *testing.T, s *Store) map[string]txmgr.Lease {
 	t.Helper()
 	ctx := t.Context()
@@ -86,14 +86,14 @@ func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 			t.Errorf("%s: the oldest of %d is %s old, want 20 minutes and 6", name, got.Unfinished(), got.OldestAge)
 		}
 	}
-	// The age is of what is not settled.
+	// The age is of the oldest swap that has not ended.
 	exec(t, s, `UPDATE swaps SET created_at = now() - interval '1 day' WHERE id = $1`, legs["executed"].ID)
 	if got, err := s.Swaps(ctx, 1); err != nil || got.OldestAge > time.Hour {
 		t.Errorf("the oldest is %s old (%v), and that one is executed", got.OldestAge, err)
 	}
 }
 
-func TestSwapsAreListedWithWhatTheyWaitFor(t *testing.T) {
+func TestSwapsAreListedWithTheirHoldReason(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	legs := fleet(t, s)
@@ -242,7 +242,7 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 	}
 }
 
-func TestRetentionGoesOnPastWhatIsStillOpen(t *testing.T) {
+func TestRetentionSkipsOpenSwaps(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)

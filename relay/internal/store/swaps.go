@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapRow is what is known of a swap's second leg, as columns tell it: all null
-// of what is no swap, and of one whose first leg has not landed.
+// swapRow has the columns of a swap's second leg: all null without a swap, and
+// before the first leg has landed.
 type swapRow struct {
 	phase, waits       *string
 	timeout, slot      *int64
@@ -35,13 +35,13 @@ func (w *swapRow) swap() *submission.Swap {
 		Phase: submission.Phase(*w.phase), TimeoutSlot: uint64(*w.timeout), //nolint:gosec // stored from uint64 below 2^63
 		HeldBy: valueOrZero(w.waits), Signature: signature(w.sig), CreatedAt: *w.created,
 	}
-	if out.Signature != nil { // of one that failed nothing was settled
+	if out.Signature != nil { // a failed second leg has none
 		out.Slot, out.Finalized, out.EndedAt = uint64(*w.slot), *w.finalized, w.settledAt //nolint:gosec // as above
 	}
 	return out
 }
 
-// swapTerms decodes shieldpool.SwapTerms.Bytes; nil of what is no swap.
+// swapTerms decodes shieldpool.SwapTerms.Bytes; nil without a swap.
 func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	switch len(b) {
 	case 0:
@@ -68,8 +68,8 @@ SELECT true FROM noted`
 func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:
-		return s.writeUnderLease(ctx, "note where a swap stands", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
+		return s.writeUnderLease(ctx, "update swap", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
 	default:
-		return fmt.Errorf("note where a swap stands: phase is %q, expected one before its end, which its landing tells", phase)
+		return fmt.Errorf("update swap: phase is %q, expected funded or quoted; a landing sets the last phase", phase)
 	}
 }

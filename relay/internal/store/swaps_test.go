@@ -17,7 +17,7 @@ import (
 
 const firstTimeout = 271
 
-// swap spends two notes; 0 stands for none.
+// swap spends two notes; 0 is no note.
 func swap(n0, n1 uint64) *submission.Submission {
 	sub := withdrawal(n0, n1)
 	sub.Call.Swap = &shieldpool.SwapTerms{OutputMint: solana.PublicKey{4}, RecipientATA: solana.PublicKey{5}, MinOutput: 1 << 63}
@@ -32,8 +32,8 @@ func attemptFor(n byte, p txmgr.Purpose) txmgr.Attempt {
 	return a
 }
 
-// funded accepts a swap and lands its first leg; it gives the lease of that, and
-// the second leg's id.
+// funded accepts a swap and lands its first leg; it returns the first leg's
+// lease, and the second leg's id.
 func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, settlement uuid.UUID) {
 	t.Helper()
 	sub, err := s.Accept(t.Context(), swap(n, 0), nil, &w)
@@ -52,7 +52,7 @@ func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*txmgr.Job {
 	return claimed
 }
 
-// settling is a swap whose second leg the worker holds.
+// settling makes a swap whose second leg is leased to the worker.
 func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, c *txmgr.Job) {
 	t.Helper()
 	first, id := funded(t, s, w, n)
@@ -87,7 +87,7 @@ func TestASwapIsKeptWholeAndHasNoSecondLegBeforeTheFirstLands(t *testing.T) {
 	}
 	again := swap(1, 2)
 	if got, err := s.FindRepeated(t.Context(), again, nil); err != nil || got == nil || got.ID != sub.ID {
-		t.Errorf("the same swap again gives %v (%v), want the first", got, err)
+		t.Errorf("the same swap again returns %v (%v), want the first", got, err)
 	}
 	again.Call.Swap.MinOutput--
 	_, err := s.FindRepeated(t.Context(), again, nil)
@@ -123,7 +123,7 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 	if diff := cmp.Diff(want.Swap, parent.Swap); diff != "" || parent.Parent != nil {
 		t.Errorf("the first leg's swap (-want +got):\n%s", diff)
 	}
-	// Its fork dies and it lands anew: there is one second leg still, as it was.
+	// Its fork dies and it lands again: there is still one second leg, unchanged.
 	ok(t, s.Reopen(ctx, first))
 	again := landing(first, 9)
 	again.Timeout = 999
@@ -171,7 +171,7 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	}
 }
 
-func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
+func TestBothLegsHaveTheEndOfTheSwap(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]submission.Phase{"tokens": submission.PhaseExecuted, "lamports": submission.PhaseRefunded} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
 			}
 			c = claimSettlements(t, s, w)[0]
 			if submission.Of(c).Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
-				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", submission.Of(c).Swap.HeldBy, c.Hold)
+				t.Errorf("the claim waits for %q, hold reason %q; want swap_price twice", submission.Of(c).Swap.HeldBy, c.Hold)
 			}
 			complete(t, s, settled(c.Lease, 8, end))
 			for i, finalized := range []bool{false, true} {
@@ -266,7 +266,7 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 		}
 	}
 	if got := get(t, s, c.ID).Swap.TimeoutSlot; got != 300 {
-		t.Errorf("the timeout slot is %d, want the 300 that was noted: a zero tells nothing", got)
+		t.Errorf("the timeout slot is %d, want the recorded 300: a zero changes nothing", got)
 	}
 	// What is read back has purpose and fee.
 	ok(t, s.Release(ctx, c.Lease, 0, ""))
@@ -276,22 +276,22 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 	}
 }
 
-func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
+func TestOnlyALandingEndsASwapAndOnlyAForkReopensIt(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
 	for _, p := range []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded, "", "gone"} {
 		if err := s.UpdateSwap(ctx, c.Lease, p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
-			t.Errorf("%q is noted (%v)", p, err)
+			t.Errorf("%q is accepted (%v)", p, err)
 		}
 	}
 	if err := s.UpdateSwap(ctx, first, submission.PhaseQuoted, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
-		t.Errorf("a note for the first leg gives %v, want ErrLeaseLost", err)
+		t.Errorf("an update of the first leg returns %v, want ErrLeaseLost", err)
 	}
 	complete(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
 	if err := s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
-		t.Errorf("a note on a settled swap gives %v, want ErrLeaseLost", err)
+		t.Errorf("an update of an ended swap returns %v, want ErrLeaseLost", err)
 	}
 	ok(t, s.Reopen(ctx, c.Lease))
 	got := get(t, s, first.ID)
@@ -309,7 +309,7 @@ func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
 	}
 }
 
-func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
+func TestLamportsReturnedByAnExecutionLeaveTheCapsOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -359,7 +359,7 @@ func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
 	b, err := s.Backlog(ctx)
 	ok(t, err)
 	if b.Pending != 2 || b.Processing != 2 || b.Due != 2 || !cmp.Equal(b.Held, map[string]int64{"swap_price": 1}) {
-		t.Errorf("the backlog is %+v, want two pending and due, one held and one in hand", b)
+		t.Errorf("the backlog is %+v, want two pending and due, one held and one leased", b)
 	}
 	jobs := one[[]int64](t, s, `SELECT array_agg(job_id ORDER BY parent IS NOT NULL, job_id) FROM submissions WHERE state IN ('pending', 'processing')`)
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {

@@ -19,8 +19,8 @@ import (
 const (
 	// sweepLock begins the keys of the advisory locks of accounts.
 	sweepLock = "relaypool sweep "
-	// sessionIdle is after how long the server ends a session that says nothing:
-	// that of a process whose machine is gone would hold its locks for hours.
+	// sessionIdle is how long a session may be idle before the server ends it: the
+	// locks of a process whose machine is gone would otherwise last for hours.
 	sessionIdle = time.Minute
 	// sessionBeat is how often a session says something.
 	sessionBeat = 10 * time.Second
@@ -32,11 +32,11 @@ type Sweeps struct{ store *Store }
 
 var _ sweep.Store = (*Sweeps)(nil)
 
-// Sweeps gives the fleet's sweeps.
+// Sweeps returns the fleet's sweeps.
 func (s *Store) Sweeps() *Sweeps { return &Sweeps{s} }
 
-// Lock implements sweep.Store. The locks are of the session, so that they are
-// gone with its connection, and with them all that could be written through it.
+// Lock implements sweep.Store. The locks belong to the session: they end with
+// its connection, through which alone the sweep can write.
 func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.Session, error) {
 	pooled, err := w.store.Pool.Acquire(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.S
 	}
 	s := &session{conn: pooled.Hijack(), stopped: make(chan struct{})}
 	if err := s.lock(ctx, accounts); err != nil {
-		_ = s.conn.Close(context.WithoutCancel(ctx)) // the error tells more
+		_ = s.conn.Close(context.WithoutCancel(ctx)) // the other error says more
 		return nil, err
 	}
 	s.beating.Go(s.beat)
@@ -78,7 +78,7 @@ func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
 	return nil
 }
 
-// beat keeps the session from being taken for a dead one.
+// beat keeps the session from its idle timeout.
 func (s *session) beat() {
 	tick := time.NewTicker(sessionBeat)
 	defer tick.Stop()

@@ -32,7 +32,7 @@ func lock(t *testing.T, s *Store, accounts ...solana.PublicKey) sweep.Session {
 	return session
 }
 
-func TestASweepsRowSaysWhatBecameOfIt(t *testing.T) {
+func TestASweepsRowHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx := t.Context()
@@ -163,7 +163,7 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	lapse(t, s, w)
 	_, err := s.FreeDeadProcesses(t.Context())
 	ok(t, err)
-	unsettled("nobody watches it", 0, 1)
+	unsettled("no process tracks it", 0, 1)
 	w = worker(t, s)
 	_, err = s.ClaimLanded(t.Context(), w, 10)
 	ok(t, err)

@@ -11,14 +11,14 @@ import (
 )
 
 // RecordTreeSlot implements submission.Store. Only the first process to see a slot writes.
-// A slot that none has gone beyond for a minute gives way to a lower one: a node
-// that told a wrong slot once must not make all others count as behind for ever.
+// A lower slot replaces one that was not exceeded for a minute: a node that once reported
+// a wrong slot must not make all others count as behind for ever.
 func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error {
 	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
 		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()
 		WHERE sightings.slot < EXCLUDED.slot OR sightings.seen_at < now() - interval '1 minute'`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
 	if err != nil {
-		return unavailable(fmt.Errorf("tell of a slot: %w", err))
+		return unavailable(fmt.Errorf("record tree slot: %w", err))
 	}
 	return nil
 }
@@ -31,8 +31,8 @@ func (s *Store) HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slo
 	return slot, nil
 }
 
-// LatestTreeSlot is the newest slot that any process told of, of any pool, and
-// how long ago that was; both 0 when none did.
+// LatestTreeSlot returns the highest slot that any process recorded, for any
+// pool, and how long ago; both 0 without one.
 func (s *Store) LatestTreeSlot(ctx context.Context) (slot uint64, ago time.Duration, err error) {
 	var age float64
 	err = s.Pool.QueryRow(ctx, `SELECT slot, EXTRACT(epoch FROM now() - seen_at)::float8 FROM sightings ORDER BY slot DESC LIMIT 1`).Scan(&slot, &age)

@@ -31,8 +31,8 @@ func (s *Store) CountUndecided(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// LiveAttempt is an attempt that may still land, as its operator sees it: nothing of
-// what was asked for.
+// LiveAttempt is an attempt that may still land, as its operator sees it: without
+// the content of the request.
 type LiveAttempt struct {
 	JobID int64
 	// ID is the request's, which opens /status.

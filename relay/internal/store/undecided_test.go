@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// TestWhatARelayHoldsIsUndecidedToo: it is not to be claimed now, and still waits. Of a
-// later release's kinds this one ends none.
-func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
+// TestLeasedSubmissionsCountAsUndecided: they are counted and not claimed. Kinds of a
+// later release are neither.
+func TestLeasedSubmissionsCountAsUndecided(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	exec(t, s, `ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check`)
@@ -25,29 +25,29 @@ func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
 	exec(t, s, `UPDATE submissions SET lease_owner = $2 WHERE id = $1`, leased.ID, worker(t, s))
 	exec(t, s, `UPDATE submissions SET kind = 'loan' WHERE id = $1`, loan.ID)
 	if n, err := s.CountUndecided(ctx); err != nil || n != 2 {
-		t.Errorf("%d are undecided (%v), want 2", n, err)
+		t.Errorf("undecided submissions: %d (%v), want 2", n, err)
 	}
 	got, err := s.ClaimUndecided(ctx, worker(t, s), 10)
 	if err != nil || !slices.Equal(ids(got), []uuid.UUID{free.ID}) {
-		t.Errorf("claimed are %v (%v), want the one that nobody holds", ids(got), err)
+		t.Errorf("claimed %v (%v), want the one without a lease", ids(got), err)
 	}
 }
 
-// TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun: its outcome may be on the
-// chain for long, and needs nothing of what the queue waits for.
-func TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun(t *testing.T) {
+// TestProbeClaimsWhatMayHaveLanded: all submissions that are started or held for a second
+// endpoint, whose outcome may be on the chain already, and one of the others.
+func TestProbeClaimsWhatMayHaveLanded(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	for n, reason := range []string{"", txmgr.HoldSecondEndpoint, txmgr.HoldSecondEndpoint, txmgr.HoldChain, txmgr.HoldChain} {
 		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease, 0, reason))
 	}
 	if got, err := s.Probe(ctx, worker(t, s), 10); err != nil || len(got) != 4 {
-		t.Errorf("%d are probed (%v), want the 3 that may have landed, and one of the others", len(got), err)
+		t.Errorf("probed %d (%v), want the 3 that may have landed and one other", len(got), err)
 	}
 }
 
-// TestWhatIsPinnedAlreadyIsNotLocked: else all landings of the fleet would wait for each other.
-func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
+// TestFinalizeDoesNotLockAnExistingPin: otherwise all landings of the fleet would wait for each other.
+func TestFinalizeDoesNotLockAnExistingPin(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	pin := func(n byte) submission.ProofAPin {
@@ -65,6 +65,6 @@ func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
 	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if _, err := s.Finalize(soon, []submission.Landing{landing(second, 2)}, []submission.ProofAPin{pin(2)}); err != nil {
-		t.Errorf("a landing waits for whoever holds the pin: %v", err)
+		t.Errorf("finalizing waits for a lock on the pin: %v", err)
 	}
 }

@@ -28,14 +28,14 @@ type UpkeepOptions struct {
 	Log  *slog.Logger
 	// SoftStop is how long runs may go on after a stop.
 	SoftStop time.Duration
-	// Observe is told of every run in this process: the job, its time and its error.
+	// Observe is called after every run in this process: the job, its time and its error.
 	Observe func(job string, took time.Duration, err error)
 	// Now measures runs.
 	Now func() time.Time
 }
 
-// Upkeep runs each job once a period in one process of the fleet: the one that is the
-// first to note in the database that it begins.
+// Upkeep runs each job once a period in one process of the fleet: the first to record
+// its start in the database.
 type Upkeep struct {
 	UpkeepOptions
 	store *Store
@@ -57,7 +57,7 @@ func NewUpkeep(s *Store, o UpkeepOptions) (*Upkeep, error) {
 }
 
 // Run takes part in the upkeep until ctx ends, then lets runs finish for the soft
-// stop. A database that is away is waited for.
+// stop. It waits for an unreachable database.
 func (u *Upkeep) Run(ctx context.Context) {
 	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -93,7 +93,7 @@ func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
 	}
 }
 
-// run runs a job. A failure is told once; the next period's run is the next try.
+// run runs a job. A failure is reported once; the next period retries.
 func (u *Upkeep) run(ctx context.Context, j Job, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()

@@ -100,7 +100,7 @@ func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	cancel()
 	running.Wait()
 	if most != 1 {
-		t.Errorf("%d runs of one job went on at once, want one", most)
+		t.Errorf("%d runs of one job overlapped, want one", most)
 	}
 	for _, err := range seen.of("fails") {
 		if err == nil || !strings.Contains(err.Error(), "disk") {
@@ -120,7 +120,7 @@ func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	}
 }
 
-func TestUpkeepGoesOnWhenItsLeaderIsGone(t *testing.T) {
+func TestUpkeepContinuesWithoutItsLeader(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func TestUpkeepGoesOnWhenItsLeaderIsGone(t *testing.T) {
 	stopSecond()
 }
 
-func TestUpkeepRefusesWhatCannotRun(t *testing.T) {
+func TestNewUpkeepRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	run := func(context.Context) error { return nil }
@@ -162,10 +162,10 @@ func TestUpkeepRefusesWhatCannotRun(t *testing.T) {
 	}
 	for name, jobs := range tests {
 		if _, err := NewUpkeep(s, UpkeepOptions{Jobs: jobs, Log: discard(), SoftStop: time.Second, Observe: func(string, time.Duration, error) {}, Now: time.Now}); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 	if _, err := NewUpkeep(s, UpkeepOptions{Jobs: []Job{good}, Log: discard(), SoftStop: time.Second, Now: time.Now}); err == nil {
-		t.Error("upkeep that nobody observes is taken")
+		t.Error("upkeep without Observe is accepted")
 	}
 }

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// newPerHour is how many new keys one process takes in an hour, newPerAddress how
-	// many of them from one client address and newPerWallet for one wallet. Rows are
-	// never deleted, and whoever makes wallets can register keys without end: this
-	// bounds what the table grows by, and leaves others their part of it.
+	// newPerHour is how many new keys one process accepts in an hour, newPerAddress
+	// from one client address and newPerWallet for one wallet. Rows are never
+	// deleted, and anybody can make wallets: this bounds the growth of the table and
+	// leaves others a share.
 	newPerHour    = 3600
 	newPerAddress = 60
 	newPerWallet  = 8
 )
 
-// allowance counts the new keys of the hour, in memory alone: what is stored
-// tells no wallet. The zero value is ready.
+// allowance counts the hour's new keys, only in memory: stored counts would
+// reveal wallets. The zero value is ready.
 type allowance struct {
 	mu        sync.Mutex
 	until     time.Time
@@ -28,7 +28,7 @@ type allowance struct {
 }
 
 // take counts a new key of the wallet from the address, or refuses it until the
-// hour is over. What was not registered after all is given back.
+// hour is over. giveBack uncounts a key that was not registered.
 func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBa
 	return func() { a.giveBack(wallet, address, hour) }, nil
 }
 
-// giveBack takes a key off the hour in which it was counted.
+// giveBack uncounts a key, in the hour in which it was counted.
 func (a *allowance) giveBack(wallet [32]byte, address string, hour time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

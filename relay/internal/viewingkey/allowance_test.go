@@ -28,8 +28,8 @@ func walletOf(t *testing.T, message string) (user, signature string) {
 	return solana.PublicKeyFromBytes(public).String(), base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(message)))
 }
 
-// TestNewKeysOfAnHourAreBounded: what the table grows by is, however many keys
-// or wallets somebody makes, and who is registered is served all the same.
+// TestNewKeysOfAnHourAreBounded: the growth of the table is bounded for any
+// number of keys or wallets, and registered clients are served all the same.
 func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	t.Parallel()
 	const message = "Sign in"
@@ -117,7 +117,7 @@ type failingStore struct {
 func (f *failingStore) PutViewingKey(ctx context.Context, r Record) (*Record, error) {
 	if f.failures--; f.failures >= 0 {
 		f.leave()
-		return nil, errors.New("the database is away")
+		return nil, errors.New("the database is unreachable")
 	}
 	return f.memoryStore.PutViewingKey(ctx, r)
 }

@@ -19,7 +19,7 @@ type exportLine struct {
 	KeyID       string `json:"key_id"`
 }
 
-// openedLine is one line of what the officer gets to see.
+// openedLine is one line of the opened export.
 type openedLine struct {
 	Identifier string `json:"identifier"`
 	ViewingKey string `json:"viewing_key"`

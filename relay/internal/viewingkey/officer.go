@@ -70,9 +70,9 @@ func (k PrivateKey) public() (public [32]byte) {
 	return public
 }
 
-// EncodePrivateKey gives the content of a private key file: one line of header,
-// key id and 64 hexadecimal digits. The key id shows which key a file holds and
-// that it was not damaged.
+// EncodePrivateKey returns the content of a private key file: one line of
+// header, key id and 64 hexadecimal digits. The key id identifies the key and
+// detects damage.
 func EncodePrivateKey(private PrivateKey) []byte {
 	return fmt.Appendf(nil, "%s %s %x\n", privateKeyHeader, KeyID(private.public()), private.bytes)
 }
@@ -108,7 +108,7 @@ func WritePrivateKeyFile(path string, private PrivateKey) error {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		// Half a key must not be mistaken for one by whoever finds the file.
+		// A partly written file must not be mistaken for a key.
 		return fmt.Errorf("write compliance private key: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil

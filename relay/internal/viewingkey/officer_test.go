@@ -253,8 +253,8 @@ func TestOpenExportReportsReadFaults(t *testing.T) {
 	}
 }
 
-// FuzzRecord holds that no line of an export makes the reader panic and that
-// what it reads it can write again.
+// FuzzRecord checks that no line of an export makes the reader panic, and that
+// every line that it reads can be written again.
 func FuzzRecord(f *testing.F) {
 	store := &memoryStore{}
 	s, private := officer(f, store, "message")
@@ -284,7 +284,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzDecodeSignature holds that whatever decodes is 64 bytes long.
+// FuzzDecodeSignature checks that every decoded signature has 64 bytes.
 func FuzzDecodeSignature(f *testing.F) {
 	v := readSignIn(f)
 	for _, text := range []string{v.SignatureBase64, v.SignatureBase58, v.SignatureHex, "", "==", "1", "é"} {

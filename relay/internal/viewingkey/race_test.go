@@ -8,14 +8,14 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// raced is a store in which another registration comes between the look and the write.
+// raced is a store in which another registration comes between the read and the write.
 type raced struct{ *memoryStore }
 
 func (raced) ViewingKey(context.Context, [32]byte) (*Record, error) { return nil, nil }
 
-// TestOfTwoRegistrationsAtOnceOneIsToldThatItsKeyWasNotKept: both would believe
-// otherwise that the officer can open what they registered.
-func TestOfTwoRegistrationsAtOnceOneIsToldThatItsKeyWasNotKept(t *testing.T) {
+// TestOneOfTwoRacingRegistrationsIsRefused: both clients would
+// otherwise believe that the officer can open what they registered.
+func TestOneOfTwoRacingRegistrationsIsRefused(t *testing.T) {
 	t.Parallel()
 	const message = "Sign in"
 	kept := &memoryStore{}

@@ -1,10 +1,10 @@
-// Package viewingkey registers viewing keys: it checks that a wallet asked for
-// it, seals the key so that only the compliance officer can read it, and stores
-// it under an identifier. It also holds the officer's side, which runs offline:
-// making the key pair and opening what was exported.
+// Package viewingkey registers viewing keys: it checks that the wallet signed the
+// request, seals the key so that only the compliance officer can read it, and
+// stores it under an identifier. It also has the officer's offline side: making
+// the key pair and opening exported records.
 //
-// The relay keeps no wallet and no readable viewing key. What it stores of a
-// registration is the Record, from which neither can be told.
+// The relay stores only the Record of a registration, which reveals neither the
+// wallet nor the viewing key.
 package viewingkey
 
 import (
@@ -23,8 +23,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// fingerprintDomain keeps fingerprints apart from every other hash over the
-// same bytes.
+// fingerprintDomain separates fingerprints from other hashes of the same bytes.
 const fingerprintDomain = "relaypool/viewing-key/v1"
 
 // Registration is what a client asks for, as text from its request.
@@ -39,7 +38,7 @@ type Registration struct {
 	// Identifier is 32 bytes in hexadecimal; nil for the default,
 	// sha256(UserPubkey ‖ lower-case ViewingKeyHex).
 	Identifier *string
-	// Address is the client's, which its new keys are counted by; it is not stored.
+	// Address is the client's, for the limit on new keys; it is not stored.
 	Address string
 }
 
@@ -49,8 +48,8 @@ type Record struct {
 	// Sealed is the viewing key in an anonymous X25519 box, SealedSize bytes.
 	Sealed []byte
 	// Fingerprint is sha256("relaypool/viewing-key/v1" ‖ identifier ‖ viewing
-	// key). It tells whether two registrations carry the same key, which the
-	// box, sealed anew each time, cannot.
+	// key). It shows whether two registrations have the same key; two boxes of
+	// one key differ.
 	Fingerprint [32]byte
 	// KeyID names the compliance key that Sealed was made for.
 	KeyID string
@@ -61,11 +60,11 @@ const SealedSize = 32 + box.AnonymousOverhead
 
 // Store keeps records. Implementations are safe for concurrent use.
 type Store interface {
-	// PutViewingKey inserts the record unless its identifier exists, and then
-	// returns what is stored under it. Of several racing calls with one
-	// identifier exactly one inserts.
+	// PutViewingKey inserts the record, or returns the one that is stored under
+	// its identifier. Of several racing calls with one identifier exactly one
+	// inserts.
 	PutViewingKey(ctx context.Context, r Record) (existing *Record, err error)
-	// ViewingKey gives the record of an identifier; nil when there is none.
+	// ViewingKey returns the record of an identifier; nil when there is none.
 	ViewingKey(ctx context.Context, identifier [32]byte) (*Record, error)
 }
 
@@ -79,7 +78,7 @@ type Options struct {
 	// Random makes the boxes' ephemeral keys; crypto/rand.Reader outside tests.
 	// Safe for concurrent use.
 	Random io.Reader
-	// Now measures the hour in which new keys are counted.
+	// Now measures the hour for which new keys are limited.
 	Now func() time.Time
 }
 
@@ -129,9 +128,9 @@ func New(o Options) (*Service, error) {
 }
 
 // Register checks the registration, stores it sealed, and returns its
-// identifier in lower-case hexadecimal. The same registration again succeeds
-// and changes nothing; another key under the same identifier is refused with
-// identifier_conflict and overwrites nothing. Every fault of the client's is a
+// identifier in lower-case hexadecimal. Repeating a registration succeeds and
+// changes nothing; another key under the same identifier is refused with
+// identifier_conflict and overwrites nothing. An invalid registration is a
 // *refusal.Refusal; other errors are the store's or the random source's.
 func (s *Service) Register(ctx context.Context, reg Registration) (identifier string, err error) {
 	wallet, err := parseWallet(reg.UserPubkey)
@@ -157,11 +156,11 @@ func (s *Service) Register(ctx context.Context, reg Registration) (identifier st
 	return hex.EncodeToString(id[:]), nil
 }
 
-// put stores a key that is new, as far as new ones are taken.
+// put stores a new key, within the hour's limits on new keys.
 func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, key [32]byte) error {
 	existing, err := s.store.ViewingKey(ctx, id)
 	if err != nil {
-		return fmt.Errorf("look for viewing key: %w", err)
+		return fmt.Errorf("read viewing key: %w", err)
 	}
 	if existing != nil {
 		return same(existing, fingerprint(id, key))
@@ -176,7 +175,7 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
 	existing, err = s.store.PutViewingKey(ctx, record)
-	// What a client broke off may have been stored: giving it back would be a way around the bound.
+	// After a cancelled request the key may be stored: giving it back would bypass the limit.
 	if existing != nil || err != nil && ctx.Err() == nil {
 		giveBack()
 	}
@@ -189,7 +188,7 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	return nil
 }
 
-// same refuses another key under an identifier that is taken.
+// same refuses a key other than the one stored under the identifier.
 func same(existing *Record, fingerprint [32]byte) error {
 	if subtle.ConstantTimeCompare(existing.Fingerprint[:], fingerprint[:]) == 0 {
 		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")

@@ -92,7 +92,7 @@ func (m *memoryStore) PutViewingKey(_ context.Context, r Record) (*Record, error
 }
 
 // officer makes a service over a store and returns the private key that opens
-// what it stores.
+// its records.
 func officer(t testing.TB, store Store, messages ...string) (*Service, PrivateKey) {
 	t.Helper()
 	public, private, err := GenerateComplianceKey(rand.Reader)
@@ -160,8 +160,8 @@ func TestRegisterTheVector(t *testing.T) {
 	}
 }
 
-// TestStoredBytes holds the hashes that protocol.md defines against values
-// worked out outside of this package.
+// TestStoredBytes compares the hashes that protocol.md defines with values
+// computed outside this package.
 func TestStoredBytes(t *testing.T) {
 	t.Parallel()
 	v := readSignIn(t)
