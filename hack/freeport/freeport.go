@@ -79,7 +79,7 @@ func (p *ports) take(port int) (bool, error) {
 	}
 	if p.locks == nil {
 		name := filepath.Join(os.TempDir(), "relaypool-ports-"+strconv.Itoa(os.Getuid()))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // G304: our own file
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return false, err
 		}

@@ -62,7 +62,7 @@ func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
 		fmt.Println(strings.Join(addresses, "\n"))
 		return
 	}
-	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	other.Env = append(os.Environ(), child+"=1")
 	out, err := other.Output()
 	if err != nil {

@@ -9,20 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
-
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // tool is one run of a command, with its flags.
@@ -74,53 +66,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return commands[args[0]](ctx)
-}
-
-// push publishes OCI layouts under the names that they were built with. A name that is
-// taken by something else stays: who pulled it must get the same again. Every name is
-// looked up first, because half a release could neither be finished nor taken back.
-func (t *tool) push(ctx context.Context) error {
-	if len(t.oci) == 0 {
-		return errors.New("-oci is missing: name the folder that `images build -oci` wrote")
-	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)} // of `docker login`
-	missing, published := map[name.Reference]remote.Taggable{}, ""
-	var refused error
-	for _, folder := range t.oci {
-		var manifest *v1.IndexManifest
-		root, err := layout.ImageIndexFromPath(folder)
-		if err == nil {
-			manifest, err = root.IndexManifest()
-		}
-		if err != nil {
-			return fmt.Errorf("read the OCI layout %s: %w", folder, err)
-		}
-		for _, d := range manifest.Manifests {
-			tag, err := name.NewTag(d.Annotations[containerdName], name.StrictValidation)
-			if err != nil {
-				return fmt.Errorf("read the OCI layout %s: %s without the annotation %s: %w", folder, d.Digest, containerdName, err)
-			}
-			there, err := remote.Head(tag, options...)
-			if answer := (*transport.Error)(nil); errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
-				if missing[tag], err = root.Image(d.Digest); d.MediaType.IsIndex() { // else it is a chart
-					missing[tag], err = root.ImageIndex(d.Digest)
-				}
-			} else if err == nil && there.Digest != d.Digest {
-				err = fmt.Errorf("it is published as %s, and this one is %s; a published version never changes, so raise contract.Version", there.Digest, d.Digest)
-			}
-			if err != nil {
-				refused = errors.Join(refused, fmt.Errorf("publish %s: %w", tag, err))
-			}
-			published += fmt.Sprintf("%s@%s\n", tag, d.Digest)
-		}
-	}
-	if refused == nil {
-		refused = remote.MultiWrite(missing, options...)
-	}
-	if refused == nil {
-		fmt.Fprint(t.stdout, published)
-	}
-	return refused
 }
 
 // notes prints what stands below the version's heading in the changelog, and refuses a

@@ -18,7 +18,6 @@ import (
 var (
 	keyA, keyB = solana.PublicKey{1}, solana.PublicKey{2}
 	sigA, sigB = solana.Signature{1}, solana.Signature{2}
-	sigC       = solana.Signature{3}
 	hashA      = solana.Hash{3}
 )
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
@@ -103,114 +102,6 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return err
 	}
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
-}
-
-// target is one object that may be written: it does not exist, or it is the
-// RelayPool's.
-type target struct {
-	ref    Ref
-	wanted map[string]any
-	digest digest
-	entry  *entry
-	live   *liveObject // nil when there is none
-}
-
-// compare writes the object unless it is right already.
-func (p *pass) compare(ctx context.Context, t target) error {
-	if t.live == nil {
-		// Another client has deleted an object that was right.
-		return p.change(ctx, t, t.entry.knows(t.digest))
-	}
-	if t.ref.Kind == build.KindJob {
-		// A Job is made once: its pods' template cannot change.
-		return nil
-	}
-	if t.entry.settled(t.digest, t.live.uid(), t.live.version()) {
-		return nil
-	}
-	canon, err := p.canonical(t.ref, t.wanted)
-	if err != nil {
-		return err
-	}
-	owned, ok, err := ownedFields(t.live.managed(), FieldOwner, t.wanted["apiVersion"].(string))
-	if err != nil {
-		return err
-	}
-	lost := differences(canon, t.live.content, owned)
-	if ok && len(lost) == 0 {
-		if err := p.release(ctx, t); err != nil {
-			return err
-		}
-		t.entry.remember(t.digest, t.live.uid(), t.live.version())
-		return nil
-	}
-	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && takenByOthers(t.live.managed(), lost)
-	if t.ref.Kind == build.KindDeployment && ok {
-		if err := p.handOverDropped(ctx, t, owned); err != nil {
-			return err
-		}
-	}
-	return p.change(ctx, t, drifted)
-}
-
-// change applies the object, unless it was refused before or is fought over.
-func (p *pass) change(ctx context.Context, t target, drifted bool) error {
-	now := p.options.Now()
-	if t.entry.refused == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
-		p.result.Refused = append(p.result.Refused, t.entry.refusal)
-		p.result.retry(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
-		return nil
-	}
-	if drifted {
-		reservation := t.entry.repairs.ReserveN(now, 1)
-		if delay := reservation.DelayFrom(now); delay > 0 {
-			reservation.CancelAt(now)
-			p.result.Contested = append(p.result.Contested, t.ref)
-			p.result.retry(delay)
-			return nil
-		}
-	}
-	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
-	before := ""
-	if t.live != nil {
-		// Names the uid that the guard read: a replaced object is a conflict.
-		out.SetUID(t.live.uid())
-		before = t.live.version()
-		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {
-			out.SetResourceVersion(p.deploymentAt)
-		}
-	}
-	err := p.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldOwner), client.ForceOwnership)
-	if err != nil {
-		return p.refusedOr(t, err)
-	}
-	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
-	delete(p.memory.clean, t.ref.Kind)
-	switch {
-	case out.GetResourceVersion() == before:
-	case drifted:
-		p.result.Repaired = append(p.result.Repaired, t.ref)
-	default:
-		p.result.Applied = append(p.result.Applied, t.ref)
-	}
-	return nil
-}
-
-func (p *pass) refusedOr(t target, err error) error {
-	if refused, ok := refusal(t.ref, err); ok {
-		t.entry.refused, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
-		p.result.Refused = append(p.result.Refused, refused)
-		p.result.retry(p.options.RefusalInterval)
-		return nil
-	}
-	return p.missingIfGone(t.ref, err)
-}
-
-// comparedRecently reports whether an object of an optional kind was just compared:
-// each comparison is a call.
-func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
-	return optional(ref.Kind) && e.knows(sum) &&
-		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
 }
 
 // mayWrite reports whether the object may be written: the existing one is the

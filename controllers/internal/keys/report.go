@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
 const (
@@ -36,75 +35,6 @@ const (
 
 	lamportsPerSOL = 1_000_000_000
 )
-
-// unused gives the generated keys that the fleet does not use any more: those
-// retired, or all of them when the spec names other Secrets now. A key that one
-// of these holds as well is in use, whatever its own Secret says.
-func (d *decision) unused() []Key {
-	return d.pick(func(k Key) bool {
-		if wantedCount(d.Pool) > 0 {
-			return k.State == v1alpha1.PayerRetired
-		}
-		return !slices.ContainsFunc(d.Refs, func(p refs.Payer) bool { return p.Address == k.Address })
-	})
-}
-
-// sweepUnused tells of keys out of use that hold funds, and has these moved
-// when a person asks for it, once for every new value of the annotation.
-func (d *decision) sweepUnused() {
-	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
-	var rich []Key
-	for _, k := range unused {
-		if b, known := d.Balances[k.Address]; known && b.Lamports > minMovable && d.fresh(b) {
-			rich = append(rich, k)
-		}
-	}
-	if len(rich) > 0 {
-		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.reportFundedUnused(rich))
-	}
-	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
-		return
-	}
-	revision := d.Keys.Keys[len(d.Keys.Keys)-1].Revision
-	want := JobWanted{
-		Name: JobName(d.pool, revision, v1alpha1.RotationSweep), Step: v1alpha1.RotationSweep, Revision: revision,
-		From: mounts(unused), To: d.plan.Mounted, Token: token,
-	}
-	want.Inputs = inputs(want, token)
-	have := d.named(want.Name)
-	answered := have != nil && have.Inputs == want.Inputs
-	// A key that was retired was drained before. One that the spec no longer names
-	// was not: a roll-out that is under way can still bring a pod that signs with it.
-	drained := wantedCount(d.Pool) > 0
-	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
-		return
-	}
-	d.carryOut(want, AnnotationSweepRetired)
-}
-
-// fresh tells whether a balance was read since the rotation's step began, so
-// that it does not show what has just been swept away.
-func (d *decision) fresh(b Balance) bool {
-	now, last := d.plan.Rotation, d.Pool.Status.Rotation
-	switch {
-	case now == nil, b.At.IsZero():
-		return true
-	case last == nil:
-		return !d.plan.Rotating
-	case last.Revision != now.Revision || last.Step != now.Step:
-		return false
-	}
-	return last.Since == nil || b.readAfter(last.Since.Time)
-}
-
-func (d *decision) reportFundedUnused(rich []Key) string {
-	var told []string
-	for _, k := range rich {
-		told = append(told, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
-	}
-	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		someNames(told), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
-}
 
 // payers gives status.feePayers: the newest revision first.
 func (d *decision) payers() {

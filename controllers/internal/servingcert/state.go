@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,64 +119,4 @@ func (s *state) signerOf(p *pair) *x509.Certificate {
 		}
 	}
 	return nil
-}
-
-// step is what becomes of a state.
-type step string
-
-const (
-	stepNone    step = ""
-	stepMake    step = "made a serving certificate"
-	stepStage   step = "made the next serving certificate"
-	stepPromote step = "serves the next certificate"
-	stepRestore step = "put back the certificate that is served"
-)
-
-// policy says when certificates change.
-type policy struct {
-	name        string // that clients ask for
-	renewBefore time.Duration
-}
-
-// decide says what becomes of the state now. trusted tells whether clients have
-// trusted the authority of the next pair for long enough that all know it. issue
-// makes a pair and its authority.
-func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
-	current, next := s.serves(s.current, p.name, now), s.serves(s.next, p.name, now)
-	switch {
-	case next && (trusted || !current):
-		s.current, s.next = s.next, nil
-		return s.tidied(now), stepPromote, nil
-	case !current:
-		// Nobody can be served by what is there, so nothing is lost by serving a pair
-		// that is not trusted yet.
-		made, authority, err := issue()
-		if err != nil {
-			return s, stepNone, err
-		}
-		s.current, s.next, s.authorities = made, nil, append(slices.Clip(s.authorities), authority)
-		return s.tidied(now), stepMake, nil
-	case !next && now.After(s.current.leaf.NotAfter.Add(-p.renewBefore)):
-		made, authority, err := issue()
-		if err != nil {
-			return s, stepNone, err
-		}
-		s.next, s.authorities = made, append(slices.Clip(s.authorities), authority)
-		return s.tidied(now), stepStage, nil
-	default:
-		return s, stepNone, nil
-	}
-}
-
-// tidied drops authorities whose time is over. Those of earlier pairs stay until
-// then: a process that has not read the Secret since still serves theirs.
-func (s state) tidied(now time.Time) state {
-	var kept []*x509.Certificate
-	for _, c := range s.authorities {
-		if now.Before(c.NotAfter) {
-			kept = append(kept, c)
-		}
-	}
-	s.authorities = kept[max(0, len(kept)-maxAuthorities):]
-	return s
 }

@@ -1,3 +1,5 @@
+// Package chain is the Solana chain as several RPC endpoints report it: which of them
+// is asked, what two of them have to agree on, and the pool's tree on top of it.
 package chain
 
 import (

@@ -102,24 +102,16 @@ func (h *Handler) reportCompleted(ctx context.Context, s *Submission, o *Outcome
 	}
 }
 
-// Finalize implements txmgr.Outcomes. A landing of ours teaches which sign of a proof's
-// A the program takes.
+// Finalize implements txmgr.Outcomes.
 func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timing.Lease)
 	defer cancel()
 	landings := make([]Landing, len(landed))
-	var pins []ProofAPin // in the order of the batch: the first to be final pins
-	taught := map[string]bool{}
 	for i, l := range landed {
 		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Returned: returnedRent(l)}}
-		encoding := Of(l.Job).ProofAEncoding
-		if l.Ours && l.Purpose == txmgr.PurposeTransact && encoding != "" && !taught[encoding] {
-			taught[encoding] = true
-			pins = append(pins, ProofAPin{KeyHash: h.ProofA.KeyHash(), Encoding: encoding, Signature: l.Signature})
-		}
 	}
 	h.addLeaves(ctx, landed, landings)
-	if lost, err = h.Store.Finalize(ctx, landings, pins); err != nil {
+	if lost, err = h.Store.Finalize(ctx, landings, h.ProofA.Learn(landed)); err != nil {
 		return nil, err
 	}
 	for _, l := range landed {

@@ -3,10 +3,12 @@ package submission
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // pinMaxAge is how long a pin, or its absence, is believed before the database is
@@ -84,5 +86,15 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err err
 	return fixed, nil
 }
 
-// KeyHash is the verifying key's.
-func (p *ProofAPolicy) KeyHash() [32]byte { return p.keyHash }
+// Learn returns the pins that final landings prove: a transaction of ours shows which
+// sign of A the program takes. Of each sign the first of the batch counts.
+func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
+	for _, l := range landed {
+		encoding := Of(l.Job).ProofAEncoding
+		seen := slices.ContainsFunc(pins, func(pin ProofAPin) bool { return pin.Encoding == encoding })
+		if l.Ours && l.Purpose == txmgr.PurposeTransact && encoding != "" && !seen {
+			pins = append(pins, ProofAPin{KeyHash: p.keyHash, Encoding: encoding, Signature: l.Signature})
+		}
+	}
+	return pins
+}

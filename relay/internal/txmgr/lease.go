@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -120,4 +121,36 @@ func (m *Manager) handOver(ctx context.Context) {
 	if err := m.Store.NotifyDue(ctx); err != nil {
 		m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
 	}
+}
+
+// leaseHealth knows since when this process's leases have been good.
+type leaseHealth struct {
+	mu            sync.Mutex
+	since         time.Time
+	renewedBefore bool
+}
+
+// renewed tells that a beat got through; again says that it was not the first.
+func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if lapsed || a.since.IsZero() {
+		a.since = now
+	}
+	again, a.renewedBefore = a.renewedBefore, true
+	return again
+}
+
+// failed tells that a beat did not get through.
+func (a *leaseHealth) failed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.since = time.Time{}
+}
+
+// validFor reports whether the leases have been good for d.
+func (a *leaseHealth) validFor(now time.Time, d time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.since.IsZero() && now.Sub(a.since) >= d
 }

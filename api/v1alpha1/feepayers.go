@@ -1,0 +1,95 @@
+package v1alpha1
+
+// FeePayers are the keys that pay network fees and rent: existing Secrets, or
+// keys that the operator makes.
+//
+// +kubebuilder:validation:ExactlyOneOf=secretRefs;generate
+// +kubebuilder:validation:XValidation:rule="!has(self.rotation) || has(self.generate)",message="rotation is for generated keys: to replace keys of your own, change the list secretRefs, or use feePayers.generate"
+// +kubebuilder:validation:XValidation:rule="!has(self.minimumBalanceLamports) || !has(self.targetBalanceLamports) || self.minimumBalanceLamports <= self.targetBalanceLamports",message="minimumBalanceLamports is above targetBalanceLamports: a payer would be short as soon as it is funded"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.rotation) || has(self.rotation) && self.rotation.revision >= oldSelf.rotation.revision && self.rotation.revision <= oldSelf.rotation.revision + 1",message="rotation.revision goes up by one at a time, never down or away: keys that were retired are not used again"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.rotation) || !has(self.rotation) || !has(oldSelf.generate) || self.rotation.revision <= 1",message="rotation.revision goes up by one at a time: the first rotation is to revision 1"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
+type FeePayers struct {
+	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
+	// relay keygen writes it. Default: none; either secretRefs or generate is set.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	SecretRefs []SecretKeyReference `json:"secretRefs,omitempty"`
+	// Generate has the operator make keys, in Secrets that nobody owns and that
+	// nobody deletes. Default: none; either secretRefs or generate is set.
+	// +optional
+	Generate *GeneratedKeys `json:"generate,omitempty"`
+	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
+	// Default: 50000000, which is 0.05 SOL.
+	// +optional
+	// +kubebuilder:default=50000000
+	// +kubebuilder:validation:Minimum=5000000
+	// +kubebuilder:validation:Maximum=1000000000000000
+	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
+	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
+	// Default: 1000000000, which is 1 SOL.
+	// +optional
+	// +kubebuilder:default=1000000000
+	// +kubebuilder:validation:Minimum=5000000
+	// +kubebuilder:validation:Maximum=1000000000000000
+	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
+	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
+	// +optional
+	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
+	// Rotation replaces generated keys by new ones. Once set it stays, and goes
+	// up: for keys of your own make another RelayPool. Default: none, and the keys
+	// of revision 0.
+	// +optional
+	Rotation *Rotation `json:"rotation,omitempty"`
+}
+
+// GeneratedKeys are made by the operator.
+type GeneratedKeys struct {
+	// Count is how many keys pay. A fleet spreads its transactions over them; two
+	// are enough to go on while one is short. Example: 4
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	Count int32 `json:"count"`
+}
+
+// Rotation replaces the generated keys: new ones are made and funded from the
+// old, the fleet uses the new, and once nothing of the old can land any more,
+// what is left is swept to the new and the old are retired.
+type Rotation struct {
+	// Revision of the keys. Raising it by one starts a rotation; it never goes
+	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Revision int32 `json:"revision"`
+}
+
+// SpendCaps bound spending, in lamports; above one, new work is refused.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.hourLamports) || self.hourLamports == 0 || self.hourLamports >= 1786760",fieldPath=".hourLamports",message="spendCaps.hourLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.dayLamports) || self.dayLamports == 0 || self.dayLamports >= 1786760",fieldPath=".dayLamports",message="spendCaps.dayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.transfersDayLamports) || self.transfersDayLamports == 0 || self.transfersDayLamports >= 1786760",fieldPath=".transfersDayLamports",message="spendCaps.transfersDayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+type SpendCaps struct {
+	// HourLamports is the most that is spent in any 60 minutes, in lamports.
+	// Default: 0, which is no cap. Example: 2000000000
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000000000
+	HourLamports int64 `json:"hourLamports,omitempty"`
+	// DayLamports is the most that is spent in any 24 hours, in lamports.
+	// Default: 0, which is no cap. Example: 20000000000
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000000000
+	DayLamports int64 `json:"dayLamports,omitempty"`
+	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
+	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
+	// 1000000000, which pays for about 550. Example: 5000000000
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000000000
+	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
+}

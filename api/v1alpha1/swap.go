@@ -1,0 +1,62 @@
+package v1alpha1
+
+// Swap turns swaps on.
+type Swap struct {
+	// Router finds the routes: a server of the Jupiter swap API, version 1.
+	// +required
+	Router Router `json:"router"`
+	// SlippageBps is by how many hundredths of a percent the price may get worse
+	// between a quote and its execution. The user's minimum holds in any case.
+	// Default: 50, which is 0.5 %.
+	// +optional
+	// +kubebuilder:default=50
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	SlippageBps int32 `json:"slippageBps,omitempty"`
+	// Concurrency is how many swaps one pod brings to their end at once.
+	// Default: 64.
+	// +optional
+	// +kubebuilder:default=64
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	Concurrency int32 `json:"concurrency,omitempty"`
+}
+
+// Router is the swap router.
+//
+// +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef"
+type Router struct {
+	// URL is the router's base URL, when it holds no credentials. Default: none;
+	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url,omitempty"`
+	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// either url or urlSecretRef is set.
+	// +optional
+	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
+	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
+	// +optional
+	APIKeySecretRef *SecretKeyReference `json:"apiKeySecretRef,omitempty"`
+	// ProgramID is the router's program on the chain, in base58.
+	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
+	// +kubebuilder:validation:MaxLength=44
+	ProgramID string `json:"programID,omitempty"`
+	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
+	// Default: 5000.
+	// +optional
+	// +kubebuilder:default=5000
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=30000
+	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
+	// RequestsPerSecond is the router's plan, in requests a second and pod.
+	// Default: 0, which is no limit. Example: 10
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
+}

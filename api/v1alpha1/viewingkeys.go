@@ -1,0 +1,21 @@
+package v1alpha1
+
+// ViewingKeys says how viewing keys are registered and sealed.
+type ViewingKeys struct {
+	// CompliancePublicKey is what viewing keys are sealed to: 64 hexadecimal
+	// digits, made by relay compliance keygen on the officer's own machine. The
+	// private half never enters the cluster.
+	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
+	// +kubebuilder:validation:MaxLength=64
+	CompliancePublicKey string `json:"compliancePublicKey"`
+	// Messages are the texts whose signature by a wallet admits its viewing key.
+	// Default: the profile's. Example: [Sign in to the pool]
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	Messages []string `json:"messages,omitempty"`
+}

@@ -1,0 +1,36 @@
+package localnet
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Initialize makes the accounts of each of the profile's pools by the
+// program's own instruction. The authority is a key of the chain's own.
+func (c *Chain) Initialize() error {
+	admin := wellKnownKey("relaypool local chain admin")
+	if err := c.Fund(admin.PublicKey(), adminLamports); err != nil {
+		return err
+	}
+	made := make(map[solana.PublicKey]bool)
+	for _, mint := range c.opts.Profile.Mints {
+		pool, err := c.opts.Profile.Pool(mint)
+		if err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+		// Mints share a pool unless the profile's seeds name the mint.
+		if made[pool.Address] {
+			continue
+		}
+		made[pool.Address] = true
+		instruction, err := pool.Initialize(admin.PublicKey())
+		if err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+		if _, err := c.land([]solana.PrivateKey{admin}, instruction); err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// healthAge is how long a check of the relay's parts is reused: each check
+// makes RPC calls, and GET /health needs no API key.
+const healthAge = time.Second
+
+// health is the last check of the relay's parts.
+type health struct {
+	mu     sync.Mutex
+	report *HealthReport
+	at     time.Time
+}
+
+// look returns the last report. Requests during a check wait for it; one that
+// leaves does not cancel it for the others.
+func (a *api) look(ctx context.Context) HealthReport {
+	a.health.mu.Lock()
+	defer a.health.mu.Unlock()
+	if a.health.report == nil || a.Now().Sub(a.health.at) >= healthAge {
+		ctx, cancel := a.call(context.WithoutCancel(ctx))
+		defer cancel()
+		report := a.Health.Check(ctx)
+		a.health.report, a.health.at = &report, a.Now()
+	}
+	return *a.health.report
+}
+
+// GetHealth is public: it returns the relay's health, and only the status of each part.
+func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
+	report := a.look(r.Context())
+	checks := make(map[string]openapi.HealthCheck, len(report.Checks))
+	for name, check := range report.Checks {
+		checks[name] = openapi.HealthCheck{Status: check.Status}
+	}
+	a.answerHealth(w, r, HealthReport{Status: report.Status, Checks: checks})
+}
+
+// healthDetails is for the operator: it also returns what is wrong with each part.
+func (a *api) healthDetails(w http.ResponseWriter, r *http.Request) {
+	a.answerHealth(w, r, a.look(r.Context()))
+}
+
+// answerHealth answers 503 only when the relay is down.
+func (a *api) answerHealth(w http.ResponseWriter, r *http.Request, report HealthReport) {
+	status := http.StatusOK
+	if report.Status == openapi.HealthStatusDown {
+		status = http.StatusServiceUnavailable
+	}
+	a.answer(w, r, status, openapi.Health{
+		Status: report.Status, Checks: report.Checks, Version: a.Info.Version, Timestamp: a.Now().UTC(),
+	})
+}
