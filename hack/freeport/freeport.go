@@ -41,7 +41,7 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
 		port := first + rand.IntN(count) //nolint:gosec // G404: guessing it brings nothing
-		switch ours, err := given.take(port); {
+		switch ours, err := take(port); {
 		case err != nil:
 			return nil, fmt.Errorf("find a free port: %w", err)
 		case !ours:
@@ -59,41 +59,29 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// given are the ports that this process was given, and through locks on bytes of one
-// file, the byte of a port's number, those that others were. The kernel drops the locks
-// with the process.
-var given ports
+// given are the ports that this process was given. Those of other processes are locked:
+// each is a byte of one file, and the kernel drops a process's locks when it ends.
+var given sync.Map
 
-type ports struct {
-	mu    sync.Mutex
-	ours  map[int]bool
-	locks *os.File
-}
+var locks = sync.OnceValues(func() (*os.File, error) {
+	name := filepath.Join(os.TempDir(), "relaypool-ports-"+strconv.Itoa(os.Getuid()))
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+})
 
 // take reports whether the port is this caller's from now on.
-func (p *ports) take(port int) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ours[port] { // a process is not kept out by its own locks
+func take(port int) (bool, error) {
+	if _, before := given.LoadOrStore(port, true); before { // our own locks would not keep us out
 		return false, nil
 	}
-	if p.locks == nil {
-		name := filepath.Join(os.TempDir(), "relaypool-ports-"+strconv.Itoa(os.Getuid()))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return false, err
-		}
-		p.locks, p.ours = f, map[int]bool{}
-	}
-	err := syscall.FcntlFlock(p.locks.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1})
-	switch {
-	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
-		return false, nil
-	case err != nil:
+	file, err := locks()
+	if err != nil {
 		return false, err
 	}
-	p.ours[port] = true
-	return true, nil
+	err = syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1})
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Check is an error when somebody listens at an address already.

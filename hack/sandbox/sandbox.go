@@ -5,6 +5,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
@@ -254,10 +255,10 @@ func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Address
 		}
 	}
 	s.Chain.Finalize()
-	if s.URL, err = s.Chain.Listen(anyPort(at.Chain)); err != nil {
+	if s.URL, err = s.Chain.Listen(cmp.Or(at.Chain, anyPort)); err != nil {
 		return err
 	}
-	if s.Router, err = s.Chain.ListenRouter(anyPort(at.Router)); err != nil {
+	if s.Router, err = s.Chain.ListenRouter(cmp.Or(at.Router, anyPort)); err != nil {
 		return err
 	}
 	if at.Admin != "" {
@@ -273,12 +274,7 @@ func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Address
 // port.
 type Addresses struct{ Chain, Router, Admin string }
 
-func anyPort(address string) string {
-	if address == "" {
-		return "127.0.0.1:0"
-	}
-	return address
-}
+const anyPort = "127.0.0.1:0"
 
 // Send sends a transaction by keys, the first of which pays, past every fault. Who
 // acts beside the relays may leave its error alone: the chain decides.

@@ -56,7 +56,7 @@ func (s *settings) sessions() (list []session) {
 			if i > 0 && j > 0 {
 				continue // each is changed alone
 			}
-			label := fmt.Sprintf("%s, %s rows", counted(n), thousands(rows))
+			label := fmt.Sprintf("%s, %d rows", counted(n), rows)
 			for _, long := range []struct {
 				part part
 				ring int
@@ -80,14 +80,6 @@ func counted(n int) string {
 		return "1 process"
 	}
 	return fmt.Sprintf("%d processes", n)
-}
-
-// thousands writes whole thousands short.
-func thousands(n int) string {
-	if n >= 1000 && n%1000 == 0 {
-		return fmt.Sprintf("%d k", n/1000)
-	}
-	return fmt.Sprint(n)
 }
 
 // bench is one run.
@@ -130,7 +122,7 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 			if round > 0 && list[i].once {
 				continue
 			}
-			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
+			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.Ring, counted(list[i].setup.Processes), list[i].setup.Rows)
 			if err := b.session(ctx, &list[i], name, round); err != nil {
 				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
 			}

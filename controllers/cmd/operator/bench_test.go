@@ -151,6 +151,15 @@ func (m *measurement) tryRead(ctx context.Context) (gauge.Metrics, error) {
 	return gauge.ReadMetrics([][]byte{[]byte(page)}), err
 }
 
+// since is what was added to a page since an earlier reading.
+func since(page, before gauge.Metrics) gauge.Metrics {
+	out := make(gauge.Metrics, len(page))
+	for series, v := range page {
+		out[series] = v - before[series]
+	}
+	return out
+}
+
 // requests are those to the API server; writes change something or try to.
 func requests(page gauge.Metrics) (reads, writes float64) {
 	const name = "rest_client_requests_total"
@@ -192,11 +201,11 @@ func (m *measurement) create(t testing.TB, calm time.Duration) {
 	})
 	m.figures["ready-s"] = time.Since(began).Seconds()
 	each := float64(m.pools)
-	reads, _ := requests(m.read(t).Since(before))
-	since := m.quiet(t, calm).Since(before)
-	_, writes := requests(since)
+	reads, _ := requests(since(m.read(t), before))
+	added := since(m.quiet(t, calm), before)
+	_, writes := requests(added)
 	m.figures["reads/pool"], m.figures["writes/pool"] = reads/each, writes/each
-	m.figures["cpu-ms/pool"] = since.Sum("process_cpu_seconds_total") * 1000 / each
+	m.figures["cpu-ms/pool"] = added.Sum("process_cpu_seconds_total") * 1000 / each
 }
 
 func (m *measurement) list(t testing.TB) []v1alpha1.RelayPool {
@@ -251,10 +260,10 @@ func (m *measurement) rest(t testing.TB, window time.Duration) {
 	}
 	took := time.Since(began)
 	hours := took.Hours() * float64(m.pools)
-	reads, writes := requests(after.Since(before))
+	reads, writes := requests(since(after, before))
 	m.figures["reads/pool/h"], m.figures["writes/pool/h"] = reads/hours, writes/hours
 	m.figures["rpc/pool/h"] = (calls() - asked) / hours
-	m.figures["cpu-%"] = 100 * after.Since(before).Sum("process_cpu_seconds_total") / took.Seconds()
+	m.figures["cpu-%"] = 100 * since(after, before).Sum("process_cpu_seconds_total") / took.Seconds()
 }
 
 // restart restarts the operator, with all objects in place.

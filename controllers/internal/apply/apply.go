@@ -185,12 +185,6 @@ func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 // Option changes one pass.
 type Option func(*pass)
 
-// Keep says which rotation Jobs stay although they are not wanted. Without it
-// all of them do.
-func Keep(keep func(Ref) bool) Option {
-	return func(p *pass) { p.keep = keep }
-}
-
 // DeploymentAt binds the Deployment to a resource version: any other is a
 // conflict. For plans that copied the live count of replicas, which may have
 // changed since.

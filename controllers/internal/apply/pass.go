@@ -21,7 +21,6 @@ type pass struct {
 	*Applier
 	owner        *v1alpha1.RelayPool
 	memory       *memory
-	keep         func(Ref) bool
 	deploymentAt string
 	result       Result
 }

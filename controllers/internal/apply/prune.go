@@ -93,7 +93,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 			return nil
 		}
 		left++
-		if object.GetDeletionTimestamp() != nil || p.kept(ref) {
+		if object.GetDeletionTimestamp() != nil || ref.Kind == build.KindJob {
 			return nil
 		}
 		if err := p.remove(ctx, ref, object); err != nil {
@@ -102,10 +102,6 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 		return nil
 	})
 	return left, errors.Join(append(errs, err)...)
-}
-
-func (p *pass) kept(ref Ref) bool {
-	return ref.Kind == build.KindJob && (p.keep == nil || p.keep(ref))
 }
 
 func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error {

@@ -54,13 +54,9 @@ func equal[T comparable](what string, want, got T) error {
 	return nil
 }
 
-func unexpected(what, want string, got *http.Response, body []byte) error {
-	return fmt.Errorf("%s: expected %s, received %s: %s", what, want, got.Status, body)
-}
-
 // answered ends the step unless the relay's answer is the one that is wanted.
 func answered(wanted bool, what, want string, got *http.Response, body []byte) {
 	if !wanted {
-		check(unexpected(what, want, got, body))
+		check(fmt.Errorf("%s: expected %s, received %s: %s", what, want, got.Status, body))
 	}
 }

@@ -32,9 +32,6 @@ type Set struct{ windows map[string]string }
 // New makes an empty set.
 func New() *Set { return &Set{windows: make(map[string]string)} }
 
-// Len is the number of windows.
-func (s *Set) Len() int { return len(s.windows) }
-
 // Add looks for a secret from now on under a name, such as nullifier. Secrets
 // without content (all bytes equal) and those of less than 12 bytes are left
 // out: their encodings stand everywhere.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
+	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -26,14 +27,7 @@ func SwapStatus(ctx context.Context, with *http.Client, url string, id uuid.UUID
 	}
 	said := &answer.JSON200.Data
 	return account.SwapStatus{
-		Status: string(said.Status), Phase: string(deref(said.SwapPhase)), Code: deref(said.ErrorCode), Finalized: said.Finalized,
-		Signature: deref(said.SolanaSignature), Execution: deref(said.SwapSignature), Refund: deref(said.RefundSignature),
+		Status: string(said.Status), Phase: string(ptr.Deref(said.SwapPhase, "")), Code: ptr.Deref(said.ErrorCode, ""), Finalized: said.Finalized,
+		Signature: ptr.Deref(said.SolanaSignature, ""), Execution: ptr.Deref(said.SwapSignature, ""), Refund: ptr.Deref(said.RefundSignature, ""),
 	}
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

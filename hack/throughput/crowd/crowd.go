@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -93,18 +94,16 @@ func (c *Crowd) Prepare(ctx context.Context, n int) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	bodies, faults := make([][]byte, n), make([]error, runtime.NumCPU())
-	var next atomic.Int64
-	var provers sync.WaitGroup
-	for p := range faults {
-		provers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && faults[p] == nil && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				bodies[i], faults[p] = c.prove(ctx, root)
-			}
+	bodies := make([][]byte, n)
+	provers, ctx := errgroup.WithContext(ctx)
+	provers.SetLimit(runtime.NumCPU())
+	for i := range bodies {
+		provers.Go(func() (err error) {
+			bodies[i], err = c.prove(ctx, root)
+			return errors.Join(err, ctx.Err())
 		})
 	}
-	provers.Wait()
-	return bodies, errors.Join(append(faults, ctx.Err())...)
+	return bodies, provers.Wait()
 }
 
 func (c *Crowd) prove(ctx context.Context, root [32]byte) ([]byte, error) {

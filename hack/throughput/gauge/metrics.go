@@ -41,15 +41,6 @@ func (m Metrics) Sum(name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// Since is what was added since an earlier reading.
-func (m Metrics) Since(before Metrics) Metrics {
-	out := make(Metrics, len(m))
-	for series, v := range m {
-		out[series] = v - before[series]
-	}
-	return out
-}
-
 // Percentile is the value below or at which that share of a sorted list is, p
 // from 0 to 100; 0 for an empty list.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
