@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -63,7 +63,7 @@ func (c *ledgerCmd) Run(env *environment) error {
 	})
 }
 
-func (c *ledgerCmd) print(env *environment, s spending.Statement) error {
+func (c *ledgerCmd) print(env *environment, s ledger.Statement) error {
 	write := s.WriteTable
 	if c.JSON {
 		write = s.WriteJSON
@@ -86,7 +86,7 @@ type book struct {
 	period *config.Period
 }
 
-func (b book) read(ctx context.Context) (*spending.Ledger, error) {
+func (b book) read(ctx context.Context) (*ledger.Ledger, error) {
 	until := b.period.Until
 	if until.IsZero() {
 		until = time.Now().AddDate(0, 0, 1) // no day is later than today, by whatever clock
@@ -97,7 +97,7 @@ func (b book) read(ctx context.Context) (*spending.Ledger, error) {
 // compare brings the ledger up to the finalized chain and gives the balances
 // there. A payer of which new transactions keep coming has none: what they cost
 // is not in the ledger yet, and would count as a difference.
-func (b book) compare(env *environment, read *spending.Ledger, log *slog.Logger) (*spending.Ledger, map[solana.PublicKey]uint64, error) {
+func (b book) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (*ledger.Ledger, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +107,7 @@ func (b book) compare(env *environment, read *spending.Ledger, log *slog.Logger)
 	for i := range read.Cursors {
 		payers = append(payers, read.Cursors[i].Payer)
 	}
-	reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: payers, Store: b, Chain: endpoints, Observer: unobserved{}, Log: log, Now: time.Now,
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func (b book) compare(env *environment, read *spending.Ledger, log *slog.Logger)
 		if try > 0 && !pause(env, ledgerPause) {
 			return nil, nil, env.Err()
 		}
-		if err := reconciler.Pass(env); err != nil && !errors.Is(err, spending.ErrMoved) {
+		if err := reconciler.Pass(env); err != nil && !errors.Is(err, ledger.ErrMoved) {
 			return nil, nil, fmt.Errorf("bring the ledger up to the chain: %w", err)
 		}
 		if read, err = b.read(env); err != nil {
@@ -144,7 +144,7 @@ func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {
 
 // quiet reads the finalized balance of every payer that had no transaction
 // after its cursor.
-func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []spending.Cursor, balances map[solana.PublicKey]uint64) error {
+func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cursor, balances map[solana.PublicKey]uint64) error {
 	for i := range cursors {
 		c := &cursors[i]
 		accounts, _, err := endpoints.Accounts(ctx, []solana.PublicKey{c.Payer}, onchain.Finalized, c.Slot)
@@ -170,7 +170,7 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []spending.C
 // unobserved is for a ledger that nobody measures.
 type unobserved struct{}
 
-func (unobserved) Entered(spending.Kind, spending.Amounts) {}
+func (unobserved) Entered(ledger.Kind, ledger.Amounts) {}
 func (unobserved) Gap()                                    {}
 
 // pause waits; false when ctx ended before.

@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
@@ -41,11 +41,11 @@ func TestLedger(t *testing.T) {
 	url := pgtest.URL(t)
 	urlFile := file(t, url)
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
-	ledger := func(more ...string) (code int, out, stderr string) {
+	command := func(more ...string) (code int, out, stderr string) {
 		return command(t, "", append([]string{"ledger", "--database-url-file=" + urlFile, "--log-level=warn"}, more...)...)
 	}
 
-	if code, _, stderr := ledger("--rpc-url=" + rpc); code != 0 || !strings.Contains(stderr, "the ledger is empty") {
+	if code, _, stderr := command("--rpc-url=" + rpc); code != 0 || !strings.Contains(stderr, "the ledger is empty") {
 		t.Errorf("an empty ledger ends with %d and %q", code, stderr)
 	}
 
@@ -64,37 +64,37 @@ func TestLedger(t *testing.T) {
 	t.Cleanup(pool.Close)
 	s, err := store.New(pool)
 	noError(t, err)
-	reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: []solana.PublicKey{key.PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: unobserved{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	noError(t, err)
 	noError(t, reconciler.Pass(t.Context()))
 
 	fund(2_000_000_000) // which only the command will read
-	code, out, stderr := ledger("--rpc-url="+rpc, "--json", "--from=2020-01-01")
+	code, out, stderr := command("--rpc-url="+rpc, "--json", "--from=2020-01-01")
 	if code != 0 {
 		t.Fatalf("ends with %d: %s", code, stderr)
 	}
-	var got spending.Statement
+	var got ledger.Statement
 	noError(t, json.Unmarshal([]byte(out), &got))
 	if len(got.Payers) != 1 || got.Payers[0].Received != 7_000_000_000 || got.Payers[0].Chain == nil || *got.Payers[0].Chain != 7_000_000_000 || len(got.Days) == 0 {
 		t.Errorf("received %s", out)
 	}
-	if code, out, _ := ledger(); code != 0 || !strings.Contains(out, key.PublicKey().String()) {
+	if code, out, _ := command(); code != 0 || !strings.Contains(out, key.PublicKey().String()) {
 		t.Errorf("without an endpoint it ends with %d and %s", code, out)
 	}
-	if code, out, _ := ledger("--json", "--to=2020-01-01"); code != 0 || strings.Contains(out, `"day":`) {
+	if code, out, _ := command("--json", "--to=2020-01-01"); code != 0 || strings.Contains(out, `"day":`) {
 		t.Errorf("days before the first end with %d and %s", code, out)
 	}
 
 	_, err = pool.Exec(t.Context(), "UPDATE ledger_cursors SET after = after - 5")
 	noError(t, err)
 	for name, more := range map[string][]string{"within itself": nil, "with the chain": {"--rpc-url=" + rpc}} {
-		if code, _, stderr := ledger(more...); code != commandline.ExitFailed || !strings.Contains(stderr, "lamports are not accounted for") {
+		if code, _, stderr := command(more...); code != commandline.ExitFailed || !strings.Contains(stderr, "lamports are not accounted for") {
 			t.Errorf("a ledger that disagrees %s ends with %d and %q", name, code, stderr)
 		}
 	}
-	if code, _, stderr := ledger("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "bring the ledger up to the chain") {
+	if code, _, stderr := command("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "bring the ledger up to the chain") {
 		t.Errorf("a chain that is down ends with %d and %q", code, stderr)
 	}
 }

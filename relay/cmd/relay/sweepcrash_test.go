@@ -23,7 +23,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
@@ -100,7 +100,7 @@ func (r *rotation) balances() (out [4]uint64) {
 
 // fleet reads the ledger as a relay does that has the new keys alone, and gives
 // what relay ledger then says.
-func (r *rotation) fleet() spending.Statement {
+func (r *rotation) fleet() ledger.Statement {
 	r.Helper()
 	pool, err := store.Open(r.Context(), r.database, 4)
 	noError(r.T, err)
@@ -110,7 +110,7 @@ func (r *rotation) fleet() spending.Statement {
 	endpoints, err := app.Endpoints([]config.Endpoint{{Name: "rpc", URL: config.NewSecret(r.rpc)}}, chain.EndpointsOptions{Log: slog.New(slog.DiscardHandler)})
 	noError(r.T, err)
 	defer endpoints.Close()
-	reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: []solana.PublicKey{r.new[0].PublicKey(), r.new[1].PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: unobserved{},
 		Log: slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now,
 	})
@@ -120,7 +120,7 @@ func (r *rotation) fleet() spending.Statement {
 	if code != 0 {
 		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)
 	}
-	var statement spending.Statement
+	var statement ledger.Statement
 	noError(r.T, json.Unmarshal([]byte(out), &statement))
 	return statement
 }
@@ -142,7 +142,7 @@ func (r *rotation) wantLedger(sweeps uint64) {
 		r.Errorf("the ledger has %d moved, %d received and %d spent, want 0, %d and %d", moved, received, spent, 3*sol+sol/2, sweeps*each)
 	}
 	for _, k := range s.Kinds {
-		if k.Kind != spending.KindSweep && k.Kind != spending.KindReceived {
+		if k.Kind != ledger.KindSweep && k.Kind != ledger.KindReceived {
 			r.Errorf("the ledger has %d transactions of kind %s", k.Transactions, k.Kind)
 		}
 	}
@@ -275,7 +275,7 @@ func killOnce(t *testing.T, args func(*rotation) []string, at death, check func(
 func (r *rotation) wantOldLedger() {
 	r.Helper()
 	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--log-level=warn")
-	var s spending.Statement
+	var s ledger.Statement
 	noError(r.T, json.Unmarshal([]byte(out), &s))
 	if code != 0 || len(s.Payers) != 2 {
 		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)

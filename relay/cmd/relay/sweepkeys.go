@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -85,13 +85,13 @@ type sweepBooks struct {
 	endpoints *chain.Endpoints
 	log       *slog.Logger
 
-	reconciler *spending.Reconciler // made once: it knows since when history is missing
+	reconciler *ledger.Reconciler // made once: it knows since when history is missing
 }
 
 // Complete implements sweep.AccountingReader.
 func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (bool, error) {
 	if b.reconciler == nil {
-		reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+		reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
 			Payers: payers, Store: b.ledger, Chain: b.endpoints, Observer: unobserved{}, Log: b.log, Now: time.Now, Patience: ledgerPatience,
 		})
 		if err != nil {
@@ -101,7 +101,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 	}
 	began := time.Now().Add(-time.Millisecond) // the database keeps times less exactly
 	if err := b.reconciler.Pass(ctx); err != nil {
-		if errors.Is(err, spending.ErrMoved) {
+		if errors.Is(err, ledger.ErrMoved) {
 			return false, nil // another process reads it too
 		}
 		return false, err
@@ -112,7 +112,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 			return false, err
 		}
 		if cursor == nil {
-			cursor = &spending.Cursor{} // nothing has ever happened to it
+			cursor = &ledger.Cursor{} // nothing has ever happened to it
 		}
 		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, onchain.Finalized, cursor.Slot)
 		if err != nil {

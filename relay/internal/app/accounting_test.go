@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
 // A ledger that was never complete has no time since which it is behind, and is
@@ -26,22 +26,22 @@ func TestLedgersAreBehindSince(t *testing.T) {
 	for _, step := range []struct {
 		name     string
 		minute   int
-		cursors  []spending.Cursor
+		cursors  []ledger.Cursor
 		balances []feepayer.Balance
 		want     []ledgerLag
 	}{
 		{"nothing is known", 0, nil, []feepayer.Balance{unknown, poor}, nil},
 		{"one has funds", 1, nil, []feepayer.Balance{funded(one), poor}, []ledgerLag{{Payer: one, Since: at(1)}}},
 		{"nothing is read of it", 30, nil, []feepayer.Balance{funded(one), poor}, []ledgerLag{{Payer: one, Since: at(1)}}},
-		{"its ledger has begun, and the other one is funded", 40, []spending.Cursor{{Payer: past, CheckedAt: at(0)}, {Payer: one}}, []feepayer.Balance{funded(one), funded(two)},
+		{"its ledger has begun, and the other one is funded", 40, []ledger.Cursor{{Payer: past, CheckedAt: at(0)}, {Payer: one}}, []feepayer.Balance{funded(one), funded(two)},
 			[]ledgerLag{{Payer: one, Since: at(1)}, {Payer: two, Since: at(40)}}},
-		{"one is up to the chain", 41, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{funded(one), funded(two)},
+		{"one is up to the chain", 41, []ledger.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{funded(one), funded(two)},
 			[]ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(40)}}},
-		{"and spent", 50, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, poor}, []ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}}},
-		{"the other one is funded again", 60, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, funded(two)},
+		{"and spent", 50, []ledger.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, poor}, []ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}}},
+		{"the other one is funded again", 60, []ledger.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, funded(two)},
 			[]ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(60)}}},
 	} {
-		got := b.lags(&spending.Ledger{Cursors: step.cursors}, step.balances, at(step.minute))
+		got := b.lags(&ledger.Ledger{Cursors: step.cursors}, step.balances, at(step.minute))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}

@@ -23,7 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/router"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -76,8 +77,8 @@ type App struct {
 	swaps       *swap.Planner
 	pool        *chain.PoolReader
 	payers      *feepayer.Payers
-	caps        *spending.Caps
-	ledger      *spending.Reconciler
+	caps        *spendcap.Caps
+	ledger      *ledger.Reconciler
 	accounting  *accountingCache
 	leaves      *commitments.Follower
 	reader      *submission.Reader

@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -222,7 +222,7 @@ func (a *App) checkSpending(ctx context.Context) error {
 }
 
 // spendingProblem names every cap that is reached, and its flag.
-func spendingProblem(usage []spending.Usage) error {
+func spendingProblem(usage []spendcap.Usage) error {
 	var reached []string
 	for _, u := range usage {
 		if u.Limit > 0 && (u.Reached || u.Spent >= u.Limit) {

@@ -10,7 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -88,13 +89,13 @@ func TestHealthNamesEveryPayerThatIsNotUsed(t *testing.T) {
 func TestHealthNamesEveryCapThatIsReached(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		usage []spending.Usage
+		usage []spendcap.Usage
 		want  string
 	}{
-		"no cap":              {[]spending.Usage{{Cap: "hour", Spent: 1000}}, ""},
-		"room under the cap":  {[]spending.Usage{{Cap: "hour", Spent: 9, Limit: 10}}, ""},
-		"the cap is used up":  {[]spending.Usage{{Cap: "hour", Spent: 10, Limit: 10}}, "the spend cap hour is reached: 10 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-hour is raised"},
-		"the next is refused": {[]spending.Usage{{Cap: "transfers_day", Spent: 9, Limit: 10, Reached: true}}, "the spend cap transfers_day is reached: 9 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-transfers-day is raised"},
+		"no cap":              {[]spendcap.Usage{{Cap: "hour", Spent: 1000}}, ""},
+		"room under the cap":  {[]spendcap.Usage{{Cap: "hour", Spent: 9, Limit: 10}}, ""},
+		"the cap is used up":  {[]spendcap.Usage{{Cap: "hour", Spent: 10, Limit: 10}}, "the spend cap hour is reached: 10 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-hour is raised"},
+		"the next is refused": {[]spendcap.Usage{{Cap: "transfers_day", Spent: 9, Limit: 10, Reached: true}}, "the spend cap transfers_day is reached: 9 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-transfers-day is raised"},
 	} {
 		if diff := cmp.Diff(tc.want, text(spendingProblem(tc.usage))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -126,11 +127,11 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	mine, past := solana.PublicKey{1}, solana.PublicKey{2}
-	sum := func(kind spending.Kind, a spending.Amounts) spending.Sum {
-		return spending.Sum{Payer: mine, Kind: kind, Transactions: 3, Amounts: a}
+	sum := func(kind ledger.Kind, a ledger.Amounts) ledger.Sum {
+		return ledger.Sum{Payer: mine, Kind: kind, Transactions: 3, Amounts: a}
 	}
-	good := spending.Cursor{Payer: mine, Opening: 100, After: 90, CheckedAt: now.Add(-time.Minute)}
-	spent := sum(spending.KindTransfer, spending.Amounts{Fee: 4, Rent: 6})
+	good := ledger.Cursor{Payer: mine, Opening: 100, After: 90, CheckedAt: now.Add(-time.Minute)}
+	spent := sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Rent: 6})
 	late := good
 	late.CheckedAt = now.Add(-time.Hour)
 	never := good
@@ -139,20 +140,20 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 	off.After = 85
 	balances := []feepayer.Balance{{Payer: mine, State: feepayer.StateReady, Lamports: 90}}
 	for name, tc := range map[string]struct {
-		ledger spending.Ledger
+		ledger ledger.Ledger
 		since  time.Duration // for which the relay runs
 		want   string
 	}{
-		"nothing yet":                     {spending.Ledger{}, time.Minute, ""},
-		"nothing for long":                {spending.Ledger{}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
-		"every lamport":                   {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, ""},
-		"an unknown signature this week":  {spending.Ledger{Days: []spending.Sum{sum(spending.KindUnknown, spending.Amounts{})}, Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger"},
-		"a balance that does not add up":  {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
-		"a cost that is not understood":   {spending.Ledger{Totals: []spending.Sum{sum(spending.KindTransfer, spending.Amounts{Fee: 4, Other: 6})}, Cursors: []spending.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
-		"behind the chain for long":       {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},
-		"never up to the chain":           {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
-		"a relay that has just begun":     {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Minute, ""},
-		"a payer of the past is not read": {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
+		"nothing yet":                     {ledger.Ledger{}, time.Minute, ""},
+		"nothing for long":                {ledger.Ledger{}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
+		"every lamport":                   {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, ""},
+		"an unknown signature this week":  {ledger.Ledger{Days: []ledger.Sum{sum(ledger.KindUnknown, ledger.Amounts{})}, Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger"},
+		"a balance that does not add up":  {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"a cost that is not understood":   {ledger.Ledger{Totals: []ledger.Sum{sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Other: 6})}, Cursors: []ledger.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"behind the chain for long":       {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},
+		"never up to the chain":           {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
+		"a relay that has just begun":     {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Minute, ""},
+		"a payer of the past is not read": {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
 	} {
 		b, started := &accountingCache{}, now.Add(-tc.since)
 		b.lags(&tc.ledger, balances, started)
@@ -165,12 +166,12 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 func TestCostsAreOfEachKindAndDay(t *testing.T) {
 	t.Parallel()
 	day := func(d int) time.Time { return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC) }
-	sums := []spending.Sum{
-		{Day: day(20), Kind: spending.KindTransfer, Amounts: spending.Amounts{Fee: 1}},
-		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{1}, Amounts: spending.Amounts{Fee: 2, Rent: 3}},
-		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{2}, Amounts: spending.Amounts{Fee: 4, PriorityFee: 5, Other: 6}},
-		{Day: day(21), Kind: spending.KindReceived, Amounts: spending.Amounts{Received: 7}},
-		{Day: day(21), Kind: spending.KindSwap, Amounts: spending.Amounts{Fee: 1, Rent: -30, Returned: 50}},
+	sums := []ledger.Sum{
+		{Day: day(20), Kind: ledger.KindTransfer, Amounts: ledger.Amounts{Fee: 1}},
+		{Day: day(21), Kind: ledger.KindTransfer, Payer: solana.PublicKey{1}, Amounts: ledger.Amounts{Fee: 2, Rent: 3}},
+		{Day: day(21), Kind: ledger.KindTransfer, Payer: solana.PublicKey{2}, Amounts: ledger.Amounts{Fee: 4, PriorityFee: 5, Other: 6}},
+		{Day: day(21), Kind: ledger.KindReceived, Amounts: ledger.Amounts{Received: 7}},
+		{Day: day(21), Kind: ledger.KindSwap, Amounts: ledger.Amounts{Fee: 1, Rent: -30, Returned: 50}},
 	}
 	got := map[string]float64{}
 	costs(byKind(sums, today(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
@@ -186,19 +187,19 @@ func TestSubmissionsAreKeptUntilTheLedgerHasReadThem(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	one, two := solana.PublicKey{1}, solana.PublicKey{2}
 	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
-	at := func(payer solana.PublicKey, ago time.Duration) spending.Cursor {
-		return spending.Cursor{Payer: payer, CheckedAt: now.Add(-ago)}
+	at := func(payer solana.PublicKey, ago time.Duration) ledger.Cursor {
+		return ledger.Cursor{Payer: payer, CheckedAt: now.Add(-ago)}
 	}
 	for name, tc := range map[string]struct {
-		cursors []spending.Cursor
+		cursors []ledger.Cursor
 		want    time.Duration
 	}{
-		"all are read":                    {[]spending.Cursor{at(one, 0), at(two, 0)}, day},
-		"one is behind":                   {[]spending.Cursor{at(one, 0), at(two, 3*time.Hour)}, day + 3*time.Hour},
-		"one has never been read":         {[]spending.Cursor{at(one, 0)}, day + week},
-		"one has been lost for ever":      {[]spending.Cursor{at(one, 0), at(two, 100*day)}, day + week},
-		"a payer of the past is no payer": {[]spending.Cursor{at(one, 0), at(two, 0), at(solana.PublicKey{3}, 5*day)}, day},
-		"another relay's clock is ahead":  {[]spending.Cursor{at(one, -time.Second), at(two, 0)}, day},
+		"all are read":                    {[]ledger.Cursor{at(one, 0), at(two, 0)}, day},
+		"one is behind":                   {[]ledger.Cursor{at(one, 0), at(two, 3*time.Hour)}, day + 3*time.Hour},
+		"one has never been read":         {[]ledger.Cursor{at(one, 0)}, day + week},
+		"one has been lost for ever":      {[]ledger.Cursor{at(one, 0), at(two, 100*day)}, day + week},
+		"a payer of the past is no payer": {[]ledger.Cursor{at(one, 0), at(two, 0), at(solana.PublicKey{3}, 5*day)}, day},
+		"another relay's clock is ahead":  {[]ledger.Cursor{at(one, -time.Second), at(two, 0)}, day},
 	} {
 		if got := retentionOf(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
 			t.Errorf("%s: kept for %s, want %s", name, got, tc.want)

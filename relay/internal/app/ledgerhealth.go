@@ -12,7 +12,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
@@ -34,12 +34,12 @@ const (
 // and all processes report them from there.
 type ledgerEvents struct{ metrics *telemetry.Metrics }
 
-// Entered implements spending.Observer.
-func (e ledgerEvents) Entered(kind spending.Kind, _ spending.Amounts) {
+// Entered implements ledger.Observer.
+func (e ledgerEvents) Entered(kind ledger.Kind, _ ledger.Amounts) {
 	e.metrics.LedgerEntry(string(kind))
 }
 
-// Gap implements spending.Observer.
+// Gap implements ledger.Observer.
 func (ledgerEvents) Gap() {}
 
 // accountingCache are the ledger as it was last read: one reading serves the gauges of a
@@ -47,13 +47,13 @@ func (ledgerEvents) Gap() {}
 type accountingCache struct {
 	ledger *store.Ledger
 	mu     sync.Mutex
-	last   *spending.Ledger // nil when it could not be read
+	last   *ledger.Ledger // nil when it could not be read
 	tried  time.Time
 	// unread is since when payers have been seen whose ledger was never complete.
 	unread map[solana.PublicKey]time.Time
 }
 
-func (b *accountingCache) get() *spending.Ledger {
+func (b *accountingCache) get() *ledger.Ledger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.tried) > ledgerAge {
@@ -80,11 +80,11 @@ func (a *App) checkLedger(context.Context) error {
 // ledgerProblem reports what is not accounted for. A ledger that is behind is a
 // problem only for a relay that has run long enough to catch up, and only for
 // its own payers: those of the past are no longer read.
-func ledgerProblem(l *spending.Ledger, lags []ledgerLag, now, started time.Time) error {
+func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
 	for _, s := range l.Days {
-		if s.Kind == spending.KindUnknown {
+		if s.Kind == ledger.KindUnknown {
 			unknown += s.Transactions
 		}
 	}
@@ -115,14 +115,14 @@ type ledgerLag struct {
 // A payer whose ledger was never complete has a lag, too: an endpoint without its
 // history would otherwise leave a new fleet, or a new key, silently without a
 // ledger.
-func (b *accountingCache) lags(l *spending.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
+func (b *accountingCache) lags(l *ledger.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []ledgerLag
 	first := map[solana.PublicKey]time.Time{}
 	for i := range balances {
 		payer := balances[i].Payer
-		at := slices.IndexFunc(l.Cursors, func(c spending.Cursor) bool { return c.Payer == payer })
+		at := slices.IndexFunc(l.Cursors, func(c ledger.Cursor) bool { return c.Payer == payer })
 		switch {
 		case at >= 0 && !l.Cursors[at].CheckedAt.IsZero():
 			all = append(all, ledgerLag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
@@ -147,40 +147,40 @@ func checked(at time.Time, late time.Duration) string {
 
 // readLedgerGauges registers what the ledger says: figures of the whole fleet.
 func (a *App) readLedgerGauges() {
-	each := func(c contract.Metric, read func(l *spending.Ledger, sample telemetry.Sample)) {
+	each := func(c contract.Metric, read func(l *ledger.Ledger, sample telemetry.Sample)) {
 		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
 			if l := a.accounting.get(); l != nil {
 				read(l, sample)
 			}
 		})
 	}
-	each(contract.MetricSpent, func(l *spending.Ledger, sample telemetry.Sample) { costs(byKind(l.Totals, time.Time{}), sample) })
-	each(contract.MetricSpentToday, func(l *spending.Ledger, sample telemetry.Sample) { costs(byKind(l.Days, today(time.Now())), sample) })
-	each(contract.MetricReceived, func(l *spending.Ledger, sample telemetry.Sample) {
+	each(contract.MetricSpent, func(l *ledger.Ledger, sample telemetry.Sample) { costs(byKind(l.Totals, time.Time{}), sample) })
+	each(contract.MetricSpentToday, func(l *ledger.Ledger, sample telemetry.Sample) { costs(byKind(l.Days, today(time.Now())), sample) })
+	each(contract.MetricReceived, func(l *ledger.Ledger, sample telemetry.Sample) {
 		var received uint64
 		for _, s := range l.Totals {
 			received += s.Received
 		}
 		sample(float64(received))
 	})
-	each(contract.MetricReturned, func(l *spending.Ledger, sample telemetry.Sample) {
+	each(contract.MetricReturned, func(l *ledger.Ledger, sample telemetry.Sample) {
 		var returned uint64
 		for _, s := range l.Totals {
 			returned += s.Returned
 		}
 		sample(float64(returned))
 	})
-	each(contract.MetricLedgerUnknown, func(l *spending.Ledger, sample telemetry.Sample) {
+	each(contract.MetricLedgerUnknown, func(l *ledger.Ledger, sample telemetry.Sample) {
 		var unknown uint64
 		for _, s := range l.Totals {
-			if s.Kind == spending.KindUnknown {
+			if s.Kind == ledger.KindUnknown {
 				unknown += s.Transactions
 			}
 		}
 		sample(float64(unknown))
 	})
-	payers := func(value func(p *spending.PayerLine) (float64, bool)) func(*spending.Ledger, telemetry.Sample) {
-		return func(l *spending.Ledger, sample telemetry.Sample) {
+	payers := func(value func(p *ledger.PayerLine) (float64, bool)) func(*ledger.Ledger, telemetry.Sample) {
+		return func(l *ledger.Ledger, sample telemetry.Sample) {
 			for _, p := range l.Statement(nil).Payers {
 				if v, ok := value(&p); ok {
 					sample(v, p.Payer.String())
@@ -188,9 +188,9 @@ func (a *App) readLedgerGauges() {
 			}
 		}
 	}
-	each(contract.MetricLedgerGaps, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
-	each(contract.MetricLedgerDifference, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
-	each(contract.MetricLedgerReconciled, func(l *spending.Ledger, sample telemetry.Sample) {
+	each(contract.MetricLedgerGaps, payers(func(p *ledger.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
+	each(contract.MetricLedgerDifference, payers(func(p *ledger.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
+	each(contract.MetricLedgerReconciled, func(l *ledger.Ledger, sample telemetry.Sample) {
 		for _, behind := range a.accounting.lags(l, a.payers.Balances(), time.Now()) {
 			sample(telemetry.Timestamp(behind.Since), behind.Payer.String())
 		}
@@ -200,8 +200,8 @@ func (a *App) readLedgerGauges() {
 func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
 
 // byKind adds up the sums of one day, over all payers; of all for the zero day.
-func byKind(sums []spending.Sum, day time.Time) map[spending.Kind]spending.Amounts {
-	out := map[spending.Kind]spending.Amounts{}
+func byKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
+	out := map[ledger.Kind]ledger.Amounts{}
 	for _, s := range sums {
 		if !day.IsZero() && !s.Day.Equal(day) {
 			continue
@@ -215,9 +215,9 @@ func byKind(sums []spending.Sum, day time.Time) map[spending.Kind]spending.Amoun
 
 // costs counts rent as it was paid: returned rent has its own series, because a
 // counter cannot fall.
-func costs(kinds map[spending.Kind]spending.Amounts, sample telemetry.Sample) {
+func costs(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
-		if kind == spending.KindReceived {
+		if kind == ledger.KindReceived {
 			continue // it cost nothing
 		}
 		for cost, lamports := range map[string]float64{

@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
@@ -42,7 +42,7 @@ func (a *App) openUpkeep(context.Context) error {
 // reconcile brings the ledger up to the finalized chain.
 func (a *App) reconcile(ctx context.Context) error {
 	err := a.ledger.Pass(ctx)
-	if errors.Is(err, spending.ErrMoved) {
+	if errors.Is(err, ledger.ErrMoved) {
 		return nil // another process has done so
 	}
 	return err
@@ -67,7 +67,7 @@ func (a *App) deleteOld(ctx context.Context) error {
 
 // retentionOf is how long finished submissions are kept: for longer than asked when
 // the ledger is behind, but not for ever.
-func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []spending.Cursor, now time.Time) time.Duration {
+func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
 	checked := map[solana.PublicKey]time.Time{}
 	for i := range cursors {
 		checked[cursors[i].Payer] = cursors[i].CheckedAt

@@ -12,7 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/poolcheck"
@@ -84,11 +85,11 @@ func (a *App) openSpending(context.Context) error {
 	if err != nil {
 		return err
 	}
-	limits := spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
-	if limits == (spending.Limits{}) {
+	limits := spendcap.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
+	if limits == (spendcap.Limits{}) {
 		a.log.Warn("no spend cap is set: whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold; set --spend-cap-transfers-day, or leave it out for its default")
 	}
-	a.caps, err = spending.NewCaps(spending.CapsOptions{
+	a.caps, err = spendcap.New(spendcap.Options{
 		Limits: limits,
 		Store:  a.store, Log: a.log, Now: time.Now,
 	})
@@ -96,7 +97,7 @@ func (a *App) openSpending(context.Context) error {
 		return err
 	}
 	a.accounting = &accountingCache{ledger: a.store.Ledger()}
-	a.ledger, err = spending.NewReconciler(spending.ReconcilerOptions{
+	a.ledger, err = ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
 	})
 	return err

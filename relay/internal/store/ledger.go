@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
 // Ledger keeps what the chain says of the fee payers' lamports. It implements
-// spending.Store.
+// ledger.Store.
 type Ledger struct{ store *Store }
 
 // Ledger returns the fleet's ledger.
@@ -22,7 +22,7 @@ func (s *Store) Ledger() *Ledger { return &Ledger{s} }
 
 const cursorColumns = `payer, opening, signature, slot, after, gaps, missing, checked_at`
 
-func scanCursor(row pgx.CollectableRow) (c spending.Cursor, err error) {
+func scanCursor(row pgx.CollectableRow) (c ledger.Cursor, err error) {
 	var payer, signature []byte
 	var checked *time.Time
 	if err := row.Scan(&payer, &c.Opening, &signature, &c.Slot, &c.After, &c.Gaps, &c.Missing, &checked); err != nil {
@@ -35,8 +35,8 @@ func scanCursor(row pgx.CollectableRow) (c spending.Cursor, err error) {
 	return c, nil
 }
 
-// Cursor implements spending.Store.
-func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.Cursor, error) {
+// Cursor implements ledger.Store.
+func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*ledger.Cursor, error) {
 	rows, err := l.store.Pool.Query(ctx, `SELECT `+cursorColumns+` FROM ledger_cursors WHERE payer = $1`, payer.Bytes())
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read ledger cursor: %w", err))
@@ -58,9 +58,9 @@ const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind W
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
 	FROM sweeps WHERE signature = ANY($1)`
 
-// Attempts implements spending.Store.
-func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
-	found := map[solana.Signature]spending.Attempt{}
+// Attempts implements ledger.Store.
+func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]ledger.Attempt, error) {
+	found := map[solana.Signature]ledger.Attempt{}
 	if len(signatures) == 0 {
 		return found, nil
 	}
@@ -73,7 +73,7 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 		return nil, unavailable(fmt.Errorf("look attempts up: %w", err))
 	}
 	var sig []byte
-	var a spending.Attempt
+	var a ledger.Attempt
 	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose, &a.Moved}, func() error {
 		found[solana.SignatureFromBytes(sig)] = a
 		return nil
@@ -84,8 +84,8 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 	return found, nil
 }
 
-// Append implements spending.Store.
-func (l *Ledger) Append(ctx context.Context, from *spending.Cursor, to spending.Cursor, entries []spending.Entry) error {
+// Append implements ledger.Store.
+func (l *Ledger) Append(ctx context.Context, from *ledger.Cursor, to ledger.Cursor, entries []ledger.Entry) error {
 	return l.store.inTx(ctx, func(tx pgx.Tx) error {
 		if err := moveCursor(ctx, tx, from, &to); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (l *Ledger) Append(ctx context.Context, from *spending.Cursor, to spending.
 
 // moveCursor makes two processes that read the same history wait for each
 // other, and the second one lose.
-func moveCursor(ctx context.Context, tx pgx.Tx, from, to *spending.Cursor) error {
+func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	var checked *time.Time
 	if !to.CheckedAt.IsZero() {
 		checked = &to.CheckedAt
@@ -116,13 +116,13 @@ func moveCursor(ctx context.Context, tx pgx.Tx, from, to *spending.Cursor) error
 		return fmt.Errorf("move ledger cursor: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return spending.ErrMoved
+		return ledger.ErrMoved
 	}
 	return nil
 }
 
 // insertEntries adds rows, and adds those that are new to their days.
-func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) error {
+func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error {
 	n := len(entries)
 	signatures, payers := make([][]byte, n), make([][]byte, n)
 	slots, afters := make([]uint64, n), make([]uint64, n)
@@ -158,8 +158,8 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 
 // Read returns the ledger's days from the first to the last, both included, in
 // UTC, with all days' totals and all cursors, in one snapshot.
-func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Ledger, error) {
-	var out spending.Ledger
+func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*ledger.Ledger, error) {
+	var out ledger.Ledger
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 		const sums = `transactions, fee, priority_fee, rent, returned, other, moved, received`
 		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days
@@ -183,12 +183,12 @@ func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Led
 	return &out, nil
 }
 
-func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]spending.Sum, error) {
+func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]ledger.Sum, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger days: %w", err)
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s spending.Sum, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s ledger.Sum, err error) {
 		var day *time.Time
 		var payer []byte
 		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Returned, &s.Other, &s.Moved, &s.Received)

@@ -13,7 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -24,22 +25,22 @@ var (
 )
 
 // entry is an entry of the payer at a time: a transaction that cost 5010 and rent.
-func entry(n byte, payer solana.PublicKey, at time.Time) spending.Entry {
+func entry(n byte, payer solana.PublicKey, at time.Time) ledger.Entry {
 	id := uuid.UUID{n}
-	return spending.Entry{
-		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: spending.KindTransfer, Submission: &id,
-		Amounts: spending.Amounts{Fee: 5000, PriorityFee: 10, Rent: 1_781_760}, After: 1000,
+	return ledger.Entry{
+		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: ledger.KindTransfer, Submission: &id,
+		Amounts: ledger.Amounts{Fee: 5000, PriorityFee: 10, Rent: 1_781_760}, After: 1000,
 	}
 }
 
-func received(n byte, payer solana.PublicKey, at time.Time, lamports uint64) spending.Entry {
-	return spending.Entry{
-		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: spending.KindReceived,
-		Amounts: spending.Amounts{Received: lamports}, After: 1000,
+func received(n byte, payer solana.PublicKey, at time.Time, lamports uint64) ledger.Entry {
+	return ledger.Entry{
+		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: ledger.KindReceived,
+		Amounts: ledger.Amounts{Received: lamports}, After: 1000,
 	}
 }
 
-func read(t *testing.T, l *Ledger, first, last time.Time) *spending.Ledger {
+func read(t *testing.T, l *Ledger, first, last time.Time) *ledger.Ledger {
 	t.Helper()
 	out, err := l.Read(t.Context(), first, last)
 	if err != nil {
@@ -55,9 +56,9 @@ func TestTheCursorIsKeptWhole(t *testing.T) {
 		t.Fatalf("a cursor before the first is %+v (%v), want none", c, err)
 	}
 	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000, time.UTC)
-	one := spending.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, After: 1<<60 + 1}
-	two := spending.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{2}, Slot: 9, After: 7, Gaps: 2, Missing: -30, CheckedAt: at}
-	for i, step := range []struct{ from, to *spending.Cursor }{{nil, &one}, {&one, &two}} {
+	one := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, After: 1<<60 + 1}
+	two := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{2}, Slot: 9, After: 7, Gaps: 2, Missing: -30, CheckedAt: at}
+	for i, step := range []struct{ from, to *ledger.Cursor }{{nil, &one}, {&one, &two}} {
 		if err := l.Append(t.Context(), step.from, *step.to, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func TestTheCursorIsKeptWhole(t *testing.T) {
 			t.Errorf("cursor %d differs (%v, -want +got):\n%s", i, err, diff)
 		}
 	}
-	if diff := cmp.Diff([]spending.Cursor{two}, read(t, l, at, at).Cursors); diff != "" {
+	if diff := cmp.Diff([]ledger.Cursor{two}, read(t, l, at, at).Cursors); diff != "" {
 		t.Errorf("cursors differ (-want +got):\n%s", diff)
 	}
 }
@@ -75,17 +76,17 @@ func TestAMovedCursorChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	at := time.Now()
-	one := spending.Cursor{Payer: payerOne, Slot: 5}
+	one := ledger.Cursor{Payer: payerOne, Slot: 5}
 	if err := l.Append(t.Context(), nil, one, nil); err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]*spending.Cursor{"none": nil, "another slot": {Payer: payerOne, Slot: 4}, "another payer": {Payer: payerTwo, Slot: 5}} {
-		to := spending.Cursor{Payer: payerOne, Slot: 6}
+	for name, from := range map[string]*ledger.Cursor{"none": nil, "another slot": {Payer: payerOne, Slot: 4}, "another payer": {Payer: payerTwo, Slot: 5}} {
+		to := ledger.Cursor{Payer: payerOne, Slot: 6}
 		if from != nil {
 			to.Payer = from.Payer
 		}
-		err := l.Append(t.Context(), from, to, []spending.Entry{entry(1, payerOne, at)})
-		if !errors.Is(err, spending.ErrMoved) {
+		err := l.Append(t.Context(), from, to, []ledger.Entry{entry(1, payerOne, at)})
+		if !errors.Is(err, ledger.ErrMoved) {
 			t.Errorf("from %s: error is %v, want ErrMoved", name, err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestAMovedCursorChangesNothing(t *testing.T) {
 func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
-	from := spending.Cursor{Payer: payerOne, Slot: 5}
+	from := ledger.Cursor{Payer: payerOne, Slot: 5}
 	if err := l.Append(t.Context(), nil, from, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +108,13 @@ func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			err := l.Append(t.Context(), &from, spending.Cursor{Payer: payerOne, Slot: 6}, []spending.Entry{entry(1, payerOne, at)})
+			err := l.Append(t.Context(), &from, ledger.Cursor{Payer: payerOne, Slot: 6}, []ledger.Entry{entry(1, payerOne, at)})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
 				won++
-			case !errors.Is(err, spending.ErrMoved):
+			case !errors.Is(err, ledger.ErrMoved):
 				t.Error(err)
 			}
 		})
@@ -141,39 +142,39 @@ func TestDaysAreInUTC(t *testing.T) {
 	l := s.Ledger()
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	late, early := day.Add(24*time.Hour-time.Microsecond).In(time.FixedZone("", 9*3600)), day.Add(24*time.Hour).In(time.FixedZone("", -9*3600))
-	entries := []spending.Entry{
+	entries := []ledger.Entry{
 		entry(1, payerOne, late), entry(2, payerOne, early), entry(3, payerOne, early),
 		received(4, payerOne, late, 50), entry(5, payerTwo, late),
 		// One transaction moves lamports from one of our payers to another.
 		received(5, payerOne, late, 7),
 	}
-	if err := l.Append(t.Context(), nil, spending.Cursor{Payer: payerOne, Slot: 5}, entries); err != nil {
+	if err := l.Append(t.Context(), nil, ledger.Cursor{Payer: payerOne, Slot: 5}, entries); err != nil {
 		t.Fatal(err)
 	}
 	// Repeated, as after a manual reset of the cursor: no entry is added twice.
-	if err := l.Append(t.Context(), &spending.Cursor{Payer: payerOne, Slot: 5}, spending.Cursor{Payer: payerOne, Slot: 6}, append(entries, entry(6, payerOne, early))); err != nil {
+	if err := l.Append(t.Context(), &ledger.Cursor{Payer: payerOne, Slot: 5}, ledger.Cursor{Payer: payerOne, Slot: 6}, append(entries, entry(6, payerOne, early))); err != nil {
 		t.Fatal(err)
 	}
-	one := func(n uint64) spending.Amounts {
-		return spending.Amounts{Fee: n * 5000, PriorityFee: n * 10, Rent: int64(n) * 1_781_760}
+	one := func(n uint64) ledger.Amounts {
+		return ledger.Amounts{Fee: n * 5000, PriorityFee: n * 10, Rent: int64(n) * 1_781_760}
 	}
-	sum := func(d time.Time, payer solana.PublicKey, k spending.Kind, n uint64, a spending.Amounts) spending.Sum {
-		return spending.Sum{Day: d, Payer: payer, Kind: k, Transactions: n, Amounts: a}
+	sum := func(d time.Time, payer solana.PublicKey, k ledger.Kind, n uint64, a ledger.Amounts) ledger.Sum {
+		return ledger.Sum{Day: d, Payer: payer, Kind: k, Transactions: n, Amounts: a}
 	}
 	next := day.AddDate(0, 0, 1)
-	first := []spending.Sum{
-		sum(day, payerOne, spending.KindReceived, 2, spending.Amounts{Received: 57}),
-		sum(day, payerOne, spending.KindTransfer, 1, one(1)),
-		sum(day, payerTwo, spending.KindTransfer, 1, one(1)),
+	first := []ledger.Sum{
+		sum(day, payerOne, ledger.KindReceived, 2, ledger.Amounts{Received: 57}),
+		sum(day, payerOne, ledger.KindTransfer, 1, one(1)),
+		sum(day, payerTwo, ledger.KindTransfer, 1, one(1)),
 	}
-	second := sum(next, payerOne, spending.KindTransfer, 3, one(3))
+	second := sum(next, payerOne, ledger.KindTransfer, 3, one(3))
 	tests := map[string]struct {
 		first, last time.Time
-		want        []spending.Sum
+		want        []ledger.Sum
 	}{
 		"both days":          {day, next, append(slices.Clone(first), second)},
 		"the first":          {day, day.Add(time.Hour), first},
-		"the second":         {next.Add(23 * time.Hour), next, []spending.Sum{second}},
+		"the second":         {next.Add(23 * time.Hour), next, []ledger.Sum{second}},
 		"a day without work": {next.AddDate(0, 0, 1), next.AddDate(0, 0, 9), nil},
 	}
 	for name, test := range tests {
@@ -181,10 +182,10 @@ func TestDaysAreInUTC(t *testing.T) {
 		if diff := cmp.Diff(test.want, got.Days, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s differ (-want +got):\n%s", name, diff)
 		}
-		totals := []spending.Sum{
-			sum(time.Time{}, payerOne, spending.KindReceived, 2, spending.Amounts{Received: 57}),
-			sum(time.Time{}, payerOne, spending.KindTransfer, 4, one(4)),
-			sum(time.Time{}, payerTwo, spending.KindTransfer, 1, one(1)),
+		totals := []ledger.Sum{
+			sum(time.Time{}, payerOne, ledger.KindReceived, 2, ledger.Amounts{Received: 57}),
+			sum(time.Time{}, payerOne, ledger.KindTransfer, 4, one(4)),
+			sum(time.Time{}, payerTwo, ledger.KindTransfer, 1, one(1)),
 		}
 		if diff := cmp.Diff(totals, got.Totals); diff != "" {
 			t.Errorf("totals differ (-want +got):\n%s", diff)
@@ -196,11 +197,11 @@ func TestOldRowsGoAndTheirSumsStay(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	now := time.Now()
-	var entries []spending.Entry
+	var entries []ledger.Entry
 	for n := range byte(10) {
 		entries = append(entries, entry(n, payerOne, now.Add(-time.Duration(n)*time.Hour)))
 	}
-	if err := l.Append(t.Context(), nil, spending.Cursor{Payer: payerOne, Slot: 9}, entries); err != nil {
+	if err := l.Append(t.Context(), nil, ledger.Cursor{Payer: payerOne, Slot: 9}, entries); err != nil {
 		t.Fatal(err)
 	}
 	before := read(t, l, now, now).Totals
@@ -244,7 +245,7 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := l.Attempts(t.Context(), []solana.Signature{{7}, {8}})
-	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal, Purpose: txmgr.PurposeTransact}}
+	want := map[solana.Signature]ledger.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal, Purpose: txmgr.PurposeTransact}}
 	if diff := cmp.Diff(want, found); diff != "" || err != nil {
 		t.Errorf("attempts differ (%v, -want +got):\n%s", err, diff)
 	}
@@ -253,11 +254,11 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 // BenchmarkAppendLedger writes 200 rows, one step of the reconciler, each time.
 func BenchmarkAppendLedger(b *testing.B) {
 	l := open(b).Ledger()
-	from := spending.Cursor{Payer: payerOne}
+	from := ledger.Cursor{Payer: payerOne}
 	if err := l.Append(b.Context(), nil, from, nil); err != nil {
 		b.Fatal(err)
 	}
-	entries := make([]spending.Entry, 200)
+	entries := make([]ledger.Entry, 200)
 	rows := 0
 	for b.Loop() {
 		to := from
@@ -283,7 +284,7 @@ func BenchmarkSpendBuckets(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.SpendBuckets(b.Context(), spending.BucketsKept); err != nil {
+		if _, err := s.SpendBuckets(b.Context(), spendcap.BucketsKept); err != nil {
 			b.Fatal(err)
 		}
 	}

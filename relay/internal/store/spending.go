@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 )
 
 // spendSQL adds what a statement spends to the caps' buckets. It takes no
@@ -21,14 +21,14 @@ const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
 	ON CONFLICT (bucket, shard, transfer) DO UPDATE SET lamports = spend_buckets.lamports + EXCLUDED.lamports`
 
-// SpendBuckets implements spending.BucketStore.
-func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spending.Bucket, error) {
+// SpendBuckets implements spendcap.BucketStore.
+func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spendcap.Bucket, error) {
 	rows, err := s.Pool.Query(ctx, `SELECT (EXTRACT(epoch FROM now() - bucket) * 1000000000)::bigint, transfer, sum(lamports)::bigint
 		FROM spend_buckets WHERE bucket > now() - $1::interval GROUP BY bucket, transfer`, age)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read spend buckets: %w", err))
 	}
-	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[spending.Bucket])
+	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[spendcap.Bucket])
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read spend buckets: %w", err))
 	}
@@ -38,7 +38,7 @@ func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spending
 // DeleteSpendBefore deletes the buckets that began before a time, and returns
 // their rows' count. Buckets that a cap still needs are kept.
 func (s *Store) DeleteSpendBefore(ctx context.Context, before time.Time) (int64, error) {
-	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spending.BucketsKept)
+	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spendcap.BucketsKept)
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("delete old spend buckets: %w", err))
 	}

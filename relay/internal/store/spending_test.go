@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/spendcap"
 )
 
 // spend runs spendSQL as a statement that records attempts does.
@@ -29,7 +29,7 @@ func total(t *testing.T, s *Store) map[bool]int64 {
 	}
 	sums := map[bool]int64{}
 	for _, b := range buckets {
-		if b.Age < 0 || b.Age > spending.BucketWidth+time.Minute {
+		if b.Age < 0 || b.Age > spendcap.BucketWidth+time.Minute {
 			t.Errorf("a bucket of just now is %s old", b.Age)
 		}
 		sums[b.Transfer] += b.Lamports
@@ -81,7 +81,7 @@ func TestOldSpendingIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	buckets, err := s.SpendBuckets(t.Context(), spending.BucketsKept)
+	buckets, err := s.SpendBuckets(t.Context(), spendcap.BucketsKept)
 	if err != nil {
 		t.Fatal(err)
 	}

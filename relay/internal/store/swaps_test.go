@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -379,10 +379,10 @@ func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
 	ok(t, s.RecordAttempt(ctx, sub.Lease(), attempt(20)))
 	complete(t, s, landing(sub.Lease(), 20))
 	c := claimSettlements(t, s, w)[0]
-	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: txmgr.PurposeTransact}}
+	want := map[solana.Signature]ledger.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: txmgr.PurposeTransact}}
 	for n, p := range map[byte]txmgr.Purpose{2: txmgr.PurposeExecute, 3: txmgr.PurposeRefund} {
 		ok(t, s.RecordAttempt(ctx, c.Lease, attemptFor(n, p)))
-		want[solana.Signature{n}] = spending.Attempt{Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: p}
+		want[solana.Signature{n}] = ledger.Attempt{Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: p}
 	}
 	got, err := s.Ledger().Attempts(ctx, []solana.Signature{{1}, {2}, {3}, {20}, {4}})
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

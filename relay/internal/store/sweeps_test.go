@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -77,8 +77,8 @@ func TestASweepsRowHasItsOutcome(t *testing.T) {
 	}
 	attempts, err := s.Ledger().Attempts(ctx, []solana.Signature{first.Signature, second.Signature, {77}})
 	ok(t, err)
-	want := spending.Attempt{Kind: "sweep", Moved: 1<<40 + 5}
-	if diff := cmp.Diff(map[solana.Signature]spending.Attempt{first.Signature: want, second.Signature: want}, attempts); diff != "" {
+	want := ledger.Attempt{Kind: "sweep", Moved: 1<<40 + 5}
+	if diff := cmp.Diff(map[solana.Signature]ledger.Attempt{first.Signature: want, second.Signature: want}, attempts); diff != "" {
 		t.Errorf("the ledger knows others (-want +got):\n%s", diff)
 	}
 }

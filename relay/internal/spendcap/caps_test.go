@@ -1,4 +1,4 @@
-package spending
+package spendcap
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func newCaps(t *testing.T, s *sheet, l Limits, log *slog.Logger) *Caps {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c, err := NewCaps(CapsOptions{Limits: l, Store: s, Log: log, Now: time.Now})
+	c, err := New(Options{Limits: l, Store: s, Log: log, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,15 +286,15 @@ func TestSumsAreShared(t *testing.T) {
 
 func TestNewCapsNamesMissingOptions(t *testing.T) {
 	t.Parallel()
-	full := CapsOptions{Store: new(sheet), Log: slog.New(slog.DiscardHandler), Now: time.Now}
-	for name, change := range map[string]func(*CapsOptions){
-		"no store":  func(o *CapsOptions) { o.Store = nil },
-		"no logger": func(o *CapsOptions) { o.Log = nil },
-		"no clock":  func(o *CapsOptions) { o.Now = nil },
+	full := Options{Store: new(sheet), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	for name, change := range map[string]func(*Options){
+		"no store":  func(o *Options) { o.Store = nil },
+		"no logger": func(o *Options) { o.Log = nil },
+		"no clock":  func(o *Options) { o.Now = nil },
 	} {
 		o := full
 		change(&o)
-		if c, err := NewCaps(o); err == nil || c != nil {
+		if c, err := New(o); err == nil || c != nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package spending
+package ledger
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
+
+var errDown = errors.New("database is down")
 
 // world is a payer's history, a ledger of it, and all that can go wrong in between.
 type world struct {

@@ -1,7 +1,5 @@
-// Package spending bounds and accounts for what the relay pays: caps by hour
-// and day over the whole fleet, and a ledger of every lamport that left or
-// reached a fee payer, read from the chain.
-package spending
+// Package spendcap bounds what the fleet spends, by hour and by day.
+package spendcap
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package spending
+package spendcap
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (fullDay) SpendBuckets(context.Context, time.Duration) ([]Bucket, error) {
 
 // BenchmarkAllow is what the caps add to each attempt.
 func BenchmarkAllow(b *testing.B) {
-	c, err := NewCaps(CapsOptions{Limits: Limits{1 << 60, 1 << 60, 1 << 60}, Store: fullDay{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	c, err := New(Options{Limits: Limits{1 << 60, 1 << 60, 1 << 60}, Store: fullDay{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package spending
+// Package ledger accounts for every lamport that left or reached a fee payer, as the
+// chain's finalized history has it.
+package ledger
 
 import (
 	"cmp"

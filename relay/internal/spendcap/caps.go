@@ -1,4 +1,4 @@
-package spending
+package spendcap
 
 import (
 	"context"
@@ -37,9 +37,9 @@ type Limits struct {
 	TransferDay uint64
 }
 
-// CapsOptions configure Caps. Every field is needed but Limits, without which
+// Options configure Caps. Every field is needed but Limits, without which
 // nothing is refused.
-type CapsOptions struct {
+type Options struct {
 	Limits Limits
 	Store  BucketStore
 	Log    *slog.Logger
@@ -91,8 +91,8 @@ type allowance struct {
 	lamports uint64
 }
 
-// NewCaps makes caps. It makes no call.
-func NewCaps(o CapsOptions) (*Caps, error) {
+// New makes caps. It makes no call.
+func New(o Options) (*Caps, error) {
 	if o.Store == nil || o.Log == nil || o.Now == nil {
 		return nil, errors.New("spend caps need a store, a logger and a clock")
 	}

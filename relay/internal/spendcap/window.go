@@ -1,4 +1,4 @@
-package spending
+package spendcap
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package spending_test
+package ledger_test
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -48,11 +48,11 @@ type pool struct {
 // known is the database's accounting, and a list of what the relay has signed.
 type known struct {
 	*store.Ledger
-	attempts map[solana.Signature]spending.Attempt
+	attempts map[solana.Signature]ledger.Attempt
 }
 
-func (k known) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
-	found := map[solana.Signature]spending.Attempt{}
+func (k known) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]ledger.Attempt, error) {
+	found := map[solana.Signature]ledger.Attempt{}
 	for _, s := range signatures {
 		if a, ok := k.attempts[s]; ok {
 			found[s] = a
@@ -87,7 +87,7 @@ func newPool(t *testing.T) *pool {
 	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	p.ledger = known{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]spending.Attempt{}}
+	p.ledger = known{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]ledger.Attempt{}}
 	return p
 }
 
@@ -152,7 +152,7 @@ func (p *pool) transfer(payer solana.PrivateKey, root [32]byte) {
 	signature := p.send(payer, func(hash solana.Hash) *solana.Transaction {
 		return must[*solana.Transaction](p.T)(p.shielded.Transaction(payer.PublicKey(), call, shieldpool.Compute{Limit: 300_000, Price: 1000}, hash, nil))
 	})
-	p.ledger.attempts[signature] = spending.Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
+	p.ledger.attempts[signature] = ledger.Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
 }
 
 func (p *pool) root() [32]byte {
@@ -170,14 +170,14 @@ func (p *pool) fund(to solana.PrivateKey, lamports uint64) {
 
 type nobody struct{}
 
-func (nobody) Entered(spending.Kind, spending.Amounts) {}
-func (nobody) Gap()                                    {}
+func (nobody) Entered(ledger.Kind, ledger.Amounts) {}
+func (nobody) Gap()                                {}
 
 // statement makes passes of at most four payments for each payer until the
 // accounting has caught up with the chain, and returns its statement.
-func (p *pool) statement(e *chain.Endpoints) spending.Statement {
+func (p *pool) statement(e *chain.Endpoints) ledger.Statement {
 	p.Helper()
-	r := must[*spending.Reconciler](p.T)(spending.NewReconciler(spending.ReconcilerOptions{
+	r := must[*ledger.Reconciler](p.T)(ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.ledger, Chain: e, Observer: nobody{},
 		Log: slog.New(slog.NewTextHandler(p.Output(), nil)), Now: time.Now, Payments: 8,
 	}))
@@ -186,7 +186,7 @@ func (p *pool) statement(e *chain.Endpoints) spending.Statement {
 			p.Fatal(err)
 		}
 		now := time.Now()
-		s := must[*spending.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
+		s := must[*ledger.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
 		level := len(s.Payers) == len(p.payers)
 		for _, line := range s.Payers {
 			level = level && *line.Difference == 0
@@ -249,7 +249,7 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 		t.Errorf("the ledger does not agree with the chain:\n%s", table.String())
 	}
 	const price = 300 // 300 000 units at 1000 micro-lamports
-	got := map[string]spending.KindLine{}
+	got := map[string]ledger.KindLine{}
 	for _, k := range s.Kinds {
 		name := string(k.Kind) + " of the first"
 		if k.Payer == p.payers[1].PublicKey() {
@@ -263,15 +263,15 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 		sum.Received += k.Received
 		got[name] = sum
 	}
-	line := func(n uint64, a spending.Amounts) spending.KindLine {
-		return spending.KindLine{Transactions: n, Amounts: a}
+	line := func(n uint64, a ledger.Amounts) ledger.KindLine {
+		return ledger.KindLine{Transactions: n, Amounts: a}
 	}
-	want := map[string]spending.KindLine{
-		"received of the first":  line(4, spending.Amounts{Received: 2*sol + 3*(sol/10)}),
-		"transfer of the first":  line(6, spending.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 1_781_760}),
-		"failed of the first":    line(3, spending.Amounts{Fee: 15_000, PriorityFee: 3 * price}),
-		"received of the second": line(1, spending.Amounts{Received: sol}),
-		"transfer of the second": line(3, spending.Amounts{Fee: 15_000, PriorityFee: 3 * price, Rent: 3 * 1_781_760}),
+	want := map[string]ledger.KindLine{
+		"received of the first":  line(4, ledger.Amounts{Received: 2*sol + 3*(sol/10)}),
+		"transfer of the first":  line(6, ledger.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 1_781_760}),
+		"failed of the first":    line(3, ledger.Amounts{Fee: 15_000, PriorityFee: 3 * price}),
+		"received of the second": line(1, ledger.Amounts{Received: sol}),
+		"transfer of the second": line(3, ledger.Amounts{Fee: 15_000, PriorityFee: 3 * price, Rent: 3 * 1_781_760}),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sums differ (-want +got):\n%s", diff)
