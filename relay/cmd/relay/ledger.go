@@ -171,7 +171,7 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cur
 type unobserved struct{}
 
 func (unobserved) Entered(ledger.Kind, ledger.Amounts) {}
-func (unobserved) Gap()                                    {}
+func (unobserved) Gap()                                {}
 
 // pause waits; false when ctx ended before.
 func pause(ctx context.Context, d time.Duration) bool {

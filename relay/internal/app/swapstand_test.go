@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -546,11 +547,16 @@ func (w *swapping) silent() {
 	for _, s := range append([]*stand{w.stand}, w.others...) {
 		log, metrics := s.log.String(), s.text(s.ops+contract.MetricsPath)
 		for name, canary := range canaries {
-			if strings.Contains(log, canary) {
+			// Whole: the digits of an amount may stand in a fraction, such as 0.39950000000000003.
+			whole := regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(canary) + `($|[^0-9])`)
+			if _, err := strconv.ParseUint(canary, 10, 64); err != nil {
+				whole = regexp.MustCompile(regexp.QuoteMeta(canary))
+			}
+			if whole.MatchString(log) {
 				w.t.Errorf("the log has the %s", name)
 			}
-			if strings.Contains(metrics, canary) {
-				w.t.Errorf("the metrics have the %s", name)
+			if found := whole.FindString(metrics); found != "" {
+				w.t.Errorf("the metrics have the %s: %q", name, found)
 			}
 		}
 	}

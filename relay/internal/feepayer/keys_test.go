@@ -104,7 +104,7 @@ func TestReadKeys(t *testing.T) {
 					}
 				}
 				// The folder has a random number in its name.
-				checkSecret(t, strings.ReplaceAll(err.Error(), dir, ""), one.private())
+				checkSecret(t, strings.ReplaceAll(err.Error(), dir, ""), one.private(), "467")
 				return
 			}
 			if err != nil {
