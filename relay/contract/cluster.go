@@ -7,9 +7,9 @@ const (
 	genesisTestnet = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY"
 )
 
-// GenesisHash gives the genesis hash, in base58, of the cluster with that name:
-// mainnet-beta, devnet or testnet. Anything else is taken for a hash and comes
-// back as it is.
+// GenesisHash returns the genesis hash, in base58, of the cluster with that name:
+// mainnet-beta, devnet or testnet. Anything else is treated as a hash and returned
+// unchanged.
 func GenesisHash(cluster string) string {
 	switch cluster {
 	case "mainnet-beta":

@@ -1,6 +1,6 @@
-// Package contract is what operator and relay agree on: ports, paths,
-// environment, metric names and drain timings. Each stands here once, and
-// nowhere else; the package needs the standard library only.
+// Package contract has the constants that operator and relay share: ports, paths,
+// environment, metric names and drain timings. Each is defined only here. The package
+// imports only the standard library.
 package contract
 
 // Default ports.
@@ -9,10 +9,10 @@ const (
 	APIPort = 8080
 	// OperationsPort serves metrics and probes.
 	OperationsPort = 9090
-	// LocalChainPort is where the local chain listens.
+	// LocalChainPort is the port of the local chain.
 	LocalChainPort = 8899
-	// LocalAdminPort is where the local chain takes orders, and LocalRouterPort
-	// where the router over its market does.
+	// LocalAdminPort is the port of the local chain's administration, and LocalRouterPort
+	// the port of the router over its market.
 	LocalAdminPort  = 8898
 	LocalRouterPort = 8897
 )
@@ -24,15 +24,15 @@ const (
 	ReadinessPath = "/readyz"
 )
 
-// Version is this release of the relay, X.Y.Z under semantic versioning, as the
-// service information document and GET /health give it. Exactly what was built
-// is in the build identity beside it.
+// Version is this release of the relay, X.Y.Z under semantic versioning, as the service
+// information document and GET /health report it. They also have the build identity, which
+// says exactly what was built.
 const Version = "0.1.0"
 
-// DefaultSpendCapTransfersDay is what a fleet spends at most on transfers in a day,
-// in lamports, unless it is told otherwise: a transfer pays the pool no fee and costs
-// its relay 1 786 760, so that some 550 are paid for, and an attacker takes no more
-// than 1 SOL a day. 0, where it is set, is no cap.
+// DefaultSpendCapTransfersDay is the most that a fleet spends on transfers in a day, in
+// lamports, unless another cap is set. A transfer pays the pool no fee and costs its relay
+// 1 786 760, so the default pays for some 550 of them, and an attacker takes no more than
+// 1 SOL a day. Setting 0 means no cap.
 const DefaultSpendCapTransfersDay int64 = 1_000_000_000
 
 // Paths of the documented interface, as relay/openapi.yaml and chi's patterns
@@ -51,8 +51,8 @@ const (
 	HealthPath             = "/health"
 )
 
-// APIPaths lists every path of the documented interface: the values that a
-// metric's route label has, besides "unmatched".
+// APIPaths lists every path of the documented interface. These are the values of a metric's
+// route label, in addition to "unmatched".
 func APIPaths() []string {
 	return []string{
 		ServiceInfoPath, TransactPath, WithdrawPath, TransactSwapPath, StatusPath, ViewingKeyRegisterPath,

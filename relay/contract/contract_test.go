@@ -31,8 +31,8 @@ func TestAPIPathsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// The lists are what other packages' tests go by, so a name that is missing
-// from its list would be held against nothing.
+// Tests of other packages use the lists, so nothing would be compared with a name that is
+// missing from its list.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
 	metrics := make([]string, 0, len(contract.Metrics()))
@@ -59,7 +59,7 @@ func TestListsAreComplete(t *testing.T) {
 	}
 }
 
-// declaredStrings gives, sorted, the first string of each constant or variable
+// declaredStrings returns, sorted, the first string of each constant or variable
 // whose name starts with prefix and whose value has the form.
 func declaredStrings(t *testing.T, file, prefix string, form *regexp.Regexp) []string {
 	t.Helper()

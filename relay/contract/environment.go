@@ -4,8 +4,8 @@ package contract
 // is the flag's name in upper case, with underscores.
 const VariablePrefix = "RELAYPOOL_"
 
-// Names of the environment variables that relay serve reads. A flag of the
-// same meaning wins.
+// Names of the environment variables that relay serve reads. A flag takes precedence over
+// the variable with the same meaning.
 const (
 	EnvListen                  = "RELAYPOOL_LISTEN"
 	EnvOperationsListen        = "RELAYPOOL_OPERATIONS_LISTEN"

@@ -1,9 +1,9 @@
 package contract
 
-// Exit codes of relay sweep, beside those of every command.
+// Exit codes of relay sweep, in addition to those of every command.
 const (
-	// ExitUnfinished: its time was over, or it was told to stop. Run again, it goes on.
+	// ExitUnfinished: its time was over, or a signal stopped it. The next run continues.
 	ExitUnfinished = 3
-	// ExitShort: lamports are missing, and whoever runs it has to send some.
+	// ExitShort: lamports are missing, and the person who runs it has to send some.
 	ExitShort = 4
 )

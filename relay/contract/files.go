@@ -2,8 +2,8 @@ package contract
 
 import "path"
 
-// Root is the folder in a pod below which everything is that the operator
-// mounts for the relay.
+// Root is the folder in a pod that contains everything that the operator mounts for the
+// relay.
 const Root = "/etc/relaypool"
 
 // Files that the operator mounts.
@@ -16,21 +16,21 @@ const (
 	ProfileFile = Root + "/profile/profile.yaml"
 	// VerifyingKeyFile is snarkjs' verification_key.json.
 	VerifyingKeyFile = Root + "/verifying-key/verification_key.json"
-	// DatabaseURLFile holds the Postgres URL.
+	// DatabaseURLFile contains the Postgres URL.
 	DatabaseURLFile = Root + "/database/url"
-	// RouterURLFile and RouterAPIKeyFile hold the swap router's.
+	// RouterURLFile and RouterAPIKeyFile contain the swap router's URL and API key.
 	RouterURLFile    = Root + "/router/url"
 	RouterAPIKeyFile = Root + "/router/api-key"
-	// APIKeysFile lists the keys of which clients have to present one.
+	// APIKeysFile lists the API keys; a client has to present one of them.
 	APIKeysFile = Root + "/api-keys/keys"
 )
 
-// TerminationLog is where a container leaves its last words for the
+// TerminationLog is the file in which a container leaves its termination message for the
 // orchestrator, by Kubernetes' default.
 const TerminationLog = "/dev/termination-log"
 
-// EndpointURLFile holds the URL of the RPC endpoint with that name.
+// EndpointURLFile is the file with the URL of the RPC endpoint with that name.
 func EndpointURLFile(endpoint string) string { return path.Join(Root, "rpc", endpoint, "url") }
 
-// PayerFile holds a fee payer's key, by the names of the Secret and of the value in it.
+// PayerFile is the file with a fee payer's key, by the names of the Secret and of its value.
 func PayerFile(secret, key string) string { return path.Join(Root, "payers", secret, key) }

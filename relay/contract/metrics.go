@@ -2,17 +2,16 @@ package contract
 
 // Metric is one of the relay's own metrics.
 type Metric struct {
-	// Name is in Prometheus' form; one that ends with _total is a counter.
+	// Name is in Prometheus' form; the name of a counter ends with _total.
 	Name string
 	// Help says what it counts.
 	Help   string
 	Labels []string
 }
 
-// The relay's metrics. Labels take values from fixed sets, the configured names
-// of endpoints and the public keys of payers; nothing of a request's content is
-// among them. Figures of the fleet come from the database and are the same on
-// every process.
+// The relay's metrics. Labels take values from fixed sets, the configured names of
+// endpoints and the public keys of payers; they contain nothing from a request. Figures of
+// the fleet come from the database and are the same on every process.
 var (
 	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels tell what runs.", []string{"version", "revision"}}
 
@@ -89,7 +88,7 @@ var (
 	MetricIndexVerified = Metric{"relaypool_index_verified", "1 when all that the index has read is confirmed by the chain's root.", nil}
 )
 
-// Metrics lists all of them, in the order of the documentation.
+// Metrics lists all metrics, in the order of the documentation.
 func Metrics() []Metric {
 	return []Metric{
 		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,

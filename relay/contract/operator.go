@@ -10,10 +10,10 @@ const (
 	OperatorExternalMetricsPort = 6443
 )
 
-// What the external metrics API of the operator is called in a cluster.
+// Names of the external metrics API of the operator in a cluster.
 const (
-	// ExternalMetricsAPIService is the one object by which a cluster knows who serves
-	// external metrics.
+	// ExternalMetricsAPIService is the one object that registers the server of external
+	// metrics in a cluster.
 	ExternalMetricsAPIService = "v1beta1.external.metrics.k8s.io"
 	// OperatorExternalMetrics is the default name of the Service that leads to the
 	// operator, and of the Secret with its certificate.
@@ -21,14 +21,14 @@ const (
 )
 
 const (
-	// OperatorLease is the default name of the Lease by which one operator leads.
+	// OperatorLease is the default name of the Lease for leader election.
 	OperatorLease = "relaypool-operator"
 	// OperatorSystemNamespace is where the manifests install the operator.
 	OperatorSystemNamespace = "relaypool-system"
 )
 
-// Names of the environment variables that operator run reads, besides
-// EnvLogLevel and EnvLogFormat. A flag of the same meaning wins.
+// Names of the environment variables that operator run reads, in addition to EnvLogLevel
+// and EnvLogFormat. A flag takes precedence over the variable with the same meaning.
 const (
 	OperatorEnvKubeconfig           = "RELAYPOOL_KUBECONFIG"
 	OperatorEnvContext              = "RELAYPOOL_CONTEXT"

@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkProof compares whole verifications, from the proof's bytes and with every
-// check, with the pairings alone that a verifier without precomputation needs: no
+// check, with only the pairings that a verifier without precomputation needs: no
 // decoding, no checks, no sum over the public inputs. With −A a second final
 // exponentiation is needed.
 func BenchmarkProof(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkProof(b *testing.B) {
 	})
 }
 
-// BenchmarkProofOnAllCores is the same as throughput.
+// BenchmarkProofOnAllCores measures the same as throughput.
 func BenchmarkProofOnAllCores(b *testing.B) {
 	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
 	points, twists := fourPairs()
@@ -56,8 +56,8 @@ func BenchmarkProofOnAllCores(b *testing.B) {
 	})
 }
 
-// fourPairs are four pairs of points whose pairings multiply to one, as in a
-// plain Groth16 check: all different, so that none is cheaper than in earnest.
+// fourPairs returns four pairs of points whose pairings multiply to one, as in a plain Groth16
+// check. All differ, so that none is cheaper than in a real check.
 func fourPairs() ([]bn254.G1Affine, []bn254.G2Affine) {
 	// 2·3 + 5·7 + 11·13 − 184·1 = 0, in the exponent.
 	left, right := []int64{2, 5, 11, -184}, []int64{3, 7, 13, 1}
@@ -75,7 +75,7 @@ func pair(b *testing.B, points []bn254.G1Affine, twists []bn254.G2Affine) {
 	}
 }
 
-// BenchmarkParseKey is the precomputation for a key with nine public inputs.
+// BenchmarkParseKey measures the precomputation for a key with nine public inputs.
 func BenchmarkParseKey(b *testing.B) {
 	text := readFile(b, "verification_key.json")
 	b.ReportAllocs()

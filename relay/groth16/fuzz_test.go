@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParseProof holds that what is accepted is the one encoding of its points
-// and that what is refused names a fault.
+// FuzzParseProof checks that accepted bytes are the only encoding of their points, and
+// that a refusal names a fault.
 func FuzzParseProof(f *testing.F) {
 	for _, v := range snarkjsVectors(f) {
 		f.Add(v.proof)
@@ -33,7 +33,7 @@ func FuzzParseProof(f *testing.F) {
 	})
 }
 
-// FuzzParseKey holds that no text makes the parser panic and that an accepted
+// FuzzParseKey checks that no text makes the parser panic, and that an accepted
 // key refuses a wrong proof.
 func FuzzParseKey(f *testing.F) {
 	good := readFile(f, "verification_key.json")

@@ -7,7 +7,7 @@
 // first), as Solana's alt_bn128 syscalls take them (EIP-197).
 //
 // Every check is at least as strict as the syscalls', so that no bytes pass here
-// that mean something else on the chain. The syscalls also take a point of all
+// that have another meaning on the chain. The syscalls also accept a point of all
 // zeros as infinity, and, through the flag bits of arkworks' format, a y whose
 // top two bits are set; here neither is a point.
 package groth16
@@ -20,8 +20,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 )
 
-// The faults that proofs, publics and keys are refused for; test with errors.Is.
-// Errors that carry one of them name the place (a point of the proof, a member
+// The reasons for refusing proofs, publics and keys; test with errors.Is.
+// Errors that wrap one of them name the place (a point of the proof, a member
 // of the key), never a value.
 var (
 	// ErrLength is a proof that is not ProofSize bytes long.
@@ -41,9 +41,9 @@ var (
 	ErrInvalid = errors.New("proof does not hold for these public inputs under this verification key")
 )
 
-// Sign tells whether a client sent the point A of its proof as the prover made
-// it or negated: the on-chain verifier wants a product of four pairings to be
-// one, so somebody has to negate A, and clients differ in whether they do.
+// Sign reports whether a client sent the point A of its proof as the prover made it or
+// negated. The on-chain verifier compares a product of four pairings with one, so A has to
+// be negated, and clients differ in whether they do it.
 type Sign uint8
 
 // The signs. SignUnknown, the zero value, belongs to no verified proof.
@@ -88,7 +88,7 @@ func decodeCoordinate(b []byte) (fp.Element, error) {
 	return e, nil
 }
 
-// checkG1 refuses what is no usable point of G1. The curve has cofactor 1, so a
+// checkG1 refuses points that are not usable in G1. The curve has cofactor 1, so a
 // point on it is in the subgroup.
 func checkG1(p *bn254.G1Affine) error {
 	if p.IsInfinity() {
@@ -100,7 +100,7 @@ func checkG1(p *bn254.G1Affine) error {
 	return nil
 }
 
-// checkG2 refuses what is no usable point of G2. gnark-crypto's pairing checks
+// checkG2 refuses points that are not usable in G2. gnark-crypto's pairing checks
 // neither condition, and the twist has points outside the subgroup.
 func checkG2(p *bn254.G2Affine) error {
 	if p.IsInfinity() {
@@ -115,7 +115,7 @@ func checkG2(p *bn254.G2Affine) error {
 	return nil
 }
 
-// at names the place of a fault.
+// at adds the place of a fault to its error.
 func at(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }

@@ -33,7 +33,7 @@ type lines [2][2][len(bn254.LoopCounter)]bn254.LineEvaluationAff
 // NPublic is the number of public inputs that the key's circuit has.
 func (k *Key) NPublic() int { return len(k.tables) }
 
-// Hash identifies the key whatever the form of its JSON: the sha256 of
+// Hash identifies the key independently of the form of its JSON: the sha256 of
 // α‖β‖γ‖δ‖IC[0]‖…‖IC[NPublic] in the package's byte layout.
 func (k *Key) Hash() [sha256.Size]byte { return k.hash }
 
@@ -172,7 +172,7 @@ func readG1(p *bn254.G1Affine, from []string) error {
 }
 
 // readG2 reads snarkjs' projective [[x.c0, x.c1], [y.c0, y.c1], ["1", "0"]]: the
-// real part first, the other way round than on the wire.
+// real part first, in the opposite order to the wire format.
 func readG2(p *bn254.G2Affine, from [][]string) error {
 	if len(from) != 3 || len(from[0]) != 2 || len(from[1]) != 2 || len(from[2]) != 2 || from[2][0] != "1" || from[2][1] != "0" {
 		return fmt.Errorf(`want a point [[x0, x1], [y0, y1], ["1", "0"]], received %s`, shape(len(from)))
@@ -186,7 +186,7 @@ func readG2(p *bn254.G2Affine, from [][]string) error {
 	return checkG2(p)
 }
 
-// shape describes a member that has not the form of a point.
+// shape describes a member that does not have the form of a point.
 func shape(n int) string {
 	switch n {
 	case 0:
@@ -198,8 +198,8 @@ func shape(n int) string {
 	}
 }
 
-// maxDigits is the length of the modulus in decimal; longer text is refused
-// before its conversion, whose time grows with the square of the length.
+// maxDigits is the length of the modulus in decimal. Longer text is refused before its
+// conversion, because the conversion's time grows with the square of the length.
 const maxDigits = 77
 
 // readCoordinates reads the canonical decimal numbers at the start of from.

@@ -11,8 +11,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 )
 
-// wantHash was computed outside of Go, from the key's decimal numbers, by
-// laying them out as protocol.md says and taking the sha256.
+// wantHash was computed outside of Go from the key's decimal numbers: they were laid out
+// as protocol.md says, and hashed with sha256.
 const wantHash = "5b45417904d005a903f196c9162bcb0f38e3d049498f2ec44a568dc2f0f1788e"
 
 func TestKeyIdentity(t *testing.T) {

@@ -26,7 +26,7 @@ func newTable(p *bn254.G1Affine) *table {
 		next.Double(&row[halfDigit-1])
 		base.FromJacobian(&next)
 	}
-	// Once for all of them: a conversion costs a field inversion, a batch costs one.
+	// One batch for all multiples: each conversion alone would cost a field inversion.
 	affine := bn254.BatchJacobianToAffineG1(multiples)
 	var t table
 	for w := range t {

@@ -8,10 +8,10 @@ import (
 )
 
 // Verify checks the proof for the public inputs (32 bytes big-endian each, in
-// the circuit's order) and tells with which sign A was sent. It fails with
+// the circuit's order) and returns the sign with which A was sent. It fails with
 // ErrNonCanonical for a public input that is not below the scalar field's
 // modulus (reducing it would let one nullifier be spent under two names), with
-// ErrInvalid for a proof that holds with neither sign, and with a plain error
+// ErrInvalid for a proof that is valid with neither sign, and with a plain error
 // when the number of public inputs is not NPublic.
 //
 // With L the public inputs' point, the proof (A, B, C) is valid when

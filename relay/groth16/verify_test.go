@@ -60,9 +60,8 @@ func TestSnarkjsProofsVerify(t *testing.T) {
 	}
 }
 
-// TestSignsAreExact holds the reason why two products are formed: a verifier
-// that compared one of them with the target and its inverse would take the
-// third and fourth row.
+// TestSignsAreExact shows why two products are formed: a verifier that compared only one of
+// them with the target and its inverse would accept the third and fourth row.
 func TestSignsAreExact(t *testing.T) {
 	t.Parallel()
 	publics := []fr.Element{fr.NewElement(23), fr.NewElement(29)}

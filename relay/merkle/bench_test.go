@@ -6,8 +6,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// BenchmarkTree compares appends that know the root after every leaf, as the chain's
-// program does, with appends that leave it for later.
+// BenchmarkTree compares appends that compute the root after every leaf, as the chain's program
+// does, with appends that defer it.
 func BenchmarkTree(b *testing.B) {
 	for _, way := range []string{"root-after-each-leaf", "root-later"} {
 		b.Run("way="+way, func(b *testing.B) {

@@ -1,4 +1,4 @@
-// Package merkle holds the hash and the tree of the shielded pool: Poseidon over BN254's scalar
+// Package merkle has the hash and the tree of the shielded pool: Poseidon over BN254's scalar
 // field as circom computes it, and an incremental Merkle tree of height 32 with its root history.
 //
 // Everything here is pure. Values are field elements; on the wire they are 32 bytes, big-endian.
@@ -21,8 +21,8 @@ const (
 )
 
 // parameters are the constants of the permutation of one width, rearranged as appendix B of the
-// Poseidon paper describes: a partial round adds one constant and multiplies by a matrix that is the
-// identity but for its first row and column.
+// Poseidon paper describes: a partial round adds one constant and multiplies by a matrix that is
+// the identity except in its first row and column.
 type parameters struct {
 	width   int
 	full    []fr.Element // width for each full round
@@ -64,7 +64,7 @@ func FromBytes(b [32]byte) (fr.Element, error) {
 	return e, nil
 }
 
-// Bytes writes a field element as 32 big-endian bytes, the reverse of FromBytes.
+// Bytes writes a field element as 32 big-endian bytes; it is the inverse of FromBytes.
 func Bytes(e *fr.Element) [32]byte {
 	return e.Bytes()
 }

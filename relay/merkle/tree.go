@@ -13,11 +13,11 @@ const Height = 32
 
 const capacity = uint64(1) << Height
 
-// ErrFull is returned by Append for a tree that holds 2^32 leaves.
+// ErrFull is returned by Append for a tree that has 2^32 leaves.
 var ErrFull = errors.New("merkle tree is full: it holds 2^32 leaves, the pool needs a new tree")
 
 // Zero is the root of an empty subtree of the given level: 0 for a leaf, 32 for the empty tree. Any
-// other level is a mistake of the caller and panics.
+// other level is an error of the caller and panics.
 func Zero(level int) fr.Element {
 	return zeros[level]
 }
@@ -37,8 +37,8 @@ func NewTree() *Tree {
 	return &Tree{}
 }
 
-// RestoreTree returns the tree of which NextIndex and Frontier were kept, or read from the chain's
-// tree account. A next above 2^32 is an error.
+// RestoreTree returns the tree from its NextIndex and Frontier, which were stored or read from the
+// chain's tree account. A next above 2^32 is an error.
 func RestoreTree(next uint64, frontier [Height]fr.Element) (*Tree, error) {
 	if next > capacity {
 		return nil, fmt.Errorf("restore merkle tree: next index must be at most 2^32, received %d", next)
@@ -47,7 +47,7 @@ func RestoreTree(next uint64, frontier [Height]fr.Element) (*Tree, error) {
 }
 
 // Append adds a leaf. It costs one hash on average, because a node is computed only when its
-// subtree is complete; the root waits until it is asked for. The only error is ErrFull.
+// subtree is complete; Root computes the root when it is called. The only error is ErrFull.
 func (t *Tree) Append(leaf *fr.Element) error {
 	if t.next == capacity {
 		return ErrFull
@@ -57,16 +57,16 @@ func (t *Tree) Append(leaf *fr.Element) error {
 	for i := range level {
 		node = Hash2(&t.frontier[i], &node)
 	}
-	// The last leaf completes the root itself, which is kept in the top slot: no leaf follows that
-	// could need what was there.
+	// The last leaf completes the root itself, which is stored in the top slot: no later leaf
+	// could need the slot's former value.
 	t.frontier[min(level, Height-1)] = node
 	t.next++
 	t.current = false
 	return nil
 }
 
-// Root returns the root over the present leaves. It costs up to 32 hashes after an append and
-// nothing when asked again.
+// Root returns the root over the present leaves. It costs up to 32 hashes after an append, and
+// nothing when it is called again.
 func (t *Tree) Root() fr.Element {
 	if !t.current {
 		t.root = RootOf(t.next, &t.frontier)
@@ -80,14 +80,14 @@ func (t *Tree) NextIndex() uint64 {
 	return t.next
 }
 
-// Frontier returns, for each level i, the last complete left subtree of that level: the one that
-// counts when bit i of NextIndex is set. The other slots hold what was left there.
+// Frontier returns, for each level i, the last complete left subtree of that level, which is used
+// when bit i of NextIndex is set. The other slots have outdated values.
 func (t *Tree) Frontier() [Height]fr.Element {
 	return t.frontier
 }
 
 // RootOf computes the root from a leaf count and a frontier: the self-check of protocol.md §2 for
-// the chain's tree account. Above 2^32 leaves it has no meaning.
+// the chain's tree account. The result has no meaning above 2^32 leaves.
 func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	switch next {
 	case 0:
@@ -95,7 +95,7 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	case capacity:
 		return frontier[Height-1]
 	}
-	// Below the lowest complete subtree everything to the right is empty, and already known.
+	// At the levels below the lowest complete subtree, everything to the right is empty and known.
 	lowest := bits.TrailingZeros64(next)
 	node := zeros[lowest]
 	for i := lowest; i < Height; i++ {
@@ -128,7 +128,7 @@ func Path(leaves []fr.Element, index int) ([Height]fr.Element, error) {
 	return siblings, nil
 }
 
-// parents overwrites nodes of a level by the nodes above them.
+// parents overwrites the nodes of a level with their parents.
 func parents(nodes []fr.Element, level int) []fr.Element {
 	if len(nodes)%2 == 1 {
 		nodes = append(nodes, zeros[level])

@@ -30,11 +30,11 @@ var (
 	benchRest  = flag.Duration("rest", 5*time.Minute, "how long BenchmarkOperator counts requests while nothing changes: as long as the rarest reading at rest, of generated keys")
 )
 
-// BenchmarkOperator measures how soon an operator has applied RelayPools, its
-// requests to the API server and the chain for each of them, then, while nothing
-// changes and after a restart, and its memory and processor time. API server,
-// Kubernetes' controllers and local chain are real and fresh for each number of
-// RelayPools; a stand-in makes pods ready.
+// BenchmarkOperator measures how soon an operator has applied RelayPools, its requests to
+// the API server and the chain for each of them, the same while nothing changes and after a
+// restart, and its memory and processor time. API server, Kubernetes' controllers and local
+// chain are real and fresh for each number of RelayPools; a stand-in makes pods
+// ready.
 //
 // make bench ARGS='-only operator' runs it.
 func BenchmarkOperator(b *testing.B) {
@@ -57,7 +57,7 @@ func BenchmarkOperator(b *testing.B) {
 	}
 }
 
-// The benchmark in little, and the rule that it is to show.
+// This is the benchmark with few RelayPools, and the rule that it has to confirm.
 func TestAFewWritesMakeARelayPoolAndNoneKeepIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs an API server, which -short does without")
@@ -83,7 +83,7 @@ func TestAFewWritesMakeARelayPoolAndNoneKeepIt(t *testing.T) {
 	}
 }
 
-// measure brings RelayPools up, waits, and starts the operator again.
+// measure creates RelayPools, waits until they are ready, and restarts the operator.
 func measure(t testing.TB, program string, pools int, rest, calm time.Duration) map[string]float64 {
 	t.Helper()
 	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers()})
@@ -107,7 +107,7 @@ func measure(t testing.TB, program string, pools int, rest, calm time.Duration) 
 	return m.figures
 }
 
-// measurement is one under way.
+// measurement is a measurement under way.
 type measurement struct {
 	*pooltest.Stand
 	pools   int
@@ -151,7 +151,7 @@ func (m *measurement) tryRead(ctx context.Context) (gauge.Metrics, error) {
 	return gauge.ReadMetrics([][]byte{[]byte(page)}), err
 }
 
-// since is what was added to a page since an earlier reading.
+// since returns the increase of a page's metrics since an earlier reading.
 func since(page, before gauge.Metrics) gauge.Metrics {
 	out := make(gauge.Metrics, len(page))
 	for series, v := range page {
@@ -160,7 +160,7 @@ func since(page, before gauge.Metrics) gauge.Metrics {
 	return out
 }
 
-// requests are those to the API server; writes change something or try to.
+// requests counts those to the API server; writes change something or try to.
 func requests(page gauge.Metrics) (reads, writes float64) {
 	const name = "rest_client_requests_total"
 	reads = page.Sum(name, `method="GET"`)
@@ -168,7 +168,7 @@ func requests(page gauge.Metrics) (reads, writes float64) {
 }
 
 // create makes the RelayPools, waits until all are ready and writes have stopped,
-// and reports what it took.
+// and reports the cost.
 func (m *measurement) create(t testing.TB, calm time.Duration) {
 	t.Helper()
 	before, began := m.read(t), time.Now()
@@ -218,7 +218,7 @@ func (m *measurement) list(t testing.TB) []v1alpha1.RelayPool {
 }
 
 // quiet waits until the operator has written nothing for some time, and returns its
-// metrics from the beginning of that time.
+// metrics from the start of that time.
 func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metrics) {
 	t.Helper()
 	written, since := -1.0, time.Now()
@@ -235,7 +235,7 @@ func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metric
 	return last
 }
 
-// rest counts what the operator asks while nothing changes, and reads it every 15
+// rest counts the operator's requests while nothing changes, and reads its metrics every 15
 // seconds, as a Prometheus does.
 func (m *measurement) rest(t testing.TB, window time.Duration) {
 	t.Helper()

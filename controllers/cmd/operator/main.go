@@ -19,7 +19,7 @@ type cli struct {
 	Version versionCmd `cmd:"" help:"Print version and build."`
 }
 
-// environment is what commands need of the process.
+// environment is what commands need from the process.
 type environment struct {
 	context.Context
 	in       io.Reader
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run parses and runs one command line and gives the exit code.
+// run parses and runs one command line and returns the exit code.
 func run(env *environment, args []string) int {
 	return program(env).Run(new(cli), args, func(malformed []error) any {
 		env.malformed = malformed

@@ -18,8 +18,8 @@ import (
 
 const canary = "c4n4ryc4n4ry"
 
-// underTest is set in the environment of processes that are to be the operator
-// rather than its tests.
+// underTest is set in the environment of processes that must run the operator instead of
+// its tests.
 const underTest = "OPERATOR_UNDER_TEST"
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -171,7 +171,7 @@ func TestAPlanThatWouldBeRefusedEndsWithOne(t *testing.T) {
 	}
 }
 
-// What the operator's settings do not allow is reported before anything is applied.
+// Values that the operator's settings do not allow are reported before anything is applied.
 func TestAPlanObeysTheSettingsForTenants(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/minimal.yaml")

@@ -21,8 +21,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// A running operator serves every documented metric: the collector's own tests do
-// not show that it is registered.
+// A running operator must serve every documented metric: the collector's own tests do not
+// show that the collector is registered.
 func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	stand := pooltest.NewStand(t, apiservertest.Config(t))
 	o := start(t, apiservertest.Config(t), stand.Namespace, "--external-metrics-listen="+freeAddress(t))

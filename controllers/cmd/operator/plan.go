@@ -87,5 +87,5 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	return pools, nil
 }
 
-// maxFile bounds what is read, far above what a person writes.
+// maxFile bounds the size of the input, far above that of a file that a person writes.
 const maxFile = 64 << 20

@@ -47,7 +47,7 @@ func writeYAML(w io.Writer, kind, name string, object any) error {
 	return err
 }
 
-// remark prints what the objects do not show.
+// remark prints facts that the objects do not show.
 func remark(w io.Writer, p *v1alpha1.RelayPool) {
 	name := p.Namespace + "/" + p.Name
 	if p.Spec.Paused {

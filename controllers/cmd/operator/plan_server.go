@@ -12,11 +12,11 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// errIncomplete says that not all that a RelayPool declares would be applied.
+// errIncomplete is returned when a RelayPool's objects would not all be applied.
 var errIncomplete = errors.New("not all that is declared would come about: see above")
 
-// preview has a cluster say what would become of RelayPools. Every one is
-// previewed; the error is about all of them.
+// preview asks a cluster for the effect of applying RelayPools. Every one is previewed;
+// the error joins the errors of all.
 func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	cluster, err := c.Cluster.Load()
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	return failed
 }
 
-// printPreview prints what would become of one RelayPool, a line for each object.
+// printPreview prints the effect of applying one RelayPool, a line for each object.
 func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Preview) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...)) }
 	if p.New {

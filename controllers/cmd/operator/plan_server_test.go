@@ -53,7 +53,7 @@ func planned(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool, flags
 	}, flags...)...)
 }
 
-// all lists what a namespace has, with versions.
+// all lists the objects of a namespace, with their resource versions.
 func all(t *testing.T, s *pooltest.Stand) (found []string) {
 	t.Helper()
 	for _, list := range []runtimeclient.ObjectList{&v1alpha1.RelayPoolList{}, &appsv1.DeploymentList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}} {

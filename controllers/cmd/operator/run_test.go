@@ -137,7 +137,7 @@ func (o *operator) ready(ctx context.Context) error {
 	return nil
 }
 
-// leads returns nil while the operator's metrics say that it holds the Lease.
+// leads returns nil while the operator's metrics say that it is the leader.
 func (o *operator) leads(ctx context.Context) error {
 	page, err := get(ctx, "http://"+o.metrics+contract.MetricsPath)
 	if err == nil && !strings.Contains(page, `leader_election_master_status{name="`+contract.OperatorLease+`"} 1`) {
@@ -243,7 +243,7 @@ func TestAFollowerStopsAtOnce(t *testing.T) {
 	}
 }
 
-// Leader or not, each replica serves with the certificate that one of them has made.
+// Each replica, leader or not, serves with the certificate that one of them has made.
 func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 	namespace, c := apiservertest.Namespace(t), client(t)
 	addresses := []string{freeAddress(t), freeAddress(t)}

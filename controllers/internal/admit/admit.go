@@ -32,10 +32,10 @@ import (
 	"github.com/relaypool/relaypool/config/crd"
 )
 
-// maxDocument is the API server's limit on a request, for one document of a file.
+// maxDocument is the API server's limit on a request; here it limits one document of a file.
 const maxDocument = 3 << 20
 
-// Reader validates against the resource's definition.
+// Reader validates RelayPools against the definition of the resource.
 type Reader struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
@@ -69,10 +69,9 @@ func New() (*Reader, error) {
 	return &Reader{structural, shape, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Read returns the RelayPools of a file of YAML or JSON documents, with defaults
-// set, and how many documents of other kinds it skipped. A RelayPool without a
-// namespace gets the one given. The error has every fault of every RelayPool, by
-// field.
+// Read returns the RelayPools of a file of YAML or JSON documents, with defaults set,
+// and how many documents of other kinds it skipped. A RelayPool without a namespace
+// gets the given one. The error lists every fault of every RelayPool, by field.
 func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var faults []error
@@ -108,7 +107,7 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 	return pools, others, errors.Join(faults...)
 }
 
-// decode reads one document of YAML or JSON, and keeps integers integers; nil when it is empty.
+// decode reads one document of YAML or JSON, and keeps integers as integers; nil when it is empty.
 func decode(document []byte) (map[string]any, error) {
 	if len(document) > maxDocument {
 		return nil, fmt.Errorf("expected at most %d bytes, received %d", maxDocument, len(document))
@@ -124,7 +123,7 @@ func decode(document []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// admit takes the API server's steps for a new object, in its order.
+// admit runs the API server's steps for a new object, in its order.
 func (r *Reader) admit(ctx context.Context, content *unstructured.Unstructured) (*v1alpha1.RelayPool, error) {
 	object := content.Object
 	delete(object, "status") // the API server drops a client's status

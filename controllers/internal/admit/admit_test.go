@@ -47,7 +47,7 @@ spec:
   viewingKeys: {compliancePublicKey: "0000000000000000000000000000000000000000000000000000000000000001"}
 `
 
-// changed replaces old, which occurs once, in the sound RelayPool.
+// changed replaces old, which occurs once, in the valid RelayPool.
 func changed(t *testing.T, old, other string) string {
 	t.Helper()
 	if strings.Count(sound, old) != 1 {
@@ -56,7 +56,7 @@ func changed(t *testing.T, old, other string) string {
 	return strings.Replace(sound, old, other, 1)
 }
 
-// The Reader and the API server accept and refuse the same documents, with the
+// The Reader and the API server must accept and refuse the same documents, with the
 // same defaults.
 func TestTheAPIServerAgrees(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package apply writes a plan: it gives the objects of a RelayPool the
-// builders' content, by server-side apply, and deletes those that are no longer
+// Package apply writes a plan: it applies the objects of a RelayPool as the
+// builders made them, by server-side apply, and deletes objects that are no longer
 // wanted.
 //
 // It never changes a foreign object, writes nothing when nothing would change,
@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// The field owners. FieldOwner owns all that the builders name;
+// These are the field owners. FieldOwner owns all fields that the builders set;
 // HandOverFieldOwner owns a Deployment's replicas during a handover.
 const (
 	FieldOwner         = "relaypool-operator"
@@ -33,8 +33,8 @@ const (
 	DefaultOptionalInterval   = time.Minute
 )
 
-// How often an object is repaired: a few times in a burst, and then slowly, so
-// that a conflict with another writer does not load the API server.
+// These limit how often an object is repaired: a few times in a burst, and then slowly,
+// so that a conflict with another writer does not load the API server.
 const (
 	repairBurst    = 5
 	repairInterval = 10 * time.Second
@@ -46,19 +46,19 @@ const goneInterval = 5 * time.Second
 
 // Options is what an Applier needs. Durations of 0 take their defaults.
 type Options struct {
-	// Client writes, and reads objects of the fixed kinds from a cache that may
-	// be limited to objects with the label of their pool. The cache must keep
-	// managed fields; CacheTransform drops what is not needed of them.
+	// Client writes, and reads objects of the fixed kinds from a cache that may be
+	// limited to objects with the label of their pool. The cache must keep managed
+	// fields; CacheTransform drops the unneeded ones.
 	Client client.Client
 	// Live reads from the API server: objects that the cache does not have, and
-	// optional kinds.
+	// objects of optional kinds.
 	Live client.Reader
 	// Capabilities reports which optional kinds the cluster has.
 	Capabilities *Capabilities
 	// Now is the clock.
 	Now func() time.Time
-	// RefusalInterval is how long a refused object is left alone while what is
-	// wanted of it stays the same.
+	// RefusalInterval is how long a refused object is not retried while its wanted
+	// content stays the same.
 	RefusalInterval time.Duration
 	// OptionalInterval is how often objects of optional kinds, which are not
 	// cached, are compared with the live ones.
@@ -103,49 +103,49 @@ type Ref struct {
 	Name string
 }
 
-// String is the kind and the name, as people write them: Deployment demo.
+// String returns the kind and the name, as people write them: Deployment demo.
 func (r Ref) String() string { return r.Kind.Kind + " " + r.Name }
 
 // Refusal is an object that the API server refused: invalid, or forbidden by
 // admission or a quota.
 type Refusal struct {
 	Ref
-	// Reason is the API's own: Invalid, Forbidden.
+	// Reason is the API server's reason: Invalid, Forbidden.
 	Reason string
-	// Message is the API's own, without values of fields and without figures
-	// that change by themselves. At most 512 characters.
+	// Message is the API server's message, without values of fields and without
+	// figures that change by themselves. At most 512 characters.
 	Message string
 }
 
-// Result is what a pass did and found. Each object is in at most one of the
-// lists; one that was right already is in none.
+// Result is what a pass wrote and found. Each object is in at most one of the
+// lists; an unchanged object is in none.
 type Result struct {
-	// Applied were made, or changed because what is wanted changed.
+	// Applied were made, or changed because the wanted content changed.
 	Applied []Ref
-	// Repaired were changed by another writer, and changed back.
+	// Repaired were changed by another writer, and restored.
 	Repaired []Ref
 	// Pruned were deleted because they are no longer wanted.
 	Pruned []Ref
 	// Foreign exist and belong to another owner; they were not changed.
 	Foreign []Ref
 	// Withheld were not made or changed, because their pods would run with a
-	// foreign service account or foreign configuration: see Foreign.
+	// foreign service account or foreign configuration, which Foreign names.
 	Withheld []Ref
 	// Contested are changed by another writer repeatedly; the next repair is
 	// delayed.
 	Contested []Ref
-	// Waiting are being deleted, or wait for the deletion of another; they are
-	// made after it.
+	// Waiting are being deleted, or wait for the deletion of another object; a later
+	// pass makes them.
 	Waiting []Ref
 	// Refused were refused by the API server.
 	Refused []Refusal
 	// MissingKinds are wanted optional kinds that the cluster does not have.
 	MissingKinds []schema.GroupVersionKind
-	// HandedOver says that this pass left the Deployment's replicas to the
-	// autoscaler, at the live count.
+	// HandedOver: this pass handed the Deployment's replicas over to the autoscaler,
+	// at the live count.
 	HandedOver bool
-	// RetryAfter is when another pass has something to do that no event will
-	// announce; 0 when there is nothing of that kind.
+	// RetryAfter is when another pass has to do something that no event will
+	// announce; 0 when there is nothing to do.
 	RetryAfter time.Duration
 }
 
@@ -161,15 +161,15 @@ func (r *Result) retry(after time.Duration) {
 	}
 }
 
-// Forget drops the memory of a deleted RelayPool.
+// Forget drops the state of a deleted RelayPool.
 func (a *Applier) Forget(key types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.memory, key)
 }
 
-// remembered returns the memory of owner; one of an earlier RelayPool of the name
-// says nothing.
+// remembered returns the memory of owner. The memory of an earlier RelayPool with the
+// same name is dropped.
 func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -185,9 +185,9 @@ func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 // Option changes one pass.
 type Option func(*pass)
 
-// DeploymentAt binds the Deployment to a resource version: any other is a
-// conflict. For plans that copied the live count of replicas, which may have
-// changed since.
+// DeploymentAt makes the write of the Deployment fail with a conflict at any other
+// resource version. It is for plans that copied the live number of replicas, which may
+// have changed since.
 func DeploymentAt(resourceVersion string) Option {
 	return func(p *pass) { p.deploymentAt = resourceVersion }
 }

@@ -164,7 +164,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	}
 }
 
-// specOf is an object without what every write changes.
+// specOf returns an object without the fields that every write changes.
 func specOf(u *unstructured.Unstructured) map[string]any {
 	u = u.DeepCopy()
 	u.SetResourceVersion("")
@@ -184,7 +184,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 		u := w.get(o)
 		must(t, w.live.Delete(t.Context(), u))
 	}
-	// The cache may lag: a pass never fails over it, and makes all of them.
+	// The cache may lag: a pass never fails because of that, and makes all objects.
 	repaired := map[string]bool{}
 	eventually(t, func() error {
 		result, err := w.applier.Apply(t.Context(), w.owner, objects)
@@ -280,7 +280,7 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 	w.apply(all)
 	w.settle(all)
 
-	// These have the label and are not to be touched.
+	// These objects have the label and must not be changed.
 	strangers := []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unowned", Labels: build.Labels(poolName)}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "others", Labels: build.Labels(poolName), OwnerReferences: []metav1.OwnerReference{

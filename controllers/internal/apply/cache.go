@@ -8,10 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CacheTransform prepares an object for the operator's cache: it keeps who owns
-// which field of the specification, which an Applier compares with, and drops
-// who owns which of the status. Use it for OwnedTypes; other kinds need no
-// managed fields at all.
+// CacheTransform prepares an object for the operator's cache: it keeps the managed
+// fields of the specification, with which an Applier compares, and drops those of the
+// status. Use it for OwnedTypes; other kinds need no managed fields.
 func CacheTransform(object any) (any, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

@@ -46,7 +46,7 @@ func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Du
 }
 
 // Has reports whether the cluster has an optional kind. When the API server does
-// not answer, the last answer counts; without one it returns the error.
+// not answer, Has uses the last answer; without one it returns the error.
 func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 		if c.kinds == nil {
 			return nil, err
 		}
-		// What was there is probably there still; ask again after the interval.
+		// An existing kind is probably still there; ask again after the interval.
 		c.checked = c.now()
 		return c.kinds, nil
 	}
@@ -75,7 +75,7 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 	return kinds, nil
 }
 
-// Build returns the answer in the builders' form.
+// Build returns the answer in the form that the builders need.
 func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
 	kinds, err := c.Kinds(ctx)
 	return build.Capabilities{

@@ -9,20 +9,20 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// target is one object that may be written: it does not exist, or it is the
-// RelayPool's.
+// target is one object that may be written: it does not exist, or the RelayPool
+// owns it.
 type target struct {
 	ref    Ref
 	wanted map[string]any
 	digest digest
 	entry  *entry
-	live   *liveObject // nil when there is none
+	live   *liveObject // nil when the object does not exist
 }
 
-// compare writes the object unless it is right already.
+// compare writes the object if it differs from the wanted one.
 func (p *pass) compare(ctx context.Context, t target) error {
 	if t.live == nil {
-		// Another client has deleted an object that was right.
+		// Another client has deleted an unchanged object.
 		return p.change(ctx, t, t.entry.knows(t.digest))
 	}
 	if t.ref.Kind == build.KindJob {
@@ -57,7 +57,7 @@ func (p *pass) compare(ctx context.Context, t target) error {
 	return p.change(ctx, t, drifted)
 }
 
-// change applies the object, unless it was refused before or is fought over.
+// change applies the object, unless it was refused before or is contested.
 func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	now := p.options.Now()
 	if t.entry.refused == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
@@ -77,7 +77,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
 	before := ""
 	if t.live != nil {
-		// Names the uid that the guard read: a replaced object is a conflict.
+		// The write names the uid that was read: a replaced object is a conflict.
 		out.SetUID(t.live.uid())
 		before = t.live.version()
 		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {

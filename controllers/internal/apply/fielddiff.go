@@ -13,14 +13,14 @@ import (
 )
 
 // fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager
-// owns, as the API server wrote them down. Its keys are f:<name> for a field,
+// owns, as the API server recorded them. Its keys are f:<name> for a field,
 // k:<json> for the element of a list with these keys, v:<json> for an element
-// of a set, and "." for the node itself. A node without children is a leaf:
-// owned as a whole.
+// of a set, and "." for the node itself. A node without children is a leaf, which
+// is owned as a whole.
 type fieldTree map[string]fieldTree
 
 // ownedFields returns the fields that manager owns by applying, and false when it
-// has applied nothing, or in another version of the API.
+// has applied nothing, or only in another version of the API.
 func ownedFields(entries []metav1.ManagedFieldsEntry, manager, apiVersion string) (fieldTree, bool, error) {
 	var found *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -48,12 +48,12 @@ func parseFields(fields *metav1.FieldsV1) (fieldTree, error) {
 	return tree, nil
 }
 
-// path leads to a field, in the words of a fieldTree.
+// path leads to a field; its steps are keys of a fieldTree.
 type path []string
 
 func (p path) to(step string) path { return append(slices.Clone(p), step) }
 
-// has reports whether the manager owns the field, or something in it.
+// has reports whether the manager owns the field, or something inside it.
 func (t fieldTree) has(p path) bool {
 	for _, step := range p {
 		next, ok := t[step]
@@ -65,11 +65,10 @@ func (t fieldTree) has(p path) bool {
 	return true
 }
 
-// differences returns the fields at which applying wanted would change something:
-// those whose value is not what is wanted, and those where what is wanted and
-// what the manager owns part. None means that applying would change nothing.
-// Some may be wrong where the API server stores a value in another form; then
-// the apply that follows changes nothing.
+// differences returns the fields that applying wanted would change: fields whose live
+// value is not the wanted one, and fields that are wanted but not owned, or owned but
+// not wanted. None means that applying would change nothing. Some may be wrong where the
+// API server stores a value in another form; then the apply that follows changes nothing.
 func differences(wanted, live map[string]any, owned fieldTree) []path {
 	// No manager owns these.
 	top := withoutKeys(wanted, "apiVersion", "kind")
@@ -96,9 +95,9 @@ type difference struct{ paths []path }
 
 func (d *difference) at(p path) { d.paths = append(d.paths, p) }
 
-// value compares one field. An atomic field is compared whole, so a builder has
-// to spell out its defaults (the version in a fieldRef): a default that the API
-// server adds looks like a value to remove.
+// value compares one field. An atomic field is compared as a whole, so a builder has
+// to set its defaults (the version in a fieldRef): a default that the API server adds
+// looks like a value to remove.
 func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -173,7 +172,7 @@ func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
 	}
 }
 
-// elements finds the element that step means in both lists; -1 where it is not.
+// elements finds the element that step names in both lists; -1 where it is missing.
 func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	if len(step) < 2 {
 		return -1, -1
@@ -293,10 +292,10 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 }
 
 // empty marks a wanted value that the API server does not store: a false or an
-// empty text that equals the field's absence. It is owned all the same.
+// empty text that means the same as no field. The manager owns the field all the same.
 type empty struct{}
 
-// restrict takes from stored what wanted names, recursively.
+// restrict returns the fields of stored that wanted names, recursively.
 func restrict(wanted, stored map[string]any) map[string]any {
 	out := make(map[string]any, len(wanted))
 	for k, w := range wanted {

@@ -35,8 +35,8 @@ func golden(t *testing.T, file string) []build.Object {
 	}
 }
 
-// The builders have to spell out defaults in what is owned as a whole: else an
-// operator that starts applies every object of every fleet once.
+// The builders have to set the defaults of fields that are owned as a whole. Otherwise an
+// operator applies every object of every fleet once after its start.
 func TestFleetsAsTheBuildersMakeThemAreRightAfterARestart(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../build/testdata/*.golden.yaml")

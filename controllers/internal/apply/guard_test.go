@@ -52,7 +52,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 			if diff := cmp.Diff(ref, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// Pods would be configured by a foreign object.
+			// A foreign object would configure the pods.
 			withheld := []apply.Ref{{Kind: build.KindDeployment, Name: poolName}}
 			if c.waiting {
 				withheld = nil
@@ -68,7 +68,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 			if now.ResourceVersion != theirs.ResourceVersion {
 				t.Errorf("it was written: %+v", now)
 			}
-			// Once its owner has removed it, the way is free.
+			// Once its owner has removed the object, it can be made.
 			must(t, w.live.Delete(t.Context(), &now))
 			want := names(append(ref, withheld...))
 			eventually(t, func() error {
@@ -142,7 +142,7 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 	w.settle(objects)
 }
 
-// A RelayPool that is named like a service account with rights gets no pod of it.
+// A RelayPool with the name of a service account that has permissions gets no pod of it.
 func TestNoPodRunsAsSomebodyElsesAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,13 +18,13 @@ import (
 // changes.
 const handOverAttempts = 5
 
-// replicasPath is where a Deployment has its count.
+// replicasPath is the path of a Deployment's replicas.
 func replicasPath() path { return path{"f:spec", "f:replicas"} }
 
 // HandOver makes HandOverFieldOwner own a Deployment's replicas at the live
-// count, so that FieldOwner can stop applying the field without a fall back to
+// count, so that FieldOwner can stop applying the field without a reset to
 // the default of 1. Apply calls it when the wanted Deployment omits replicas
-// that FieldOwner owns. The Deployment has to be the RelayPool's own. It fails
+// that FieldOwner owns. The RelayPool must own the Deployment. HandOver fails
 // with a conflict when the count keeps changing meanwhile.
 func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error {
 	var err error
@@ -39,7 +39,7 @@ func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error 
 			replicas = *live.Spec.Replicas
 		}
 		config := handOverConfig(&live)
-		// A concurrent scaling wins.
+		// The resource version lets a concurrent scaling win.
 		config.SetResourceVersion(live.ResourceVersion)
 		config.Object["spec"] = map[string]any{"replicas": int64(replicas)}
 		if err = a.applyHandOver(ctx, config); !apierrors.IsConflict(err) {
@@ -85,8 +85,8 @@ func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) e
 	return nil
 }
 
-// release ends a handover once another manager owns the field: the operator again,
-// or the autoscaler that has scaled. Ended earlier, it would remove the field.
+// release ends a handover once another manager owns the field: the operator again, or
+// an autoscaler that has scaled. Ending it earlier would remove the field.
 func (p *pass) release(ctx context.Context, t target) error {
 	if t.ref.Kind != build.KindDeployment {
 		return nil

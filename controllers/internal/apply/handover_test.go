@@ -22,7 +22,7 @@ func (w *world) deployment() *appsv1.Deployment {
 	return &d
 }
 
-// scale does what an autoscaler does, and kubectl scale.
+// scale changes the replicas as an autoscaler and kubectl scale do.
 func (w *world) scale(replicas int32, manager string) {
 	w.t.Helper()
 	d := w.deployment()
@@ -31,7 +31,7 @@ func (w *world) scale(replicas int32, manager string) {
 	w.caughtUp([]build.Object{deployment(shape{})})
 }
 
-// watchReplicas notes every count that the Deployment has had.
+// watchReplicas records every count that the Deployment has had.
 func (w *world) watchReplicas() func() []int32 {
 	w.t.Helper()
 	watcher, err := client.NewWithWatch(w.config, client.Options{Scheme: w.scheme})
@@ -94,7 +94,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	if !w.replicaManagers()[apply.HandOverFieldOwner] {
 		t.Error("no manager owns the replicas, and the autoscaler has not scaled")
 	}
-	// It stays so after other changes, and after a restart.
+	// The handover lasts over other changes, and over a restart.
 	w.restart()
 	scaled[0] = deployment(shape{image: "relay:2"})
 	w.apply(scaled)

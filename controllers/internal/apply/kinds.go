@@ -15,9 +15,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// OwnedTypes returns an empty object of each owned kind that every cluster has:
-// those that the operator watches and caches. Optional kinds are read from the
-// API server.
+// OwnedTypes returns an empty object of each owned kind that every cluster has. The
+// operator watches and caches these kinds; optional kinds are read from the API
+// server.
 func OwnedTypes() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},

@@ -70,7 +70,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 	fixed := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	with := append(fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"}), podMonitor())
 
-	// Missing: said, and nothing else fails.
+	// Missing: the result reports it, and nothing else fails.
 	result := w.apply(with)
 	if diff := cmp.Diff([]schema.GroupVersionKind{build.KindPodMonitor}, result.MissingKinds); diff != "" || len(result.Applied) != len(fixed) {
 		t.Fatalf("%+v\n%s", result, diff)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// memory is the Applier's state of one RelayPool's objects. It saves calls and
-// distinguishes drift from a change of the spec: without it, after a start,
+// memory is the Applier's state of one RelayPool's objects. It saves calls, and
+// distinguishes drift from a change of the spec. Without a memory, after a start,
 // objects are compared field by field.
 type memory struct {
 	mutex   sync.Mutex // locked for a pass
@@ -26,8 +26,8 @@ type memory struct {
 
 // entry is what is remembered of one object.
 type entry struct {
-	// wanted is the digest of the content that was last right, and uid and
-	// resourceVersion the object's state then.
+	// wanted is the digest of the content that was last up to date, and uid and
+	// resourceVersion are the object's at that time.
 	wanted          digest
 	uid             types.UID
 	resourceVersion string
@@ -66,13 +66,13 @@ func (m *memory) entry(ref Ref) *entry {
 // knows reports whether the object once had this content.
 func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.wanted == wanted }
 
-// remember says that the object was right in this state.
+// remember records that the object was up to date in this state.
 func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
 	e.wanted, e.uid, e.resourceVersion = wanted, uid, resourceVersion
 	e.refused = digest{}
 }
 
-// settled reports that the object is unchanged since it was right, or that the
+// settled reports whether the object is unchanged since it was up to date, or the
 // cache has not seen our last write yet.
 func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bool {
 	if !e.knows(wanted) || e.uid != uid {
@@ -81,7 +81,7 @@ func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bo
 	return e.resourceVersion == resourceVersion || e.ahead(uid, resourceVersion)
 }
 
-// ahead reports that a state of the object is older than our last write.
+// ahead reports whether a state of the object is older than our last write.
 func (e *entry) ahead(uid types.UID, resourceVersion string) bool {
 	if e.uid == "" || e.uid != uid {
 		return false

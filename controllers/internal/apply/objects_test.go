@@ -20,9 +20,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// shape is what the tests' objects are made from. Names, ports and lists are in
-// the forms that fleets have: associative and atomic lists, quantities, defaults
-// that are spelled out and such that are not.
+// shape determines the tests' objects. Names, ports and lists have the forms that fleets
+// have: associative and atomic lists, quantities, and defaults that are set and that are
+// left out.
 type shape struct {
 	replicas *int32
 	image    string

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// liveObject is an object that is there.
+// liveObject is an existing object.
 type liveObject struct {
 	object  metav1.Object
 	content map[string]any
@@ -26,8 +26,8 @@ func (f *liveObject) uid() types.UID                       { return f.object.Get
 func (f *liveObject) version() string                      { return f.object.GetResourceVersion() }
 func (f *liveObject) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
 
-// find reads an object; nil when there is none. The cache may be limited to
-// objects with their pool's label, so a missing one is read from the API
+// find reads an object; nil when it does not exist. The cache may be limited to
+// objects with their pool's label, so an object missing there is read from the API
 // server: it may be foreign.
 func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	object := typedObject(ref.Kind)
@@ -44,7 +44,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	return typedFound(ref, object)
 }
 
-// read reads an object from the API server; nil when there is none.
+// read reads an object from the API server; nil when it does not exist.
 func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 	if object := typedObject(ref.Kind); object != nil {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
@@ -90,8 +90,8 @@ const (
 	ownedByPool
 )
 
-// Owns reports whether Apply takes an existing object for the RelayPool's: one
-// that has lost its owner reference still is.
+// Owns reports whether Apply treats an existing object as the RelayPool's, which it
+// still does after the object has lost its owner reference.
 func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return controller.UID == owner.UID
@@ -99,9 +99,9 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	return appliedByUs(object.GetManagedFields())
 }
 
-// belongs returns whose the object is. Without a controller it is ours only if
-// the operator applied it: the reference was removed, or an earlier RelayPool
-// was deleted without its objects.
+// belongs returns the ownership of the object. An object without a controller is the
+// RelayPool's only if the operator applied it: its owner reference was removed, or an
+// earlier RelayPool was deleted without its objects.
 func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
@@ -112,7 +112,7 @@ func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 		}
 	case controller.UID == owner.UID:
 	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isOurGroup(controller.APIVersion):
-		// Of an earlier RelayPool of the name: the garbage collector takes it.
+		// An earlier RelayPool of the name owns it: the garbage collector deletes it.
 		return beingDeleted
 	default:
 		return ownedByOther

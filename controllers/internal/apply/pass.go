@@ -25,10 +25,10 @@ type pass struct {
 	result       Result
 }
 
-// Apply makes the owner's objects what objects says, in their order, after
-// deleting the owner's objects that are not among them. Every object is tried;
-// the error joins what failed for a reason other than the object itself, and is
-// worth trying again. A conflict among them (apierrors.IsConflict) is a race.
+// Apply writes the owner's objects in their order, after deleting the owner's objects
+// that are not among them. Every object is tried. The error joins the failures whose
+// cause is not the object itself, and is worth a retry. A conflict among them
+// (apierrors.IsConflict) is a race.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
 	p := &pass{Applier: a, owner: owner, memory: a.remembered(owner)}
 	for _, o := range opts {
@@ -41,7 +41,7 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	for _, o := range objects {
 		wanted[Ref{o.Kind, o.Name}] = true
 	}
-	// First, because one autoscaler must be deleted before the other is made.
+	// Pruning is first, because one autoscaler must be deleted before the other is made.
 	errs := []error{p.prune(ctx, wanted)}
 	for _, o := range objects {
 		ref := Ref{o.Kind, o.Name}
@@ -56,8 +56,8 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	return p.result, errors.Join(errs...)
 }
 
-// usedByPods reports whether pods use an object by its name. Otherwise a tenant
-// could give pods any service account, by naming a RelayPool like it.
+// usedByPods reports whether pods refer to an object by its name. Without this check, a
+// tenant could give pods any service account, by naming a RelayPool like the account.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
@@ -90,8 +90,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return p.missingIfGone(ref, err)
 	}
 	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
-		// The cache has not seen our own last write, which says what we own: fields
-		// that we would drop without handing them over.
+		// The cache has not seen our own last write, which records the fields that we own:
+		// fields that we would drop without handing them over.
 		if live, err = p.read(ctx, ref); err != nil {
 			return p.missingIfGone(ref, err)
 		}
@@ -103,8 +103,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
 }
 
-// mayWrite reports whether the object may be written: the existing one is the
-// RelayPool's and is not being deleted, and it has no rival.
+// mayWrite reports whether the object may be written: it does not exist, or the RelayPool
+// owns it and it is not being deleted, and it has no rival.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.rivalGone(ctx, ref)
@@ -156,8 +156,8 @@ func (p *pass) missing(ref Ref) {
 	}
 }
 
-// missingIfGone reports an optional kind without a CRD as missing; any other error
-// stays.
+// missingIfGone reports an optional kind without a CRD as missing, and returns any other
+// error unchanged.
 func (p *pass) missingIfGone(ref Ref, err error) error {
 	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()
@@ -168,8 +168,8 @@ func (p *pass) missingIfGone(ref Ref, err error) error {
 	return err
 }
 
-// content is what is to be applied: what the builder says, in the RelayPool's
-// namespace and owned by it.
+// content returns the content to apply: the builder's, in the RelayPool's namespace and
+// with the RelayPool as the owner.
 func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	raw, err := json.Marshal(o.Config)
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// canonical is wanted as the API server stores it.
+// canonical returns wanted as the API server stores it.
 func (p *pass) canonical(ref Ref, wanted map[string]any) (map[string]any, error) {
 	typed := typedObject(ref.Kind)
 	if typed == nil {

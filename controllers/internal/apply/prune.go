@@ -79,7 +79,7 @@ func (p *pass) selection() []client.ListOption {
 }
 
 // pruneList deletes the unwanted objects of a list, and returns how many of the
-// RelayPool's are left in it, including those being deleted.
+// RelayPool's objects remain in it, including those being deleted.
 func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
 	left := 0
 	var errs []error

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRefusal bounds the message of a Refusal, which conditions repeat.
+// maxRefusal bounds the message of a Refusal, which conditions contain.
 const maxRefusal = 512
 
-// RefusalOf reports whether err is the API server's refusal of an object that was
-// not written by an Applier, as in a Result. Not for Secrets: an admission webhook's
-// message may repeat the object.
+// RefusalOf reports whether err is the API server's refusal of an object that no Applier
+// wrote, and returns it as in a Result. It must not be used for Secrets: an admission
+// webhook's message may repeat the object.
 func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
 
-// refusal reports whether err is the API server's refusal of the object's
-// content, not a failure to answer or a race, and its message.
+// refusal reports whether err is the API server's refusal of the object's content
+// (and not a failure to answer or a race), and returns the refusal with its message.
 func refusal(ref Ref, err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -73,7 +73,7 @@ func refusalMessage(s *metav1.Status) string {
 	return withoutUsage(withoutPreamble(s.Message))
 }
 
-// causeMessage leaves the field's value out: it is anybody's, and may change.
+// causeMessage omits the field's value, which may be private and may change.
 func causeMessage(c metav1.StatusCause) string {
 	message := c.Message
 	if kind, rest, ok := strings.Cut(message, ": "); ok && strings.HasPrefix(kind, "Invalid value") ||
@@ -119,8 +119,8 @@ func afterValue(rest string) string {
 	return detail
 }
 
-// withoutPreamble drops `deployments.apps "demo" is forbidden: `, which the
-// Refusal's own names say better.
+// withoutPreamble drops `deployments.apps "demo" is forbidden: `, because the
+// Refusal names the object already.
 func withoutPreamble(message string) string {
 	for _, verb := range []string{" is forbidden: ", " is invalid: "} {
 		if _, rest, ok := strings.Cut(message, verb); ok {
@@ -130,8 +130,8 @@ func withoutPreamble(message string) string {
 	return message
 }
 
-// withoutUsage drops how much of a quota is used: it changes by itself, and a
-// condition that changes is written again.
+// withoutUsage drops how much of a quota is used: the figure changes by itself, and
+// every change of a condition's message is a write.
 func withoutUsage(message string) string {
 	before, rest, ok := strings.Cut(message, ", used: ")
 	if !ok {

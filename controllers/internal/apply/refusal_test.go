@@ -77,7 +77,7 @@ func TestAQuotaIsARefusalWithoutItsCurrentUse(t *testing.T) {
 	eventually(t, func() error {
 		result := w.apply([]build.Object{service(80), configMap(shape{})})
 		if diff := cmp.Diff(want, result.Refused); diff != "" {
-			// The API server learns of a quota after a moment.
+			// The API server knows a quota only after a moment.
 			must(t, client.IgnoreNotFound(w.live.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}})))
 			w.clock.advance(apply.DefaultRefusalInterval)
 			return errorf("refused (-want +got):\n%s", diff)

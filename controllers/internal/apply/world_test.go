@@ -170,7 +170,7 @@ func (w *world) newCachedClient() client.Client {
 	})
 }
 
-// restart makes a new Applier, which remembers nothing.
+// restart makes a new Applier, which has no memory.
 func (w *world) restart() {
 	w.t.Helper()
 	direct, err := client.NewWithWatch(w.config, client.Options{Scheme: w.scheme})
@@ -201,8 +201,8 @@ func (w *world) apply(objects []build.Object, opts ...apply.Option) apply.Result
 	return result
 }
 
-// settle runs passes until one changes nothing, which needs the cache to have
-// every write. It fails the test after 30 s.
+// settle runs passes until one changes nothing, which requires that the cache has every
+// write. It fails the test after 30 s.
 func (w *world) settle(objects []build.Object, opts ...apply.Option) {
 	w.t.Helper()
 	w.caughtUp(objects)

@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// adapterRule is a rule of the Prometheus adapter, as its configuration has it.
+// adapterRule is a rule of the Prometheus adapter, in the form of its configuration.
 type adapterRule struct {
 	SeriesQuery string `json:"seriesQuery"`
 	Resources   struct {
@@ -48,9 +48,9 @@ func adapterRules(t *testing.T) []adapterRule {
 	return config.ExternalRules
 }
 
-// query renders a rule as the adapter does: its own marks around Go's template,
-// the selector's labels as matchers, and behind them the request's namespace under
-// the label that the override gives it.
+// query renders a rule as the adapter does: with the adapter's marks around Go's template,
+// the selector's labels as matchers, and then the request's namespace under the label that
+// the override sets.
 func (r adapterRule) query(t *testing.T, series, namespace string, selector map[string]string) string {
 	t.Helper()
 	var matchers []string
@@ -74,7 +74,7 @@ func (r adapterRule) query(t *testing.T, series, namespace string, selector map[
 	return out.String()
 }
 
-// What an autoscaler asks for is what the adapter's rules serve, of a series that
+// The adapter's rules serve the metrics that an autoscaler requests, from series that
 // relays have.
 func TestThePrometheusAdapterServesWhatIsAskedFor(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
-// Package build makes the objects that a RelayPool owns, as apply
-// configurations that hold the fields the operator means and no other. It is
-// pure: the same Input gives the same bytes; nothing is read from the API, the
-// clock or the environment.
+// Package build makes the objects that a RelayPool owns, as apply configurations
+// that contain only the fields that the operator sets. It is pure: the same Input
+// gives the same bytes, and nothing is read from the API, the clock or the
+// environment.
 package build
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// Input is everything that objects are made from.
+// Input is everything that objects are built from.
 type Input struct {
-	// Pool is a RelayPool as the API server holds it: checked by the resource's
-	// rules, its defaults filled in. It is not changed.
+	// Pool is a RelayPool as the API server stores it: validated, with its defaults
+	// set. It is not changed.
 	Pool *v1alpha1.RelayPool
-	// Image is the relay's image where the RelayPool names none.
+	// Image is the relay's image for a RelayPool that names none.
 	Image string
-	// Replicas of the Deployment. Nil leaves the field out, because an autoscaler
-	// has it; Held makes it 0 in any case.
+	// Replicas is that of the Deployment. Nil leaves the field out, because an autoscaler
+	// sets it; Held makes it 0 in any case.
 	Replicas *int32
 	// Payers are the keys that the pods sign with: those in use, in any order.
 	Payers []PayerMount
@@ -30,17 +30,17 @@ type Input struct {
 	Rollout []string
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities Capabilities
-	// OperatorNamespace and OperatorLabels find the operator's pods, which read
-	// /backlog; empty when it runs outside of the cluster.
+	// OperatorNamespace and OperatorLabels select the operator's pods, which read
+	// /backlog; empty when the operator runs outside of the cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
-	// Held keeps the fleet at no pod, and makes no autoscaler.
+	// Held keeps the fleet at 0 pods, and makes no autoscaler.
 	Held bool
 }
 
 // PayerMount is a fee payer's key that pods mount.
 type PayerMount struct {
-	// Secret is the name of a Secret, Key that of the value in it.
+	// Secret is the name of a Secret, and Key the name of the value in it.
 	Secret, Key string
 }
 
@@ -54,12 +54,12 @@ type Object struct {
 	// Kind and Name identify it within the RelayPool's namespace.
 	Kind schema.GroupVersionKind
 	Name string
-	// Config has name, namespace and labels; the owner is for whoever applies it.
+	// Config has name, namespace and labels; the caller that applies it sets the owner.
 	Config runtime.ApplyConfiguration
 }
 
-// Objects gives everything that the RelayPool is to own, rotation Jobs apart,
-// in the order in which it is best applied: what pods need first.
+// Objects returns all objects that the RelayPool has to own, except rotation Jobs, in the
+// best order for applying them: first what pods need.
 func Objects(in Input) []Object {
 	objects := []Object{serviceAccount(in), configMap(in), service(in)}
 	objects = append(objects, networkPolicy(in)...)

@@ -20,11 +20,11 @@ type endpoint struct {
 	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
 }
 
-// noWebSocket in place of a URL tells the relay that an endpoint has no notifications.
+// noWebSocket replaces a URL when an endpoint has no notifications.
 const noWebSocket = "none"
 
-// configMap holds the files that are no secret. A URL from a Secret is in it by
-// the name of the file that it is mounted as.
+// configMap has the files that are not secret. For a URL from a Secret, it has the path at
+// which the URL is mounted.
 func configMap(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindConfigMap, name, corev1ac.ConfigMap(name, in.Pool.Namespace).
@@ -32,7 +32,7 @@ func configMap(in Input) Object {
 		WithData(configFiles(in.Pool))}
 }
 
-// configFiles gives the content of each file of the ConfigMap by its name.
+// configFiles returns the content of each file of the ConfigMap by its name.
 func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	endpoints := make([]endpoint, 0, len(pool.Spec.Solana.Endpoints))
 	for _, e := range pool.Spec.Solana.Endpoints {
@@ -55,7 +55,7 @@ func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	return files
 }
 
-// marshal gives a value as YAML.
+// marshal returns a value as YAML.
 func marshal(value any) string {
 	content, err := yaml.Marshal(value)
 	if err != nil {

@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// revisionHistory is how many old ReplicaSets are kept to go back to by hand.
+	// revisionHistory is how many old ReplicaSets are kept for manual rollbacks.
 	revisionHistory = 3
-	// progressDeadline is how long a roll-out may stand still before the Deployment
-	// says that it failed.
+	// progressDeadline is how long a rollout may make no progress before the Deployment
+	// reports that it failed.
 	progressDeadline = 10 * time.Minute
 )
 
-// deployment is the fleet.
+// deployment makes the fleet's Deployment.
 func deployment(in Input) Object {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
-		WithMinReadySeconds(0). // a pod that is ready has its database and its schema
+		WithMinReadySeconds(0). // a ready pod has its database and its schema
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
-		// One more pod at a time and none fewer: a roll-out takes no capacity away.
+		// One more pod at a time and none fewer: a rollout removes no capacity.
 		WithStrategy(appsv1ac.DeploymentStrategy().
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
@@ -70,9 +70,9 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
 			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
-		// The operations port answers before anything else is open, so that no start
-		// takes too long for the liveness probe. It is patient all the same: a restart
-		// costs more than a slow answer.
+		// The operations port answers before anything else is open, so no start takes too
+		// long for the liveness probe. The probe tolerates slow answers all the same,
+		// because a restart costs more than a slow answer.
 		WithLivenessProbe(probe(contract.LivenessPath).
 			WithPeriodSeconds(10).
 			WithTimeoutSeconds(5).
@@ -93,8 +93,8 @@ func probe(path string) *corev1ac.ProbeApplyConfiguration {
 		WithScheme(corev1.URISchemeHTTP))
 }
 
-// spread keeps the pods of one roll-out apart. It is a wish: a fleet that cannot
-// be spread still serves.
+// spread distributes the pods of one rollout. It is a preference: a fleet that cannot
+// be distributed still serves.
 func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().
 		WithTopologyKey(over).
@@ -104,9 +104,9 @@ func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfigurat
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
 }
 
-// rolloutHash changes when pods would read something else at their start. A
-// ConfigMap's or Secret's update reaches their files by itself, but they read
-// them once.
+// rolloutHash changes when pods would read something else at their start. An update of a
+// ConfigMap or Secret reaches their files without a rollout, but pods read the files only
+// once.
 func rolloutHash(in Input) string {
 	seen := slices.Sorted(slices.Values(in.Rollout))
 	config := configFiles(in.Pool)
@@ -122,8 +122,8 @@ func rolloutHash(in Input) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// podDisruptionBudget lets a node's drain take one pod at a time, and any that
-// serves nobody.
+// podDisruptionBudget lets the drain of a node evict one pod at a time, and any pod that
+// is not ready.
 func podDisruptionBudget(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindPodDisruptionBudget, name, policyv1ac.PodDisruptionBudget(name, in.Pool.Namespace).

@@ -19,33 +19,33 @@ func (e *environment) set(name, value string) {
 	*e = append(*e, corev1ac.EnvVar().WithName(name).WithValue(value))
 }
 
-// unless leaves a variable out while the value is empty: the relay's own
-// default holds then.
+// unless leaves a variable out while the value is empty, so that the relay's own
+// default applies.
 func (e *environment) unless(name, value string) {
 	if value != "" {
 		e.set(name, value)
 	}
 }
 
-// number leaves a variable out while the number is 0, which the API server's
-// defaults make of none.
+// number leaves a variable out while the number is 0, which the API server's defaults
+// make of a missing number.
 func (e *environment) number(name string, n int64) {
 	if n != 0 {
 		e.set(name, strconv.FormatInt(n, 10))
 	}
 }
 
-// pointed leaves a variable out while there is no number; 0 is one.
+// pointed leaves a variable out while the number is missing; 0 is a number.
 func pointed[N int32 | int64](e *environment, name string, n *N) {
 	if n != nil {
 		e.set(name, strconv.FormatInt(int64(*n), 10))
 	}
 }
 
-// lower gives a value of the resource as the relay spells it.
+// lower returns a value of the resource in the relay's spelling.
 func lower[S ~string](value S) string { return strings.ToLower(string(value)) }
 
-// serveEnvironment is what relay serve is told.
+// serveEnvironment returns the environment of relay serve.
 func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	spec := &in.Pool.Spec
 	var e environment
@@ -66,7 +66,7 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	return e
 }
 
-// shared is what every command of the relay is told that reaches database and chain.
+// shared adds the variables of every relay command that uses database and chain.
 func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.set(contract.EnvDatabaseURLFile, contract.DatabaseURLFile)
 	e.number(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
@@ -141,9 +141,9 @@ func (e *environment) clients(api *v1alpha1.API) {
 	}
 }
 
-// memory lets the garbage collector work harder before the kernel kills the
-// process: nine tenths of the limit leave room for what Go does not count. The
-// number of processors needs no variable, since Go reads the limit by itself.
+// memory makes the garbage collector work harder before the kernel kills the process: it
+// sets a limit of nine tenths, because Go does not count all memory. The number of
+// processors needs no variable, because Go reads that limit by itself.
 func (e *environment) memory(r *corev1ac.ResourceRequirementsApplyConfiguration) {
 	limit, ok := ptr.Deref(r.Limits, nil)["memory"]
 	if ok {

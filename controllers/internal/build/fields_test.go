@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// elsewhere are the fields that no object is made from, and who follows them.
-// A field in neither place would be ignored by all, which whoever sets it would
-// never learn.
+// elsewhere are the fields from which no object is made, and the code that uses them. A
+// field in neither place would have no effect at all, and the person who sets it would
+// get no message.
 func elsewhere() map[string]string {
 	return map[string]string{
 		"Replicas":                    "the reconciler hands Input.Replicas over, which it takes from here or from the live count",
@@ -64,7 +64,7 @@ func TestNoFieldOfTheSpecIsIgnored(t *testing.T) {
 	}
 }
 
-// everything is all that is made from an input, as one text.
+// everything returns all objects that are made from an input, as one text.
 func everything(t *testing.T, in build.Input) string {
 	t.Helper()
 	objects := build.Objects(in)
@@ -139,7 +139,7 @@ func change(field reflect.Value, n int) bool {
 		}
 		return n == 0
 	}
-	// A word may have a meaning, so those that any field knows are tried too.
+	// A word may have a meaning, so the words of all other fields are tried too.
 	words := []string{field.String() + "x", "", "Enabled", "Disabled", "Allow", "Refuse", "HPA", "KEDA", "Hold", "Warn"}
 	if n < len(words) {
 		field.SetString(words[n])
@@ -182,7 +182,7 @@ func changePointer(field reflect.Value) {
 	}
 }
 
-// The walk finds what it is meant to find.
+// The walk must find the fields that it is meant to find.
 func TestEveryKindOfFieldIsWalked(t *testing.T) {
 	t.Parallel()
 	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")

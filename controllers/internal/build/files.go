@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// files is one volume with everything below contract.Root: a source for each
-// value, by which no value is mounted that the relay does not need.
+// files is one volume with everything below contract.Root. It has a source for each
+// value, so that no value is mounted that the relay does not need.
 type files struct {
 	sources []*corev1ac.VolumeProjectionApplyConfiguration
 }
@@ -23,7 +23,7 @@ func (f *files) secret(name, key, file string) {
 		WithSecret(corev1ac.SecretProjection().WithName(name).WithItems(item(key, file))))
 }
 
-// secretKey adds nothing for a value that the RelayPool leaves out.
+// secretKey adds one value of a Secret; nothing for a value that the RelayPool leaves out.
 func (f *files) secretKey(from *v1alpha1.SecretKeyReference, file string) {
 	if from != nil {
 		f.secret(from.Name, from.Key, file)
@@ -43,7 +43,7 @@ func item(key, file string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(strings.TrimPrefix(file, contract.Root+"/"))
 }
 
-// serveFiles are those of relay serve.
+// serveFiles returns the files of relay serve.
 func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	var f files
 	spec := &in.Pool.Spec
@@ -64,7 +64,7 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	return f.volume()
 }
 
-// shared are those by which every command reaches database and chain.
+// shared adds the files with which every command reaches database and chain.
 func (f *files) shared(pool *v1alpha1.RelayPool) {
 	f.configMap(pool.Name, path.Base(contract.EndpointsFile), contract.EndpointsFile)
 	f.secretKey(&pool.Spec.Database.URLSecretRef, contract.DatabaseURLFile)
@@ -79,7 +79,7 @@ func (f *files) payers(mounts []PayerMount) {
 	}
 }
 
-// payerFiles are the paths of the payers' keys in the pod.
+// payerFiles returns the paths of the payers' keys in the pod.
 func payerFiles(mounts []PayerMount) []string {
 	var paths []string
 	for _, m := range sorted(mounts) {
@@ -88,7 +88,7 @@ func payerFiles(mounts []PayerMount) []string {
 	return paths
 }
 
-// sorted makes the order not count, and no key be mounted twice at one path.
+// sorted removes the order, so that it has no effect, and mounts no key twice at one path.
 func sorted(mounts []PayerMount) []PayerMount {
 	s := slices.SortedFunc(slices.Values(mounts), func(a, b PayerMount) int {
 		return cmp.Or(strings.Compare(a.Secret, b.Secret), strings.Compare(a.Key, b.Key))

@@ -21,7 +21,7 @@ import (
 
 const resourceDefinition = "../../../config/crd/relaypool.dev_relaypools.yaml"
 
-// fixtures are what the goldens are made from, by the name of their file below
+// fixtures are the inputs of the golden files, by the name of their file below
 // testdata.
 func fixtures(t *testing.T) map[string]build.Input {
 	t.Helper()
@@ -80,8 +80,8 @@ func input(pool *v1alpha1.RelayPool, replicas int32) build.Input {
 	}
 }
 
-// load reads a RelayPool as the API server would hold it: strictly, and with
-// the defaults of the resource's definition.
+// load reads a RelayPool as the API server would store it: strictly, and with the
+// defaults of the resource's definition.
 func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	t.Helper()
 	document := read(t, name)
@@ -93,8 +93,8 @@ func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	return typed(t, document)
 }
 
-// atBounds is the fullest RelayPool with every number at its least, or at its
-// greatest, and names as long as they may be.
+// atBounds returns the fullest RelayPool, with every number at its minimum or at its
+// maximum, and with names of the greatest length.
 func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
 	t.Helper()
 	document := read(t, "full")
@@ -103,7 +103,7 @@ func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
 	return typed(t, document)
 }
 
-// set fills the numbers in that have bounds, in every object that is there.
+// set sets the numbers that have bounds, in every existing object.
 func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest bool) {
 	for name, field := range schema.Properties {
 		bound := field.Minimum
@@ -115,7 +115,7 @@ func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest b
 		case field.Type == "integer" && bound != nil:
 			object[name] = int64(*bound)
 		case name == "name" && field.MaxLength != nil && field.Pattern != "" && greatest:
-			own := object[name].(string) // its last letter tells it from the others
+			own := object[name].(string) // its last letter distinguishes it from the others
 			object[name] = strings.Repeat("a", int(*field.MaxLength)-1) + own[len(own)-1:]
 		case field.Type == "object" && object[name] != nil:
 			set(field, object[name].(map[string]any), greatest)
@@ -170,7 +170,7 @@ func definition(t *testing.T) *apiextensions.JSONSchemaProps {
 	return internal
 }
 
-// asUnstructured gives an object as it would be sent.
+// asUnstructured returns an object as it would be sent.
 func asUnstructured(t *testing.T, o build.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := json.Marshal(o.Config)
@@ -197,7 +197,7 @@ func into[T any](t *testing.T, o build.Object) *T {
 	return to
 }
 
-// the finds the object of a kind, and fails when there is not exactly one.
+// the returns the object of a kind, and fails when there is not exactly one.
 func the(t *testing.T, objects []build.Object, kind string) build.Object {
 	t.Helper()
 	var found []build.Object

@@ -13,30 +13,30 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Rotation is one step of a rotation that a Job does.
+// Rotation is one step of a rotation that runs as a Job.
 type Rotation struct {
 	Step Step
-	// Revision that the rotation leads to.
+	// Revision is the target revision of the rotation.
 	Revision int32
-	// From are the old payers' keys, To the new ones'. Draining needs From alone,
-	// and the sweep goes to the first of To by name.
+	// From are the old payers' keys, and To the new ones'. Draining needs only From, and
+	// the sweep moves lamports to the first of To by name.
 	From, To []PayerMount
 }
 
 const (
-	// jobRetries is how many pods may fail before a person decides.
+	// jobRetries is how many pods may fail before a person has to decide.
 	jobRetries = 6
-	// jobGrace lets a step end what it has sent; it may be killed all the same.
+	// jobGrace lets a step finish its sends; killing the pod is safe all the same.
 	jobGraceSeconds = 30
 )
 
-// RotationJob makes the Job that does a step of a rotation. A Job's template
-// cannot change: an existing one is for its maker to leave or to delete.
+// RotationJob makes the Job that runs a step of a rotation. A Job's template cannot
+// change: the caller has to keep or delete an existing Job.
 func RotationJob(in Input, r Rotation) Object {
 	name := JobName(in.Pool.Name, r.Revision, r.Step)
 	labels := jobLabels(in.Pool.Name)
 	pod := podSpec(in, sweepContainer(in, r), sweepFiles(in, r)).
-		// A pod that failed stays to be read, and its successor is a new one.
+		// A failed pod is kept for its log, and its successor is a new pod.
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithTerminationGracePeriodSeconds(jobGraceSeconds)
 	return Object{KindJob, name, batchv1ac.Job(name, in.Pool.Namespace).
@@ -45,10 +45,10 @@ func RotationJob(in Input, r Rotation) Object {
 			WithCompletions(1).
 			WithParallelism(1).
 			WithBackoffLimit(jobRetries).
-			// Never two at once: a new pod waits until the old one has ended.
+			// Never two pods at once: a new pod waits until the old one has ended.
 			WithPodReplacementPolicy(batchv1.Failed).
-			// Not done yet is no failure, nor is a node that goes: neither may use the
-			// tries up, for the chain or the database can be away for hours.
+			// An unfinished step is not a failure, and neither is a node that goes. Neither may
+			// use up the retries, because chain or database can be unavailable for hours.
 			WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -56,8 +56,8 @@ func RotationJob(in Input, r Rotation) Object {
 						WithContainerName(RelayContainer).
 						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
 						WithValues(contract.ExitUnfinished)),
-				// Lamports are missing: a person has to send some, and hears of it at once
-				// rather than after all tries.
+				// Lamports are missing: a person has to send some, and the Job reports it at
+				// once, not after all retries.
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionFailJob).
 					WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
@@ -88,8 +88,8 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 		WithName(RelayContainer).
 		WithArgs(sweepArgs(in, r)...).
 		WithEnv(e...).
-		// It signs a handful of transactions: what the fleet needs would only keep it
-		// from being scheduled.
+		// A rotation signs a handful of transactions. With the fleet's resources its pod
+		// might not be scheduled.
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU:    resource.MustParse("50m"),
@@ -98,7 +98,7 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}))
 }
 
-// sweepArgs are the command line of relay sweep.
+// sweepArgs returns the command line of relay sweep.
 func sweepArgs(in Input, r Rotation) []string {
 	var args []string
 	each := func(flag string, mounts []PayerMount) {
@@ -124,7 +124,7 @@ func sweepArgs(in Input, r Rotation) []string {
 	case StepSweep:
 		args = append(args, "sweep", "all")
 		each("--from", r.From)
-		// Everything that is left goes to one address; each has its target already.
+		// All that is left goes to one address, because each new payer has its target already.
 		each("--to", first(r.To))
 	}
 	return append(args, "--termination-log="+contract.TerminationLog)
@@ -145,7 +145,7 @@ func sweepFiles(in Input, r Rotation) *corev1ac.ProjectedVolumeSourceApplyConfig
 	return f.volume()
 }
 
-// first is the one that comes first in order, whatever order they came in.
+// first returns the first mount by name, regardless of the given order.
 func first(mounts []PayerMount) []PayerMount {
 	s := sorted(mounts)
 	return s[:min(len(s), 1)]

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// pollingSeconds is how often KEDA asks for the backlog.
+	// pollingSeconds is how often KEDA reads the backlog.
 	pollingSeconds = 15
-	// failuresBeforeFallback of those questions make it give up on the backlog.
+	// failuresBeforeFallback is after how many failed reads KEDA uses the fallback.
 	failuresBeforeFallback = 4
 )
 
-// Fields of GET /backlog that say what HorizontalPodAutoscalers learn from
+// These fields of GET /backlog have the figures that HorizontalPodAutoscalers read as
 // metrics.
 const (
 	backlogJobsField = "due_count"
 	backlogAgeField  = "oldest_due_age_seconds"
 )
 
-// scaledObject has KEDA scale by GET /backlog. The figures are the fleet's and
-// any pod's answer is right, so endpoints are not aggregated.
+// scaledObject makes KEDA scale by GET /backlog. The figures describe the whole fleet, and
+// any pod's answer is right, so answers are not aggregated over endpoints.
 func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)
@@ -40,7 +40,7 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 		"minReplicaCount": int64(leastReplicas(a)),
 		"maxReplicaCount": int64(a.MaxReplicas),
 		"pollingInterval": int64(pollingSeconds),
-		// Not knowing the backlog takes no pod away.
+		// An unknown backlog must not remove pods.
 		"fallback": map[string]any{
 			"failureThreshold": int64(failuresBeforeFallback),
 			"replicas":         int64(leastReplicas(a)),

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Labels by which the fleet's metrics are told from another's: Prometheus adds
-// the namespace, the PodMonitor the pool.
+// These labels distinguish the fleet's metrics from another fleet's: Prometheus adds the
+// namespace, and the PodMonitor adds the pool.
 const (
 	labelNamespace = "namespace"
 	labelPool      = "pool"
@@ -22,7 +22,7 @@ const (
 
 const defaultScrapeSeconds = 15
 
-// monitoring is what the Prometheus operator is given, where it is installed.
+// monitoring returns the objects for the Prometheus operator, where it is installed.
 func monitoring(in Input) []Object {
 	var objects []Object
 	m := in.Pool.Spec.Monitoring
@@ -44,8 +44,8 @@ func podMonitor(in Input) Object {
 			"path":     contract.MetricsPath,
 			"interval": fmt.Sprintf("%ds", cmp.Or(m.IntervalSeconds, defaultScrapeSeconds)),
 			// The relay has labels of its own that targets have too: endpoint, an RPC
-			// endpoint, and job, a job of upkeep. Without this Prometheus renames them,
-			// and alerts by endpoint see one endpoint, which is called operations.
+			// endpoint, and job, a maintenance job. Without this Prometheus renames them, and
+			// alerts by endpoint see one endpoint, which is called operations.
 			"honorLabels": true,
 			"relabelings": []any{map[string]any{
 				"sourceLabels": []any{"__meta_kubernetes_pod_label_relaypool_dev_pool"},
@@ -65,7 +65,7 @@ func prometheusRule(in Input) Object {
 	})
 }
 
-// optional makes an object of a kind that no Go types of ours describe.
+// optional makes an object of a kind for which the operator has no Go types.
 func optional(in Input, kind schema.GroupVersionKind, labels map[string]string, spec map[string]any) Object {
 	name := in.Pool.Name
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}

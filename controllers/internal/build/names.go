@@ -20,7 +20,7 @@ const (
 	LabelInstance  = "app.kubernetes.io/instance"
 	LabelComponent = "app.kubernetes.io/component"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// LabelPool is on everything that belongs to a RelayPool, its name the value.
+	// LabelPool is on everything that belongs to a RelayPool; its value is the name.
 	LabelPool = "relaypool.dev/pool"
 	// LabelPayerState is on the Secret of every generated fee payer key, and on
 	// nothing else.
@@ -38,7 +38,7 @@ const (
 	// ComponentRelay is LabelComponent's value on the fleet and its objects.
 	ComponentRelay = "relay"
 	// ComponentRotation is LabelComponent's value on rotation Jobs and their pods,
-	// which no Service and no Deployment may take for relays.
+	// which no Service and no Deployment may select as relays.
 	ComponentRotation = "rotation"
 )
 
@@ -61,8 +61,8 @@ var (
 	KindScaledObject            = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 )
 
-// Kinds lists every kind of owned objects: those of Kubernetes itself first,
-// then the optional ones.
+// Kinds lists every kind of owned objects: first Kubernetes' own kinds, then the optional
+// ones.
 func Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{
 		KindServiceAccount, KindConfigMap, KindService, KindDeployment, KindPodDisruptionBudget,
@@ -70,12 +70,12 @@ func Kinds() []schema.GroupVersionKind {
 	}, OptionalKinds()...)
 }
 
-// OptionalKinds lists the kinds that a cluster may be without.
+// OptionalKinds lists the kinds that a cluster may lack.
 func OptionalKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{KindPodMonitor, KindPrometheusRule, KindScaledObject}
 }
 
-// Labels are those of every owned object of the RelayPool with that name.
+// Labels returns the labels of every owned object of the RelayPool with that name.
 func Labels(pool string) map[string]string {
 	labels := Selector(pool)
 	labels[LabelManagedBy] = Manager
@@ -83,19 +83,19 @@ func Labels(pool string) map[string]string {
 	return labels
 }
 
-// Selector finds the fleet's pods, and nothing else.
+// Selector returns the labels that select the fleet's pods, and nothing else.
 func Selector(pool string) map[string]string {
 	return map[string]string{LabelName: Application, LabelInstance: pool, LabelComponent: ComponentRelay}
 }
 
-// OperationsServiceName names the Service of the operations port, which KEDA
-// asks for the backlog.
+// OperationsServiceName is the name of the Service of the operations port, from which
+// KEDA reads the backlog.
 func OperationsServiceName(pool string) string { return pool + "-operations" }
 
-// Step is what a rotation Job does.
+// Step is the work of a rotation Job.
 type Step string
 
-// The steps that Jobs do.
+// The steps that run as Jobs.
 const (
 	// StepFund moves lamports from the old payers to the new, up to the target balance.
 	StepFund Step = "fund"
@@ -105,7 +105,7 @@ const (
 	StepSweep Step = "sweep"
 )
 
-// JobName names the Job of a rotation's step, to the revision.
+// JobName is the name of the Job of a rotation's step, for the target revision.
 func JobName(pool string, revision int32, step Step) string {
 	return fmt.Sprintf("%s-payer-%d-%s", pool, revision, step)
 }

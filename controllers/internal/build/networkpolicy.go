@@ -11,13 +11,13 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// dnsPort is where names are looked up.
+// dnsPort is the port of DNS servers.
 const dnsPort = 53
 
 type peer = networkingv1ac.NetworkPolicyPeerApplyConfiguration
 
-// networkPolicy confines the fleet's pods and those of rotation Jobs, which
-// reach the same database and chain.
+// networkPolicy confines the fleet's pods and the pods of rotation Jobs, which reach the
+// same database and chain.
 func networkPolicy(in Input) []Object {
 	p := in.Pool.Spec.NetworkPolicy
 	if p == nil {
@@ -35,14 +35,14 @@ func networkPolicy(in Input) []Object {
 
 func ingress(in Input, p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{
-		// Without peers a rule admits everybody, which is the API's default.
+		// A rule without peers admits everybody, which is the API's default.
 		networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, contract.APIPort)).WithFrom(peers(p.APIFrom)...),
 	}
 	operations := peers(p.OperationsFrom)
 	if in.OperatorNamespace != "" {
 		operations = append([]*peer{operator(in)}, operations...)
 	}
-	// Nobody at all is no rule: one without peers would admit everybody.
+	// With nobody to admit there is no rule: one without peers would admit everybody.
 	if len(operations) > 0 {
 		rules = append(rules, networkingv1ac.NetworkPolicyIngressRule().
 			WithPorts(port(corev1.ProtocolTCP, contract.OperationsPort)).
@@ -61,7 +61,7 @@ func operator(in Input) *peer {
 }
 
 func egress(p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
-	// To anywhere: the cluster's DNS may be pods, or an address on the node.
+	// DNS may go anywhere: the cluster's DNS may be pods, or an address on the node.
 	rules := []*networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration{
 		networkingv1ac.NetworkPolicyEgressRule().WithPorts(port(corev1.ProtocolUDP, dnsPort), port(corev1.ProtocolTCP, dnsPort)),
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// template is a pod template under the name of the golden that it is in.
+// template is a pod template with the name of its golden file.
 type template struct {
 	metadata map[string]string
 	spec     corev1.PodSpec
@@ -71,7 +71,7 @@ func TestPodsMeetTheRestrictedStandard(t *testing.T) {
 
 func TestVariablesAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
-	// Set by none of the operator's, each for a reason.
+	// The operator sets none of these, each for a reason.
 	unused := map[string]string{
 		contract.EnvRPCURL:                  "the list of endpoints holds it",
 		contract.EnvRPCURLFile:              "the list of endpoints names it",
@@ -99,8 +99,8 @@ func TestVariablesAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// A file that a variable names and that is not mounted, or the other way round,
-// would show only in a cluster.
+// A variable that names a file which is not mounted, or the reverse, would be noticed only
+// in a cluster.
 func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 	t.Parallel()
 	for name, pod := range templates(t) {
@@ -156,7 +156,7 @@ func values(env []corev1.EnvVar) []string {
 	return all
 }
 
-// Jobs' pods sign with keys that are going: a Service must not send clients to
+// Jobs' pods sign with keys that are going out of use: a Service must not send clients to
 // them, and a Deployment must not count them as its own.
 func TestOnlyTheFleetIsSelected(t *testing.T) {
 	t.Parallel()
@@ -302,7 +302,7 @@ func TestNobodyIsNotEverybody(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*build.Input)
-		// want are the ports that are open, and to how many peers: 0 is to all.
+		// want are the open ports, and the number of peers of each: 0 means all.
 		want map[int32]int
 	}{
 		"operator and those named reach operations": {func(*build.Input) {}, map[int32]int{8080: 1, 9090: 2}},

@@ -16,22 +16,22 @@ import (
 const (
 	// nonRoot is the user and group of the image, and the group of mounted files.
 	nonRoot = 65532
-	// fileMode lets that group read, and nobody else.
+	// fileMode lets only that group read.
 	fileMode = 0o440
 	// filesVolume is the only volume.
 	filesVolume = "files"
 )
 
-// podSpec is what the fleet's pods and those of rotation Jobs have in common:
-// the restricted pod security standard, a root file system that nobody writes
-// to, no token, and where to run.
+// podSpec is the common part of the fleet's pods and the pods of rotation Jobs: the
+// restricted pod security standard, a read-only root file system, no service account
+// token, and the scheduling.
 func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *corev1ac.ProjectedVolumeSourceApplyConfiguration) *corev1ac.PodSpecApplyConfiguration {
 	template := &in.Pool.Spec.Template
 	spec := corev1ac.PodSpec().
 		WithServiceAccountName(in.Pool.Name).
 		WithAutomountServiceAccountToken(false).
-		// Kubernetes would otherwise set variables named after Services, and those of
-		// one that is called relaypool would begin like the relay's own.
+		// Otherwise Kubernetes would set variables named after Services, and those of a
+		// Service called relaypool would begin like the relay's own.
 		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
@@ -78,7 +78,7 @@ func image(in Input) string {
 	return in.Image
 }
 
-// resources gives those of the template, or the documented default: room for
+// resources returns those of the template, or the documented default, which is enough for
 // the verifier's tables and some hundred submissions in flight.
 func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r != nil {
@@ -92,7 +92,7 @@ func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApp
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
-// merge gives the user's entries under ours, which win.
+// merge returns the users' entries and ours; ours win.
 func merge(users, ours map[string]string) map[string]string {
 	merged := maps.Clone(users)
 	if merged == nil {
@@ -102,8 +102,8 @@ func merge(users, ours map[string]string) map[string]string {
 	return merged
 }
 
-// convert gives an API type that a user wrote as its apply configuration, which
-// has the same JSON.
+// convert returns an API type that a user wrote as its apply configuration, which has the
+// same JSON.
 func convert[T any](from any) *T {
 	to := new(T)
 	content, err := json.Marshal(from)

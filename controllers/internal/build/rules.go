@@ -10,26 +10,26 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// The severities of alerts: wake somebody, or have a look in the morning.
+// The severities of alerts: critical wakes somebody, warning can wait until the morning.
 const (
 	severityCritical = "critical"
 	severityWarning  = "warning"
 )
 
-// runbooks is the folder of the pages that alerts lead to, one for each by its
-// name, as of the release that made the alert: a later one may do otherwise.
+// runbooks is the folder of the alerts' pages, one for each alert by its name, as of the
+// release that made the alert, because a later release may behave differently.
 const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/"
 
 // alert is one rule that a person can act on.
 type alert struct {
-	// name follows the prefix that all share.
+	// name follows the prefix that all alerts share.
 	name string
-	// expr has a placeholder {} after each metric, where the labels go that find
-	// this fleet, or {,} before a matcher of its own, such as {,event="signed"}.
+	// expr has a placeholder {} after each metric for the labels that select this
+	// fleet, or {,} before a matcher of its own, such as {,event="signed"}.
 	expr     string
 	lasting  time.Duration
 	severity string
-	// summary may use the labels that expr leaves, and its value.
+	// summary may use the labels of expr's result, and its value.
 	summary string
 }
 
@@ -38,7 +38,7 @@ const (
 	minute      = time.Minute
 )
 
-// rule is the alert as Prometheus takes it.
+// rule returns the alert in the form that Prometheus reads.
 func (a alert) rule(in Input) map[string]any {
 	r := map[string]any{
 		"alert": alertPrefix + a.name,
@@ -57,13 +57,13 @@ func (a alert) rule(in Input) map[string]any {
 	return r
 }
 
-// scope fills the fleet's labels in.
+// scope replaces the placeholders by the fleet's labels.
 func scope(expr string, in Input) string {
 	labels := fmt.Sprintf("%s=%q,%s=%q", labelNamespace, in.Pool.Namespace, labelPool, in.Pool.Name)
 	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
 }
 
-// alerts are those of the fleet as it is declared.
+// alerts returns the alerts of the fleet as it is declared.
 func alerts(in Input) []alert {
 	list := append(fleetAlerts(), payerAlerts(in)...)
 	list = append(list, chainAlerts()...)
@@ -71,7 +71,7 @@ func alerts(in Input) []alert {
 	if in.Pool.Spec.Swap != nil {
 		list = append(list, routerAlerts()...)
 	}
-	// A fleet that is to have no pod gives no sample, and nothing is wrong.
+	// A fleet of 0 pods gives no sample, and nothing is wrong.
 	if !in.Held && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
@@ -81,26 +81,25 @@ func alerts(in Input) []alert {
 	return list
 }
 
-// happened is how often something has been counted within the hour, of what hardly
-// ever is: a series that begins at 1, because there was none before, has no
-// increase, and is counted as what it is, new.
+// happened is how often a rare event was counted within the hour. A series that begins at
+// 1, because there was none before, has no increase, so a new series counts as one event.
 func happened(m contract.Metric, matcher string) string {
 	selector := m.Name + "{," + matcher + "}"
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
 
-// A share among few is chance: a fleet that is hardly used would page for one
-// request of one client. So it also takes more than a few of what is bad, or more
-// than some of what clients do again by themselves, as with 503.
+// These are minimum counts, because a large share of few requests may be chance: in a fleet
+// that is hardly used, one request of one client would page. someRequests is for failures
+// that clients retry by themselves, such as 503.
 const (
 	fewRequests  = 3
 	someRequests = 10
 )
 
-// above is that within a window more than a share of all was bad, and more than
-// least. bad and all are metrics with placeholders, by are the labels that tell the
-// bad ones apart. An alert that has to last for as long as the window never fires for
-// a burst, which is over when somebody looks.
+// above is true when, within a window, more than a share of all requests was bad, and more
+// than least. bad and all are metrics with placeholders; by are the labels by which the bad
+// ones are grouped. An alert that has to last as long as the window never fires for a
+// burst, which is over when somebody looks.
 func above(bad, share, all, window string, least int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {
@@ -121,7 +120,7 @@ func fleetAlerts() []alert {
 			"accepted work waits for {{ $labels.reason }}, which more pods would not mend",
 		},
 		{
-			// A swap that is under way when swaps are turned off has to end all the same.
+			// A swap under way when swaps are turned off still has to end.
 			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
@@ -139,18 +138,18 @@ func fleetAlerts() []alert {
 			"a relay died without handing its work over",
 		},
 		{
-			// A fleet that is younger has not had its two hours; and the first run, right
-			// at a relay's start, may be done before anything is scraped, and the second
-			// one up to a period and a half, and its own ten minutes, later.
+			// A younger fleet has not run for two hours yet. The first run, at a relay's start,
+			// may end before the first scrape, and the second one up to a period and a half
+			// later, plus its own ten minutes.
 			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
 			"rows that are over have not been deleted for two hours",
 		},
 	}
 }
 
-// failureAlerts are one for each class of failure that has a cure of its own, and
-// one for all others, by their codes. Faults of the relay itself are in
-// fleetAlerts, each a cause.
+// failureAlerts returns an alert for each class of failure that has its own remedy, and
+// one for all others, by their codes. Faults of the relay itself are in fleetAlerts, each
+// with its cause.
 func failureAlerts() []alert {
 	failed := func(code, share string, by ...string) string {
 		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", fewRequests, by...)
@@ -233,24 +232,23 @@ func payerAlerts(in Input) []alert {
 	return list
 }
 
-// transactLamports are what a Transact costs at least, nearly all of it rent: a
-// cap that leaves less is reached.
+// transactLamports is the least cost of a Transact, nearly all of it rent. A cap that leaves
+// less than that is reached.
 const transactLamports = 1_786_760
 
-// runway is for how many seconds what the payers hold above their minimum lasts,
-// at the rate at which the fleet has spent over the window. Spending is the
-// ledger's: a balance also moves when a payer is funded, or one rotated. It is
-// one counter over all pods, so that a roll-out does not cut it; what came back
-// of the rent was only lent. A lamport a second is the least that counts as
-// spending, and lasts for years.
+// runway is the time in seconds for which the payers' funds above their minimum last, at
+// the fleet's rate of spending over the window. The rate is the ledger's, because a balance
+// also changes when a payer is funded or rotated. It is one counter over all pods, so a
+// rollout does not interrupt it. Returned rent is subtracted. One lamport a second is the
+// least rate that counts, and lasts for years.
 func runway(minimum int64, window, step string) string {
 	over := "[" + window + ":" + step + "]"
 	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",
 		contract.MetricPayerBalance.Name, minimum, contract.MetricSpent.Name, over, contract.MetricReturned.Name, over)
 }
 
-// lowBalance is when a payer wants funds in daylight: a fifth of what it was
-// funded with above the minimum is left.
+// lowBalance is the balance at which somebody should fund a payer in working hours: a fifth
+// of the target balance above the minimum.
 func lowBalance(minimum, target int64) int64 { return minimum + max(target-minimum, 0)/5 }
 
 // treeNearlyFull is nine tenths of the leaves of a tree of height 32.
@@ -271,7 +269,7 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
 		},
 		{
-			// A fork or a laggard makes a few; one that lies, or the one it contradicts, goes on.
+			// A fork or a slow endpoint makes a few; a lying one, or one it contradicts, goes on.
 			"EndpointContradicts", "sum by (endpoint) (increase(" + contract.MetricRPCContradictions.Name + "{}[15m])) > 10", 5 * minute, severityWarning,
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
@@ -280,7 +278,7 @@ func chainAlerts() []alert {
 			"the pool's tree contradicts itself under the profile",
 		},
 		{
-			// The last tree that was read stays known, whatever the endpoints say later.
+			// The last read tree stays known, regardless of later answers of the endpoints.
 			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
 			"endpoints answer, and the pool's tree is not there: it is not initialised, or it is another cluster's",
 		},

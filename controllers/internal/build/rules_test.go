@@ -40,7 +40,7 @@ func rules(t *testing.T, in build.Input) []rule {
 	return all
 }
 
-// everyRule has swaps and caps, which some rules are for.
+// everyRule is a RelayPool with swaps and caps, which some rules need.
 func everyRule(t *testing.T) build.Input {
 	t.Helper()
 	in := fixtures(t)["full"]
@@ -55,7 +55,7 @@ var (
 	grouping = regexp.MustCompile(`by \(([a-z_]+)\)`)
 )
 
-// An alert over a metric that nobody exposes never fires, and nobody notices.
+// An alert over a metric that no relay exposes never fires, and nothing shows that.
 func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]contract.Metric{}
@@ -97,8 +97,8 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Each alert has a page of its own, at this release: its folder is read by
-// hack/monitoring, which holds the pages' parts and that none is left over.
+// Each alert has a page of its own, at this release. hack/monitoring reads the folder, and
+// checks that no page is missing a part and that none is left over.
 func TestAlertsLeadToAPageThatThereIs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -152,7 +152,7 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 	}
 }
 
-// What a payer has to keep does not last: the runway ends at the minimum.
+// The minimum of a payer cannot be spent: the runway ends at the minimum.
 func TestARunwayEndsAtTheMinimum(t *testing.T) {
 	t.Parallel()
 	in := everyRule(t)
@@ -166,8 +166,8 @@ func TestARunwayEndsAtTheMinimum(t *testing.T) {
 	}
 }
 
-// A payer between minimum and target has funds: the alert must leave a day for
-// sending some, and must not call for them at once.
+// A payer between minimum and target has funds: the alert must leave a day for sending
+// more, and must not fire at once.
 func TestAPayerIsLowBetweenMinimumAndTarget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// defaultSubmissions is the backlog that justifies a pod where the RelayPool says none.
+	// defaultSubmissions is the backlog for one pod where the RelayPool sets none.
 	defaultSubmissions = 64
-	// calmSeconds is how long fewer pods must have been enough before one goes, and
-	// goneSeconds how long after it the next may: a pod that goes hands work over.
+	// calmSeconds is how long fewer pods must have been enough before one is removed, and
+	// goneSeconds the time until the next removal: a pod that ends hands its work over.
 	calmSeconds, goneSeconds = 300, 60
 )
 
-// LabelMetricNamespace and LabelMetricPool find a fleet's figures in the external
+// LabelMetricNamespace and LabelMetricPool select a fleet's figures in the external
 // metrics API.
 const (
 	LabelMetricNamespace = labelNamespace
 	LabelMetricPool      = labelPool
 )
 
-// scaler is the autoscaler that the RelayPool wants, if any.
+// scaler returns the autoscaler that the RelayPool wants, if any.
 func scaler(in Input) []Object {
 	a := in.Pool.Spec.Autoscaling
 	switch {
@@ -42,8 +42,8 @@ func scaler(in Input) []Object {
 	}
 }
 
-// horizontalPodAutoscaler scales by external metrics, which whoever serves that
-// API finds by namespace and pool.
+// horizontalPodAutoscaler scales by external metrics. The server of that API finds the
+// fleet by namespace and pool.
 func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	spec := autoscalingv2ac.HorizontalPodAutoscalerSpec().
@@ -66,7 +66,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
 				WithPolicies(policy(1, goneSeconds))))
 	if a.OldestAgeSeconds > 0 {
-		// An age is no sum over the pods: twice the age wanted means twice the pods.
+		// An age is not a sum over the pods: twice the wanted age means twice the pods.
 		spec.WithMetrics(external(in, contract.MetricBacklogAge, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.ValueMetricType).
 			WithValue(*resource.NewQuantity(int64(a.OldestAgeSeconds), resource.DecimalSI))))
@@ -76,7 +76,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 		WithSpec(spec)}
 }
 
-// leastReplicas is never 0: without a pod nobody would see work come.
+// leastReplicas is never 0, because without a pod new work would not be noticed.
 func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
 
 func submissionsPerReplica(a *v1alpha1.Autoscaling) int64 {
@@ -95,7 +95,7 @@ func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTa
 			WithTarget(target))
 }
 
-// policy admits so many pods more or less in so many seconds.
+// policy allows a change by so many pods in so many seconds.
 func policy(pods, seconds int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
 	return autoscalingv2ac.HPAScalingPolicy().
 		WithType(autoscalingv2.PodsScalingPolicy).

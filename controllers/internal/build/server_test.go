@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
-// The goldens are what a real API server takes, strictly, and what it has
-// nothing to change in: applied again, nothing is written.
+// A real API server accepts the golden files, strictly, and changes nothing in them: applied
+// again, they cause no write.
 func TestAnAPIServerTakesEveryObject(t *testing.T) {
 	t.Parallel()
 	for _, crd := range []struct{ kind, plural string }{{"PodMonitor", "podmonitors"}, {"PrometheusRule", "prometheusrules"}, {"ScaledObject", "scaledobjects"}} {
@@ -51,7 +51,7 @@ func TestAnAPIServerTakesEveryObject(t *testing.T) {
 					t.Errorf("%s %s is written again although nothing changed (-first +second):\n%s", o.Kind.Kind, o.Name, diff)
 				}
 			}
-			// The namespace enforces the restricted standard, and pods meet it.
+			// The namespace enforces the restricted standard, and pods comply with it.
 			template := into[appsv1.Deployment](t, the(t, objects, "Deployment")).Spec.Template
 			pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 			pod.Name, pod.Namespace = "one-of-the-fleet", in.Pool.Namespace
@@ -62,10 +62,10 @@ func TestAnAPIServerTakesEveryObject(t *testing.T) {
 	}
 }
 
-// apply applies an object as the operator does and gives what is stored.
+// apply applies an object as the operator does and returns the stored object.
 func apply(t *testing.T, cl client.Client, o build.Object) map[string]any {
 	t.Helper()
-	// A copy, because the client writes the answer into what it is given.
+	// This is a copy, because the client writes the answer into its argument.
 	if err := cl.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(asUnstructured(t, o)), client.FieldOwner(build.Manager), client.ForceOwnership); err != nil {
 		t.Fatalf("%s %s: %v", o.Kind.Kind, o.Name, err)
 	}

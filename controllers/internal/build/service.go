@@ -9,14 +9,14 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Names of the container's ports, by which Services, probes and monitors find them.
+// Names of the container's ports, which Services, probes and monitors refer to.
 const (
 	portAPI        = "api"
 	portOperations = "operations"
 )
 
-// serviceAccount gives pods a name of their own. They never talk to the API
-// server, so no token is mounted.
+// serviceAccount gives pods an identity of their own. They never call the API server, so
+// no token is mounted.
 func serviceAccount(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindServiceAccount, name, corev1ac.ServiceAccount(name, in.Pool.Namespace).
@@ -24,8 +24,8 @@ func serviceAccount(in Input) Object {
 		WithAutomountServiceAccountToken(false)}
 }
 
-// service leads clients to the pods that are ready. The operations port is not
-// among its ports: metrics and the backlog are not for clients.
+// service leads clients to the ready pods. It does not have the operations port, because
+// metrics and the backlog are not for clients.
 func service(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).
@@ -36,9 +36,9 @@ func service(in Input) Object {
 			WithPorts(servicePort(portAPI, contract.APIPort)))}
 }
 
-// operationsService is what KEDA asks for the backlog. The API's own /backlog
-// would do, were it not behind clients' rate limit and keys. It is headless,
-// for nobody balances load over it: any pod's answer is that of the fleet.
+// operationsService is the Service from which KEDA reads the backlog, because the API's own
+// /backlog has the clients' rate limit and keys. It is headless, because nothing has to
+// balance load over it: any pod's answer describes the whole fleet.
 func operationsService(in Input) Object {
 	name := OperationsServiceName(in.Pool.Name)
 	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).

@@ -1,7 +1,7 @@
-// Package chainwatch reads the chain for every RelayPool, outside of the
-// reconcile: the pool's accounts and the fee payers' balances, in one call a
-// check. It keeps the last good reading of each with its age, and tells the
-// reconciler only when something that a status shows has changed.
+// Package chainwatch reads the chain for every RelayPool outside of the reconcile
+// loop. One check reads the pool's accounts and the fee payers' balances in one call.
+// The package keeps the last good reading of each RelayPool with its age, and enqueues
+// the RelayPool only when something that its status shows has changed.
 package chainwatch
 
 import (
@@ -18,40 +18,40 @@ import (
 type Endpoint struct {
 	// Name is what errors and logs call it.
 	Name string
-	// Identity changes when the URL may have: of an inline URL the URL's own hash,
-	// of one in a Secret the Secret's name, key and resource version, say. It is
-	// compared and never shown.
+	// Identity changes when the URL may have changed. For an inline URL it may be the
+	// URL's hash, for one in a Secret the Secret's name, key and resource version. It
+	// is compared and never shown.
 	Identity string
-	// URL gives the URL at the time of a check. Its errors are shown: they name
-	// Secret and key, and hold nothing of the value.
+	// URL returns the URL at the time of a check. Its errors are shown: they name
+	// Secret and key, and contain nothing of the value.
 	URL func(ctx context.Context) (string, error)
 }
 
-// Query is what to read for one RelayPool. It is not changed once it was handed over.
+// Query is what to read for one RelayPool. It must not change after Set.
 type Query struct {
 	// Target is the pool. Its Extra is not used: see Payers.
 	Target poolcheck.Target
-	// Endpoints that read, in the order in which they are tried.
+	// Endpoints are the endpoints for reads, in the order in which they are tried.
 	Endpoints []Endpoint
-	// Finalized reads at that commitment rather than at confirmed.
+	// Finalized reads at the commitment level finalized instead of confirmed.
 	Finalized bool
-	// Interval between checks, give or take a tenth. 0 is a minute.
+	// Interval is the time between checks, plus or minus a tenth. 0 is a minute.
 	Interval time.Duration
-	// Payers are the addresses whose balances are read: of active keys as of retired ones.
+	// Payers are the addresses whose balances are read, of active and of retired keys.
 	Payers []solana.PublicKey
-	// Thresholds, in lamports, are balances whose crossing the reconciler is told
-	// of: the minimum and the target.
+	// Thresholds are balances, in lamports, whose crossing is an event for the
+	// reconciler: the minimum and the target.
 	Thresholds []uint64
 }
 
 // Payer is what is known of one fee payer.
 type Payer struct {
-	// Lamports as of At, which is zero while the balance was never read.
+	// Lamports is the balance at the time At, which is zero before the first reading.
 	Lamports uint64
 	At       time.Time
-	// Spending is lamports an hour, from the balance's own history of the last hour,
-	// additions left out; 0 while nothing is spent. Known is false while there is too
-	// little of a history to tell.
+	// Spending is the spending in lamports an hour, computed from the balance's history
+	// of the last hour without additions; 0 while nothing is spent. Known is false while
+	// the history is too short.
 	Spending uint64
 	Known    bool
 }
@@ -69,26 +69,25 @@ func (p Payer) Runway() (d time.Duration, ok bool) {
 
 // Reading is what is known of one RelayPool. It is shared: do not change it.
 type Reading struct {
-	// Target is the pool that the report is of. A RelayPool whose spec has changed
-	// since declares another: the reading says nothing of that one.
+	// Target is the pool that the report describes. When the spec of the RelayPool has
+	// changed since, it declares another pool, which the reading does not describe.
 	Target poolcheck.Target
-	// Report is that of the last good check, made At. At is zero, and the report
-	// empty, while there was none.
+	// Report is the report of the last good check, made At. Before the first, At is
+	// zero and the report is empty.
 	Report poolcheck.Report
 	At     time.Time
-	// Since is when the chain became unavailable: no endpoint answers, or none of
-	// the declared chain. Zero while it is not. Why says, for a person, what each
-	// endpoint did, and stays the same for as long as the chain is unavailable.
+	// Since is when the chain became unavailable: no endpoint answers, or none serves
+	// the declared chain. It is zero while the chain is available. Why says, for a
+	// person, what each endpoint did, and does not change while the chain is unavailable.
 	Since time.Time
 	Why   string
-	// Payers have an entry for each address of the query whose balance was read at
+	// Payers has an entry for each address of the query whose balance was read at
 	// least once.
 	Payers map[solana.PublicKey]Payer
 }
 
-// Of gives what the reading tells of another target, which is nothing of the pool
-// when it is another one, and nothing of balances either when it is on another
-// chain.
+// Of returns the part of the reading that is valid for target. A reading of another
+// pool is valid for balances only, and a reading of another chain for nothing.
 func (r *Reading) Of(target poolcheck.Target) Reading {
 	switch {
 	case sameTarget(r.Target, target):
@@ -100,15 +99,15 @@ func (r *Reading) Of(target poolcheck.Target) Reading {
 	}
 }
 
-// sameTarget compares all but Extra, which queries do not use.
+// sameTarget compares all fields but Extra, which queries do not use.
 func sameTarget(a, b poolcheck.Target) bool {
 	a.Extra, b.Extra = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
-// Pool is the reading in one state, reason and message, for the condition
-// PoolInitialised: unknown while the chain is unavailable, whatever was read
-// before.
+// Pool returns the reading as one state, reason and message, for the condition
+// PoolInitialised. The state is unknown while the chain is unavailable, regardless
+// of earlier readings.
 func (r *Reading) Pool() (state poolcheck.State, reason poolcheck.Reason, message string) {
 	if !r.Since.IsZero() {
 		return poolcheck.Unknown, poolcheck.ReasonChainUnavailable, r.Why

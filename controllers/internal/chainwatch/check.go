@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// genesisAge is how long an endpoint's genesis hash is taken for known.
+	// genesisAge is how long an endpoint's genesis hash is cached.
 	genesisAge = time.Hour
-	// failedAge is for how long an endpoint that failed is tried after the others.
+	// failedAge is how long an endpoint that failed is tried after the others.
 	failedAge = 10 * time.Minute
 	// behindAllowed is by how many slots an answer may be older than the last one:
 	// two endpoints are never quite at the same slot. behindTrust is how long the
-	// last answer rules older ones out, because a node that told a wrong slot once
-	// must not make all others count as behind for ever.
+	// last answer rejects older ones: a node that returned a wrong slot once must not
+	// make all others count as behind for ever.
 	behindAllowed = 150
 	behindTrust   = 2 * time.Minute
 )
 
-// endpointMemory is what is kept of one endpoint between checks.
+// endpointMemory is what is kept about one endpoint between checks.
 type endpointMemory struct {
-	// url is the seeded hash of the URL that genesis was asked of.
+	// url is the seeded hash of the URL from which genesis was read.
 	url       uint64
 	genesis   solana.Hash
 	genesisAt time.Time
@@ -45,12 +45,12 @@ type checker struct {
 	seed    maphash.Seed
 	// memory of endpoints by their names.
 	memory map[string]*endpointMemory
-	// slot and slotAt are those of the last good answer.
+	// slot and slotAt are the slot and the time of the last good answer.
 	slot   uint64
 	slotAt time.Time
 }
 
-// answer is what one check brought: a report, or why there is none.
+// answer is the result of one check: a report, or why there is none.
 type answer struct {
 	report poolcheck.Report
 	ok     bool
@@ -90,7 +90,7 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 	return answer{why: "no RPC endpoint answers: " + strings.Join(failures, "; ")}
 }
 
-// order puts endpoints that failed lately behind those that did not.
+// order puts endpoints that failed recently after the others.
 func (c *checker) order(all []Endpoint) []Endpoint {
 	now := c.now()
 	failed := func(e Endpoint) int {
@@ -116,8 +116,8 @@ var (
 	errBehind  = errors.New("is far behind what was read before, and not believed until it has caught up")
 )
 
-// ask reads one endpoint, within the timeout. Of errForeign the facts say which
-// chain it is.
+// ask reads one endpoint, within the timeout. With errForeign, the facts contain the
+// genesis hash of the endpoint's chain.
 func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, rpc.ErrLimit)
 	defer cancel()
@@ -134,7 +134,7 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, fina
 		return facts, err
 	}
 	if !t.Genesis.IsZero() && facts.Genesis != t.Genesis {
-		facts.Read(ctx, r) // which says that nothing was read, and why
+		facts.Read(ctx, r) // records that nothing was read, and why
 		return facts, fmt.Errorf("%w: its genesis hash is %s", errForeign, facts.Genesis)
 	}
 	facts.Read(ctx, r)
@@ -147,7 +147,7 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, fina
 	return facts, nil
 }
 
-// genesis asks for the genesis hash once an hour, and anew when the URL is another.
+// genesis returns the genesis hash. It reads the hash once an hour, and when the URL changed.
 func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
 	m, hash := c.of(name), maphash.String(c.seed, url)
 	if m.url == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisAge {

@@ -9,15 +9,15 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// keepReading makes an answer the newest reading. What became worse has to be seen
-// twice: one endpoint's bad moment is not news.
+// keepReading makes an answer the newest reading. A change for the worse counts only
+// when a second check confirms it, because one endpoint may fail for a moment.
 func (p *pool) keepReading(a answer, now time.Time) {
 	if !a.ok {
 		p.failures++
 		if p.failures == 1 {
 			p.failedAt = now
 		}
-		// Nothing is known yet, so there is nothing to hold on to.
+		// Without an earlier reading, the first failure counts at once.
 		if p.reading.Since.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
 			p.reading.Since, p.reading.Why = p.failedAt, a.why
 		}
@@ -55,7 +55,7 @@ func (p *pool) keepReading(a answer, now time.Time) {
 	p.reading.Payers = payers
 }
 
-// clone is a copy that a check of the old query cannot change.
+// clone returns a copy that a check of the old query cannot change.
 func (b *balances) clone() *balances {
 	if b == nil {
 		return new(balances)

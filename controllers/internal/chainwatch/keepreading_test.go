@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// TestABalanceThatIsNotReadKeepsItsLastValue, and its age, which tells how old it is.
+// TestABalanceThatIsNotReadKeepsItsLastValue, with the age of the last reading.
 func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	t.Parallel()
 	rich, unread, never := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}
@@ -31,8 +31,8 @@ func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	}
 }
 
-// TestAQueryIsTheSameInAllThatIsAskedAndTold: what is not compared here is not taken
-// over from a changed spec.
+// TestAQueryIsTheSameInAllThatIsAskedAndTold: a changed spec takes no effect in fields that
+// are not compared here.
 func TestAQueryIsTheSameInAllThatIsAskedAndTold(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

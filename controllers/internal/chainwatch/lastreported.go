@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// leavesChange is the least change of a tree that is told, in leaves, and
-	// leavesShare as a part of the leaves that were told: one in a hundred.
+	// leavesChange is the least change of a tree that is reported, in leaves, and
+	// leavesShare the least as a share of the leaves last reported: one in a hundred.
 	leavesChange = 64
 	leavesShare  = 100
-	// balanceShare of a balance is the least change that is told: 5 %.
+	// balanceShare is the least change of a balance that is reported: 5 %.
 	balanceShare = 20
-	// runwayShare of a runway is the least change that is told: 20 %.
+	// runwayShare is the least change of a runway that is reported: 20 %.
 	runwayShare = 5
 )
 
-// reported is what a status shows of a reading, as the reconciler was last told.
+// reported is what a status shows of a reading, as of the last event for the reconciler.
 type reported struct {
 	state    poolcheck.State
 	reason   poolcheck.Reason
@@ -46,8 +46,8 @@ func reportedOf(r *Reading) reported {
 	return s
 }
 
-// differs tells whether next is worth telling to who knows s: a change of the
-// pool's state at once, figures beyond a stated change only.
+// differs reports whether next differs from s enough for an event: a change of the
+// pool's state always does, figures only by more than a stated change.
 func (s *reported) differs(next *reported, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
 		return true

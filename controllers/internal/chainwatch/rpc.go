@@ -18,9 +18,9 @@ type reader struct {
 	commitment onchain.Commitment
 }
 
-// dial makes a reader of an endpoint. It makes no call. What the endpoint says of its
-// refusals is left out: a condition shows it to whoever may read RelayPools, and the URL
-// may be of something that only the operator reaches.
+// dial makes a reader of an endpoint, without a call. The reader's errors omit the text
+// of the endpoint's refusals: a condition shows errors to everybody who may read
+// RelayPools, and the URL may lead to a server that only the operator can reach.
 func dial(client *http.Client, url string, finalized bool, now func() time.Time, timeout time.Duration) (poolcheck.Reader, error) {
 	c, err := rpc.New(rpc.Options{URL: url, HTTP: client, Now: now, Timeout: timeout, Silent: true})
 	if err != nil {

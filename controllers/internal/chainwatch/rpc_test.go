@@ -48,7 +48,7 @@ func chain(t *testing.T, o localnet.Options) (*localnet.Chain, poolcheck.Target)
 	return c, poolcheck.Target{Profile: shieldpool.Development(), Genesis: localnet.GenesisHash, Key: key}
 }
 
-// listen gives the URL of one of the chain's endpoints, with a path that is a secret.
+// listen returns the URL of one of the chain's endpoints, with a secret path.
 func listen(t *testing.T, c *localnet.Chain, name string) string {
 	t.Helper()
 	url, err := c.ListenEndpoint(name, "127.0.0.1:0")
@@ -62,7 +62,7 @@ func endpoint(name, url string) Endpoint {
 	return Endpoint{Name: name, Identity: name, URL: func(context.Context) (string, error) { return url, nil }}
 }
 
-// start starts a watcher over the network, and counts its events.
+// start starts a watcher with network access, and counts its events.
 func start(t *testing.T, o Options) (w *Watcher, events func() int) {
 	t.Helper()
 	client := rpc.NewHTTPClient()
@@ -106,7 +106,7 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// pool gives what the condition of a RelayPool says.
+// pool returns what the condition of a RelayPool says.
 func (w *Watcher) pool(i int) (state poolcheck.State, reason poolcheck.Reason, message string) {
 	r, _ := w.Reading(named(i))
 	return r.Pool()
@@ -187,7 +187,7 @@ func TestFinalizedIsReadWhenAskedFor(t *testing.T) {
 func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 	t.Parallel()
 	c, target := chain(t, localnet.Options{Initialised: true})
-	w, _ := start(t, Options{Timeout: 3 * time.Second, Workers: 32}) // one hangs, and a busy machine is slow to let the others answer
+	w, _ := start(t, Options{Timeout: 3 * time.Second, Workers: 32}) // one hangs, and on a busy machine the others answer slowly
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
 	answer := func(status int, body string) string {
@@ -231,7 +231,7 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		w.Set(named(100+i), q)
 	}
 	for i, test := range tests {
-		// A machine that stalls makes of any of them one that does not answer in time.
+		// On a machine that stalls, any of them may fail to answer in time.
 		var seen string
 		until(t, "the endpoint "+test.name+", alone, is told as: "+test.want, func() bool {
 			state, reason, message := w.pool(i)
@@ -244,8 +244,8 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		}
 		until(t, "another endpoint carries "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
 	}
-	// What failed is asked after what did not, so that it costs one timeout and not
-	// one a check.
+	// Failed endpoints are asked after the others, so that they cost one timeout and not
+	// one in each check.
 	for _, rules := range []string{"hanging", "limited"} {
 		if n := c.Endpoint(rules).Stats().Calls["getGenesisHash"]; n == 0 {
 			t.Errorf("the endpoint %s was never asked", rules)
@@ -273,7 +273,7 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 		}
 		return true
 	})
-	for i := pools; i < 20*pools; i++ { // five minutes' worth of timeouts, which until does not wait
+	for i := pools; i < 20*pools; i++ { // five minutes' worth of timeouts, longer than until waits
 		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{hanging}})
 	}
 	began := time.Now()

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// spendingWindow is over how much of the past spending is reckoned, in
-	// spendingParts parts of the same length.
+	// spendingWindow is the period over which spending is computed, in spendingParts
+	// parts of the same length.
 	spendingWindow = time.Hour
 	spendingParts  = 6
-	// sampleEvery bounds the samples that are kept of one payer.
+	// sampleEvery bounds the number of samples that are kept for one payer.
 	sampleEvery = time.Minute
 )
 
-// balances is the history of one payer's balance, by what was spent in all: a
-// balance that rose between two readings says nothing of what was spent
-// meanwhile, and counts as nothing.
+// balances is the history of one payer's balance, as a running total of what was
+// spent. When a balance rose between two readings, the spending between them is
+// unknown, and counts as zero.
 type balances struct {
 	lamports uint64 // the newest balance
-	spent    uint64 // in all, since the first
+	spent    uint64 // the total since the first reading
 	samples  []sample
 }
 
@@ -28,7 +28,7 @@ type sample struct {
 	spent uint64
 }
 
-// add takes a reading in. Readings are added in their order.
+// add adds a reading. Readings are added in the order of their times.
 func (b *balances) add(at time.Time, lamports uint64) {
 	if len(b.samples) > 0 && lamports < b.lamports {
 		b.spent += b.lamports - lamports
@@ -38,15 +38,15 @@ func (b *balances) add(at time.Time, lamports uint64) {
 		b.samples = b.samples[:n-1]
 	}
 	b.samples = append(b.samples, sample{at, b.spent})
-	// One sample from before the window says what was spent up to its beginning.
+	// One sample from before the window gives the total at the window's start.
 	for len(b.samples) > 2 && at.Sub(b.samples[1].at) >= spendingWindow {
 		b.samples = slices.Delete(b.samples, 0, 1)
 	}
 }
 
-// perHour is the median of what was spent in the parts of the last hour, in
-// lamports an hour: one burst, such as a sweep of the whole balance, does not
-// move it. known is false while not even one part has been seen whole.
+// perHour returns the median spending of the parts of the last hour, in lamports an
+// hour: one burst, such as a sweep of the whole balance, does not change the median.
+// known is false while the history covers not even one whole part.
 func (b *balances) perHour() (lamports uint64, known bool) {
 	if len(b.samples) == 0 {
 		return 0, false
@@ -64,7 +64,7 @@ func (b *balances) perHour() (lamports uint64, known bool) {
 		return 0, false
 	}
 	slices.Sort(parts)
-	// Of an even number the mean of the two in the middle.
+	// For an even number of parts, the median is the mean of the two in the middle.
 	middle := len(parts) / 2
 	median := parts[middle]
 	if len(parts)%2 == 0 {
@@ -73,8 +73,8 @@ func (b *balances) perHour() (lamports uint64, known bool) {
 	return median * spendingParts, true
 }
 
-// spentAt is what had been spent at t, which is not before the oldest sample,
-// as if it was spent evenly between two of them.
+// spentAt returns the total spent at t, which is not before the oldest sample, as
+// if the spending was even between two samples.
 func (b *balances) spentAt(t time.Time) uint64 {
 	i := slices.IndexFunc(b.samples, func(s sample) bool { return !s.at.Before(t) })
 	if i <= 0 {

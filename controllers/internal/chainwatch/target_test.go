@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A reading is of the pool and chain that it was asked for, and of no other.
+// A reading is valid only for the pool and chain for which it was requested.
 func TestAReadingTellsNothingOfAnotherTarget(t *testing.T) {
 	t.Parallel()
 	profile := func(program byte) *shieldpool.Profile {

@@ -24,38 +24,38 @@ const (
 	defaultInterval = time.Minute
 	defaultTimeout  = 5 * time.Second
 	defaultWorkers  = 16
-	// confirmAfter is when something that became worse is looked at again, before
-	// anybody is told; the pauses after further failures double.
+	// confirmAfter is when a change for the worse is checked again, before it is
+	// reported; the pauses after further failures double.
 	confirmAfter = 5 * time.Second
-	// jitter is the part of an interval by which checks of pools drift apart.
+	// jitter is the part by which an interval varies, so that checks of pools spread out.
 	jitter = 0.1
 )
 
 // Options make a Watcher. HTTP, Now and Random are required.
 type Options struct {
-	// HTTP calls the endpoints; rpc.NewHTTPClient gives a fit one.
+	// HTTP calls the endpoints; rpc.NewHTTPClient makes a suitable client.
 	HTTP *http.Client
 	Now  func() time.Time
-	// Random is at least 0 and less than 1.
+	// Random returns numbers that are at least 0 and less than 1.
 	Random func() float64
-	// Log is told of changes of pools' states. The zero Logger discards them.
+	// Log receives changes of pools' states. The zero Logger discards them.
 	Log logr.Logger
-	// Timeout bounds what is asked of one endpoint in one check. 0 is 5 s.
+	// Timeout bounds the calls to one endpoint in one check. 0 is 5 s.
 	Timeout time.Duration
-	// Workers is how many checks run at once of RelayPools whose last check was
-	// answered, and how many of all others: those that wait for dead endpoints
-	// delay each other, and nobody else. 0 is 16.
+	// Workers is how many checks run at once for RelayPools whose last check was
+	// answered, and how many for all others: checks that wait for dead endpoints
+	// delay only each other. 0 is 16.
 	Workers int
 }
 
-// Watcher reads the chain for every RelayPool that it was given. Its methods may
+// Watcher reads the chain for every RelayPool that Set gave it. Its methods may
 // be called concurrently, and none waits for the chain.
 type Watcher struct {
 	o      Options
 	dial   func(url string, finalized bool) (poolcheck.Reader, error)
 	events chan event.GenericEvent
-	// wake has the loop look for checks that are due, and tell the teller that
-	// there is somebody to tell of.
+	// wake makes the loop look for checks that are due. tell makes sendEvents look
+	// for RelayPools to send events for.
 	wake, tell chan struct{}
 
 	mu      sync.Mutex
@@ -74,17 +74,17 @@ const (
 	laneOthers
 )
 
-// pool is what the watcher knows of one RelayPool.
+// pool is the watcher's state of one RelayPool.
 type pool struct {
 	query   *Query
 	checker *checker
 	reading Reading
-	// history of each payer's balance.
+	// history has each payer's balance history.
 	history map[solana.PublicKey]*balances
 	due     time.Time
 	busy    bool
-	// failures of checks in a row; doubtful is true while a pool that was
-	// initialised, and was then read as not, is to be read once more.
+	// failures counts failed checks in a row; doubtful is true while a pool that was
+	// initialised, and was then read as not initialised, has to be read once more.
 	failures     int
 	failedAt     time.Time
 	doubtful     bool
@@ -115,8 +115,8 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Start reads until ctx ends or Close is called, and returns once nothing runs
-// any more. It is a manager.Runnable, for the leader alone. It runs once.
+// Start reads until ctx ends or Close is called, and returns once all checks have
+// ended. It is a manager.Runnable that only the leader runs. It runs once.
 func (w *Watcher) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,10 +159,10 @@ func (w *Watcher) Close() {
 	<-w.stopped
 }
 
-// Set has a RelayPool read, at once when the query is new or differs from the
-// one before, else when it is due anyway. A reading of another target is
-// forgotten, with its balances when it is on another chain, and balances of payers
-// that are no longer asked for are.
+// Set makes the watcher read for a RelayPool: at once when the query is new or differs
+// from the one before, else when the next check is due. Set drops a reading of another
+// target, its balances if that is on another chain, and the balances of payers that
+// are no longer in the query.
 func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if q.Interval <= 0 {
 		q.Interval = defaultInterval
@@ -173,8 +173,8 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if p != nil && sameQuery(p.query, &q) {
 		return
 	}
-	// A check that is under way keeps the query and the checker that it began
-	// with, and what it brings is dropped: the pool is another one by then.
+	// A check that is under way keeps the query and the checker that it began with,
+	// and its result is dropped, because the map has another pool by then.
 	next := &pool{
 		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
@@ -186,7 +186,7 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	signal(w.wake)
 }
 
-// inheritFrom takes over what stays true under the new query.
+// inheritFrom takes over what is still valid for the new query.
 func (p *pool) inheritFrom(old *pool) {
 	known := old.reading.Of(p.query.Target)
 	p.reading.Payers = map[solana.PublicKey]Payer{}
@@ -196,7 +196,7 @@ func (p *pool) inheritFrom(old *pool) {
 			p.history[key] = old.history[key].clone()
 		}
 	}
-	// Of another target the reconciler is told anew, whatever it was told before.
+	// A new target is reported again, regardless of what was reported for the old one.
 	if sameTarget(old.query.Target, p.query.Target) {
 		p.lastReported = old.lastReported
 		p.reading.Report, p.reading.At = known.Report, known.At
@@ -205,7 +205,7 @@ func (p *pool) inheritFrom(old *pool) {
 	}
 }
 
-// sameQuery compares all but the functions, for which Identity stands.
+// sameQuery compares all but the functions, which Identity stands for.
 func sameQuery(a, b *Query) bool {
 	return a.Interval == b.Interval && a.Finalized == b.Finalized &&
 		slices.Equal(a.Payers, b.Payers) && slices.Equal(a.Thresholds, b.Thresholds) &&
@@ -220,7 +220,7 @@ func (w *Watcher) Forget(key types.NamespacedName) {
 	delete(w.pools, key)
 }
 
-// Reading gives what is known of a RelayPool; ok is false when it was never Set.
+// Reading returns the reading of a RelayPool; ok is false when it was never Set.
 func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,11 +231,11 @@ func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
 	return p.reading, true
 }
 
-// Events gives a RelayPool whenever something that its status shows may have
-// changed. However often that happens before somebody receives, it is one event.
+// Events returns a channel with an event for a RelayPool whenever something that its
+// status shows may have changed. Changes that come before the receiver are one event.
 func (w *Watcher) Events() <-chan event.GenericEvent { return w.events }
 
-// signal wakes whoever waits for c, once.
+// signal wakes the receiver of c, once.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -243,8 +243,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// startDue starts the checks that are due, the longest due first, and gives the
-// time to the next one.
+// startDue starts the checks that are due, the longest due first, and returns the
+// time until the next one.
 func (w *Watcher) startDue(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,7 +288,7 @@ func (p *pool) lane() int {
 	return laneAnswered
 }
 
-// run makes one check and takes in what it brought.
+// run makes one check and keeps its result.
 func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, lane int) {
 	a := p.checker.check(ctx, p.query)
 	w.mu.Lock()
@@ -317,7 +317,7 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 }
 
 // pause is the time to the next check. A chain that does not answer is asked again
-// soon, and then ever later: it may be about to start, or its name to be known.
+// soon, because its node or its DNS name may be about to appear, and then ever later.
 func (w *Watcher) pause(p *pool) time.Duration {
 	d := p.query.Interval
 	if p.failures > 0 || p.doubtful {
@@ -326,7 +326,7 @@ func (w *Watcher) pause(p *pool) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
 }
 
-// sendEvents sends an event for every RelayPool in untold.
+// sendEvents sends an event for every RelayPool in changed.
 func (w *Watcher) sendEvents(ctx context.Context) {
 	for {
 		select {

@@ -114,7 +114,7 @@ type fixture struct {
 	done   chan error
 }
 
-// watch starts a watcher. It has to be called in a bubble.
+// watch starts a watcher. It must be called in a synctest bubble.
 func watch(t *testing.T, nodes map[string]*node, o Options) *fixture {
 	t.Helper()
 	o.HTTP, o.Now, o.Random = http.DefaultClient, time.Now, func() float64 { return 0.5 }
@@ -195,7 +195,7 @@ func TestASteadyChainTellsOnce(t *testing.T) {
 		if p := r.Payers[payer]; p.Lamports != 1_000_000_000 || p.At.IsZero() || p.Known {
 			t.Errorf("got payer %+v, want its balance and no rate yet", p)
 		}
-		for range 10 { // the same query again and again does nothing
+		for range 10 { // repeating the same query does nothing
 			f.Set(named(0), query("a"))
 		}
 		time.Sleep(3 * time.Hour)
@@ -255,7 +255,7 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 		time.Sleep(time.Second)
 		before := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
 
-		// One bad moment is not news: it is asked again before anybody is told.
+		// One failure is not reported: the endpoint is asked again first.
 		n.set(func(n *node) { n.err = errors.New("HTTP 429") })
 		time.Sleep(time.Minute + time.Second)
 		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
@@ -293,8 +293,8 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 	})
 }
 
-// A fleet and its chain are often made at once, and the chain's name is known a
-// moment later: a minute would be all that its owner sees of the first one.
+// A fleet and its chain are often made at the same time, and the chain's DNS name exists a
+// moment later. The first retry must not take a whole interval of a minute.
 func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
 	t.Parallel()
 	w, err := New(Options{HTTP: http.DefaultClient, Now: time.Now, Random: func() float64 { return 0.5 }})
@@ -378,7 +378,7 @@ func TestAnEndpointFarBehindIsPassedOver(t *testing.T) {
 		if r, _ := f.Reading(named(0)); r.Payers[payer].Lamports != 1_000_000_000 {
 			t.Error("a balance of 500 slots ago took the place of a newer one")
 		}
-		// A chain that begins anew, as a local one does, is believed in the end.
+		// A chain that was restarted, such as a local one, is accepted in the end.
 		time.Sleep(10 * time.Minute)
 		if r := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised); r.Payers[payer].Lamports != 1 {
 			t.Error("the only chain that there is was never read")
@@ -397,7 +397,7 @@ func TestDeadEndpointsDelayNobodyElse(t *testing.T) {
 			f.Set(named(i), query("good"))
 		}
 		time.Sleep(10 * time.Second)
-		for i := 20; i < 120; i++ { // a hundred that wait five seconds each: two minutes of four workers
+		for i := 20; i < 120; i++ { // a hundred checks of five seconds each: two minutes of four workers
 			f.Set(named(i), query("dead"))
 		}
 		for range 10 {
@@ -440,7 +440,7 @@ func TestAnotherQueryIsReadAtOnce(t *testing.T) {
 			t.Errorf("got %d payers, want both: the second holds nothing, which is known", len(r.Payers))
 		}
 
-		// Of another target nothing is known, and the reconciler is told anew.
+		// Nothing is known about another target, and its state is reported again.
 		synctest.Wait()
 		events := f.events(named(0))
 		q.Target.Key = &poolcheck.Key{Publics: shieldpool.SignalCount, Hash: [32]byte{1}}
@@ -456,7 +456,7 @@ func TestAnotherQueryIsReadAtOnce(t *testing.T) {
 			t.Errorf("got %d events more, want one", got-events)
 		}
 
-		// Another URL is asked for its genesis hash again, the same one is not.
+		// The genesis hash is read again for another URL, but not for the same one.
 		asked := n.called("genesis")
 		q.Endpoints = query("a").Endpoints
 		q.Endpoints[0].Identity = "a at another resource version"
@@ -491,7 +491,7 @@ func TestEventsWaitForWhoeverReceivesThem(t *testing.T) {
 			w.Set(named(i), query("a"))
 		}
 		time.Sleep(time.Minute)
-		for _, lamports := range []uint64{5, 500_000_000, 7} { // three changes of each, and nobody receives
+		for _, lamports := range []uint64{5, 500_000_000, 7} { // three changes of each, without a receiver
 			n.set(func(n *node) { n.accounts[payer] = &onchain.Account{Lamports: lamports} })
 			time.Sleep(2 * time.Minute)
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Applier applies the objects of RelayPools; apply.Applier does.
+// Applier applies the objects of RelayPools; apply.Applier is one.
 type Applier interface {
 	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
 	Forget(pool types.NamespacedName)
 }
 
-// Passes is an Applier that counts what another one does, and a
+// Passes is an Applier that counts the outcomes of another one, and a
 // prometheus.Collector of the counts.
 type Passes struct {
 	Applier
@@ -38,7 +38,7 @@ const (
 	outcomeFailed   = "failed"
 )
 
-// NewPasses counts what inner does. It refuses to count nothing.
+// NewPasses makes Passes that count the outcomes of inner, which must not be nil.
 func NewPasses(inner Applier) (*Passes, error) {
 	if inner == nil {
 		return nil, errors.New("collector: there is no applier to count")
@@ -48,7 +48,7 @@ func NewPasses(inner Applier) (*Passes, error) {
 		passes:  counters(contract.MetricOperatorPasses),
 		objects: counters(contract.MetricOperatorObjects),
 	}
-	// A counter that is first seen at 1 has no rise.
+	// A counter that is first seen at 1 has no increase, so all start at 0.
 	for _, outcome := range []string{outcomeSteady, outcomeChanged, outcomeHeld, outcomeConflict, outcomeFailed} {
 		p.passes.WithLabelValues(outcome)
 	}
@@ -71,7 +71,7 @@ func (p *Passes) Collect(out chan<- prometheus.Metric) {
 	p.objects.Collect(out)
 }
 
-// Apply has the inner Applier apply, and counts what it says.
+// Apply calls the inner Applier, and counts its outcome.
 func (p *Passes) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error) {
 	result, err := p.Applier.Apply(ctx, owner, objects, opts...)
 	p.passes.WithLabelValues(outcomeOf(&result, err)).Inc()

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// answers is an Applier that says what it is told to.
+// answers is an Applier with fixed answers.
 type answers struct {
 	result apply.Result
 	err    error

@@ -1,6 +1,6 @@
-// Package collector makes the operator's own metrics. What RelayPools say is
-// read from the cache when Prometheus asks, so no gauge can outlive its
-// RelayPool or lag behind its status; what passes did is counted as they do it.
+// Package collector makes the operator's own metrics. The status of RelayPools is read
+// from the cache at each scrape, so no gauge can outlive its RelayPool or lag behind its
+// status. The outcomes of passes are counted as they happen.
 package collector
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// readTimeout bounds a scrape. The cache answers at once; it waits only while
-// it is being filled.
+// readTimeout bounds a scrape. The cache answers at once, unless it is still being
+// filled.
 const readTimeout = 5 * time.Second
 
-// Readings gives what is known of the chain for a RelayPool; chainwatch.Watcher
-// does. Processes that do not lead have none.
+// Readings returns what is known about the chain for a RelayPool; chainwatch.Watcher is
+// one. Processes that are not the leader have no readings.
 type Readings interface {
 	Reading(pool types.NamespacedName) (chainwatch.Reading, bool)
 }
@@ -33,12 +33,12 @@ type Readings interface {
 type Options struct {
 	// Pools reads RelayPools from the operator's cache.
 	Pools client.Reader
-	// Readings has the balances and the ages that a status leaves out.
+	// Readings has the balances and the ages that a status omits.
 	Readings Readings
 }
 
-// Collector is a prometheus.Collector of what RelayPools say. While the cache
-// is not filled it has no samples: unknown is not zero.
+// Collector is a prometheus.Collector of the status of RelayPools. While the cache is not
+// filled it has no samples, because unknown is not zero.
 type Collector struct {
 	options Options
 	series  map[string]*prometheus.Desc
@@ -94,11 +94,11 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	s.totals()
 }
 
-// scrape is one answer to Prometheus.
+// scrape is the state of one scrape.
 type scrape struct {
 	*Collector
 	out   chan<- prometheus.Metric
-	count map[[2]string]int // of RelayPools, by condition and status
+	count map[[2]string]int // number of RelayPools, by condition and status
 }
 
 func (s *scrape) gauge(m contract.Metric, value float64, labels ...string) {
@@ -129,8 +129,8 @@ func (s *scrape) pool(p *v1alpha1.RelayPool) {
 	s.payers(p, &reading)
 }
 
-// payers tells of the payers that the status names: they are bounded, and each
-// has its state there.
+// payers sends the metrics of the payers in the status: their number is bounded, and the
+// status has the state of each.
 func (s *scrape) payers(p *v1alpha1.RelayPool, r *chainwatch.Reading) {
 	for i := range p.Status.FeePayers {
 		payer := &p.Status.FeePayers[i]
@@ -148,5 +148,5 @@ func (s *scrape) payers(p *v1alpha1.RelayPool, r *chainwatch.Reading) {
 	}
 }
 
-// timestamp gives a time as metrics have it: in seconds since 1970.
+// timestamp returns a time in the unit of metrics: seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

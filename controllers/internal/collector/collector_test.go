@@ -31,7 +31,7 @@ const (
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// unix is the time so many seconds after now, as a sample has it.
+// unix is the time so many seconds after now, as the value of a sample.
 func unix(after int64) string { return strconv.FormatInt(now().Unix()+after, 10) }
 
 type readings map[types.NamespacedName]chainwatch.Reading
@@ -45,8 +45,8 @@ func condition(kind string, status metav1.ConditionStatus, reason string) metav1
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "the message is no label"}
 }
 
-// pools are one that is well, rotates and has two payers, one that was just
-// made, and one whose chain is gone.
+// pools are a healthy one that rotates and has two payers, one that was just made, and one
+// whose chain is unreachable.
 func pools() []v1alpha1.RelayPool {
 	since := metav1.NewTime(now().Add(-90 * time.Second))
 	return []v1alpha1.RelayPool{
@@ -82,7 +82,7 @@ func known() readings {
 			At: now().Add(-12 * time.Second),
 			Payers: map[solana.PublicKey]chainwatch.Payer{
 				solana.MustPublicKeyFromBase58(first): {Lamports: 1_500_000_000, At: now().Add(-12 * time.Second)},
-				// The clock was set back since.
+				// The clock was set back meanwhile.
 				solana.MustPublicKeyFromBase58(second): {Lamports: 0, At: now().Add(time.Minute)},
 			},
 		},
@@ -165,12 +165,12 @@ func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 	compare(t, newCollector(t, known(), pools()...), contract.MetricOperatorPools, counts(map[string][3]int{
 		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0}, "AutoscalingActive": {},
 	}, 3)...)
-	// Without any RelayPool the series are there, at 0.
+	// The series exist without any RelayPool, at 0.
 	compare(t, newCollector(t, known()), contract.MetricOperatorPools, counts(nil, 0)...)
 }
 
-// counts gives the samples of relaypool_operator_pools: true, false, unknown;
-// all unknown where nothing is said.
+// counts returns the samples of relaypool_operator_pools: true, false, unknown; all unknown
+// for a condition that said does not have.
 func counts(said map[string][3]int, total int) []string {
 	var out []string
 	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {

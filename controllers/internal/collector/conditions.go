@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// conditionTypes are those that are counted.
+// conditionTypes returns the types of the counted conditions.
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
@@ -19,18 +19,18 @@ func conditionTypes() []string {
 	}
 }
 
-// onlyWhileTrue tells of a condition that is absent while it is false.
+// onlyWhileTrue reports whether a condition is absent while it is false.
 func onlyWhileTrue(kind string) bool {
 	return kind == v1alpha1.ConditionReconciling || kind == v1alpha1.ConditionStalled
 }
 
-// applies tells whether a condition is one of the RelayPool at all.
+// applies reports whether a RelayPool can have a condition at all.
 func applies(kind string, p *v1alpha1.RelayPool) bool {
 	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
 }
 
-// conditions counts and reports the RelayPool's conditions. One that applies and is
-// absent is unknown: no pass has come to it yet.
+// conditions counts and reports the RelayPool's conditions. A missing condition that
+// applies is unknown: no pass has set it yet.
 func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	for _, kind := range conditionTypes() {
 		status := metav1.ConditionUnknown
@@ -47,8 +47,8 @@ func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	}
 }
 
-// totals tells every count, those of 0 too: an alert on a series that is not
-// there does not fire.
+// totals sends every count, also those of 0, because an alert on a missing series does
+// not fire.
 func (s *scrape) totals() {
 	for _, kind := range conditionTypes() {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// authenticationConfig is where a cluster says, in kube-system, how its API server
-	// shows who it is.
+	// authenticationConfig is the ConfigMap in kube-system that describes how the cluster's
+	// API server authenticates itself.
 	authenticationConfig = "extension-apiserver-authentication"
-	// answersKept is how long the API server's answers about users are taken for
-	// true, and reviewTimeout how long one may take.
+	// answersKept is how long the API server's answers about users are cached, and
+	// reviewTimeout how long one answer may take.
 	answersKept   = 10 * time.Second
 	reviewTimeout = 10 * time.Second
 )
 
-// backoff is between tries of a review that failed.
+// backoff is the backoff between attempts of a failed review.
 func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }
 
-// frontProxy knows by which certificate and headers the API server says for whom
-// it asks, as the cluster configures it, and follows changes.
+// frontProxy has the certificate and the headers by which the API server names the user
+// of a request, as configured in the cluster, and follows changes of the configuration.
 type frontProxy struct {
 	*dynamiccertificates.ConfigMapCAController
 	*headerrequest.RequestHeaderAuthRequestController
@@ -67,9 +67,9 @@ func (f *frontProxy) Run(ctx context.Context, workers int) {
 	<-ctx.Done()
 }
 
-// authenticate has the server take whom the API server vouches for, whoever has a
-// certificate of the cluster's, and whoever the API server knows by his token.
-// Nobody else is anybody.
+// authenticate makes the server accept users that the API server names, clients with a
+// certificate of the cluster, and users whose token the API server accepts. All other
+// requests are refused.
 func authenticate(ctx context.Context, generic *genericapiserver.Config, c kubernetes.Interface) error {
 	proxy, err := newFrontProxy(c)
 	if err != nil {
@@ -105,8 +105,8 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 	return nil
 }
 
-// authorize has the API server say who may read what. The API server itself looks,
-// as a member of system:masters, whether this server is there.
+// authorize lets the API server decide which user may read what. The API server's own
+// probes of this server come from a member of system:masters.
 func authorize(c kubernetes.Interface) (authorizer.Authorizer, error) {
 	delegated, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: c.AuthorizationV1(), AllowCacheTTL: answersKept, DenyCacheTTL: answersKept, WebhookRetryBackoff: backoff(),

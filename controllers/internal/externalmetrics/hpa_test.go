@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// replicas is how many the Deployment is to have.
+// replicas returns the wanted replicas of the Deployment.
 func (w *world) replicas(t *testing.T, name string) int32 {
 	t.Helper()
 	var d appsv1.Deployment
@@ -48,7 +48,7 @@ func (w *world) hpa(t *testing.T, name string, kind autoscalingv2.HorizontalPodA
 	var got autoscalingv2.HorizontalPodAutoscaler
 	pooltest.Eventually(t, fmt.Sprintf("%s of the autoscaler is %s", kind, want), func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &got); err != nil {
-			return err // it is made some passes after its RelayPool
+			return err // it is created some passes after its RelayPool
 		}
 		for _, c := range got.Status.Conditions {
 			if c.Type == kind {
@@ -62,7 +62,7 @@ func (w *world) hpa(t *testing.T, name string, kind autoscalingv2.HorizontalPodA
 	})
 }
 
-// reads waits until the autoscaler has read so many jobs.
+// reads waits until the autoscaler has read the given number of submissions.
 func (w *world) reads(t *testing.T, name string, want int64) {
 	t.Helper()
 	pooltest.Eventually(t, fmt.Sprintf("the autoscaler reads %d", want), func() error {
@@ -82,9 +82,9 @@ func (w *world) reads(t *testing.T, name string, want int64) {
 	})
 }
 
-// A fleet under Kubernetes' own autoscaler, which reads the backlog through the
-// API server from the operator, as both are installed: it grows by what is due,
-// not by what is held; it holds while nothing is known; and it shrinks slowly.
+// This is a fleet under Kubernetes' own autoscaler, which reads the backlog through the API
+// server from the operator, both installed as in a cluster. The fleet grows by the due work,
+// not by the held work; it does not change while the backlog is unknown; it shrinks slowly.
 func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, servingcert.Options{})
@@ -96,7 +96,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	}))
 	w.Fund(t, "demo", 2_000_000_000)
 
-	// All that waits is held: the autoscaler reads 0, and says so.
+	// All waiting work is held: the autoscaler reads 0, and reports that.
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
 	w.reads(t, "demo", 0)
 	limited := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Limited")
@@ -113,7 +113,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.awaitReplicas(t, "demo", 4)
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 
-	// The pods have no answer: not known is not 0.
+	// The pods do not answer: unknown is not 0.
 	w.pods.set(nil)
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "False/FailedGetExternalMetric")
 	unavailable := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/MetricUnavailable")
@@ -127,7 +127,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.pods.set(&openapi.Backlog{})
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
 	w.reads(t, "demo", 0)
-	// Fewer would do, and have to for five minutes first.
+	// Fewer pods would be enough, and have to be for five minutes first.
 	w.hpa(t, "demo", autoscalingv2.AbleToScale, "True/ScaleDownStabilized")
 	if got := w.replicas(t, "demo"); got != 4 {
 		t.Errorf("%d replicas a moment after the work has gone: want 4", got)
@@ -135,7 +135,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.shrinks(t, "demo", 4)
 }
 
-// holds lets the autoscaler fail several times more.
+// holds lets the autoscaler fail several more times.
 func (w *world) holds(t *testing.T, name string, want int32) {
 	t.Helper()
 	before := -1
@@ -161,8 +161,8 @@ func (w *world) holds(t *testing.T, name string, want int32) {
 	})
 }
 
-// shrinks shortens the builder's times, which its golden files hold, while the
-// operator does not look, and sees the fleet become one pod by one pod at a time.
+// shrinks shortens the times that the builder sets and the golden files contain, while the
+// RelayPool is paused, and watches the fleet shrink to one pod, one by one.
 func (w *world) shrinks(t *testing.T, name string, from int32) {
 	t.Helper()
 	pooltest.Change(t, w.Stand, name, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Paused = true })
@@ -245,9 +245,9 @@ func TestWhoMayReadWhat(t *testing.T) {
 	w.tellsWhoIsMissing(t, address)
 }
 
-// tellsWhoIsMissing takes away what leads from the autoscaler to the operator. The
-// messages are those of Kubernetes' own client and controller, by which the
-// condition tells one cause from the other.
+// tellsWhoIsMissing removes the objects that lead from the autoscaler to the operator. The
+// messages are those of Kubernetes' own client and controller, by which the condition
+// distinguishes the causes.
 func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 	t.Helper()
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
@@ -260,7 +260,7 @@ func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 			return nil
 		})
 	}
-	w.lead(t, "127.0.0.1:1") // nobody listens there
+	w.lead(t, "127.0.0.1:1") // nothing listens there
 	says("does not answer")
 	apiService := &unstructured.Unstructured{}
 	apiService.SetAPIVersion("apiregistration.k8s.io/v1")

@@ -34,7 +34,7 @@ func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 	return nil
 }
 
-// patched is the operator's Deployment with the component, as kustomize makes it.
+// patched returns the operator's Deployment with the component, as kustomize makes it.
 func patched(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	asJSON := func(path ...string) []byte {

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// outcome is how a request ended, as a metric's label has it.
+// outcome is the outcome of a request, as a metric's label.
 type outcome string
 
 const (
@@ -29,7 +29,7 @@ type outcomes struct{ *prometheus.CounterVec }
 func newOutcomes() *outcomes {
 	m := contract.MetricOperatorExternalRequests
 	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
-	// From the start, so that the first failure is a rise.
+	// The series exist from the start, so that the first failure is an increase.
 	for metric := range figures() {
 		for _, as := range []outcome{served, unknown, refused, notReady, stale, failed} {
 			o.WithLabelValues(metric, string(as))
@@ -38,8 +38,8 @@ func newOutcomes() *outcomes {
 	return o
 }
 
-// count notes a request. A metric that there is not may have any name, and is
-// counted as one.
+// count counts a request. Unknown metrics may have any name, and are counted under one
+// common name.
 func (o *outcomes) count(metric string, as outcome) {
 	if figures()[metric] == nil {
 		metric = "other"
@@ -47,18 +47,18 @@ func (o *outcomes) count(metric string, as outcome) {
 	o.WithLabelValues(metric, string(as)).Inc()
 }
 
-// Certificate tells when what is served is no longer valid, zero when nothing is;
-// servingcert.Keeper does.
+// Certificate returns when the served certificate expires, zero when none is served;
+// servingcert.Keeper is one.
 type Certificate interface{ Expires() time.Time }
 
-// Collector is a prometheus.Collector of what is served.
+// Collector is a prometheus.Collector of the requests and of the ages of readings.
 type Collector struct {
 	provider     *Provider
 	certificate  Certificate
 	read, expiry *prometheus.Desc
 
 	mutex sync.Mutex
-	// unread is since when fleets have been seen with pods to ask, and no reading.
+	// unread is when fleets with ready pods and no reading were first seen.
 	unread map[types.NamespacedName]time.Time
 }
 
@@ -78,7 +78,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.expiry
 }
 
-// Collect gives the requests so far, and the times.
+// Collect sends the requests so far, and the times.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
 	for key, since := range c.since(c.provider.Now()) {
@@ -89,13 +89,13 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// timestamp gives a time as metrics have it: in seconds since 1970.
+// timestamp returns a time in the unit of metrics: seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// since is when each fleet's backlog was read last. One that has never been read
-// counts from when it was first seen with a pod to ask: a process that cannot reach
-// the pods from its start on would otherwise say nothing, and half of the autoscalers'
-// questions fail without anybody's being told.
+// since is when each fleet's backlog was last read. A fleet that has never been read counts
+// from when it was first seen with a ready pod. Otherwise a process that never reached the
+// pods would report nothing, and half of the autoscalers' requests would fail without an
+// alert.
 func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -117,5 +117,5 @@ func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	return all
 }
 
-// neverRead tells a fleet whose pods could have been asked.
+// neverRead reports whether a fleet has no reading although its pods could be polled.
 func neverRead(r *pool.Reading) bool { return r.At.IsZero() && r.Ready > 0 }

@@ -22,8 +22,8 @@ func (w watched) Watched() map[types.NamespacedName]pool.Reading { return w }
 
 func (watched) Expires() time.Time { return time.Time{} }
 
-// A process that has never read a backlog is told by how long it could have, and
-// not left out: its autoscaler's questions fail from the start.
+// For a process that has never read a backlog, the metric reports since when it could have,
+// because its autoscaler's requests fail from the start.
 func TestTimesOfReadings(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_800_000_000, 0)

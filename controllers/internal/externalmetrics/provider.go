@@ -1,9 +1,9 @@
 // Package externalmetrics serves the backlog of fleets as Kubernetes' external
-// metrics, which HorizontalPodAutoscalers read through the API server. Who asks
-// and whether he may is the API server's to say.
+// metrics, which HorizontalPodAutoscalers read through the API server. The API server
+// authenticates and authorises the requests.
 //
-// What is not known now is an error, never 0 and never left out: an autoscaler
-// that gets an error leaves the fleet as it is.
+// An unknown value is an error, never 0 and never left out: an autoscaler that gets an
+// error does not change the fleet's size.
 package externalmetrics
 
 import (
@@ -31,14 +31,14 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// freshness is how old a reading may be that is served.
+// freshness is the greatest age of a reading that is served.
 const freshness = 30 * time.Second
 
-// Readings gives what is known of the backlog of a RelayPool, and false when its
-// backlog is not watched; pool.Poller does.
+// Readings returns what is known about the backlog of a RelayPool, and false when the
+// backlog is not watched; pool.Poller is one.
 type Readings interface {
 	Reading(key types.NamespacedName) (pool.Reading, bool)
-	// Watched gives all that are.
+	// Watched returns the readings of all watched RelayPools.
 	Watched() map[types.NamespacedName]pool.Reading
 }
 
@@ -46,9 +46,9 @@ type Readings interface {
 type ProviderOptions struct {
 	// Pools reads RelayPools from the cache.
 	Pools client.Reader
-	// Readings of their backlogs.
+	// Readings are the readings of their backlogs.
 	Readings Readings
-	// Namespaces that the cache has; none is all.
+	// Namespaces are the namespaces in the cache; empty means all.
 	Namespaces []string
 	// Now is the clock.
 	Now func() time.Time
@@ -70,7 +70,7 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	return &Provider{ProviderOptions: o, outcomes: newOutcomes()}, nil
 }
 
-// figure takes a metric's value out of a reading.
+// figure returns a metric's value from a reading.
 type figure func(pool.Backlog) resource.Quantity
 
 func figures() map[string]figure {
@@ -87,9 +87,9 @@ func (*Provider) ListAllExternalMetrics() []metricsprovider.ExternalMetricInfo {
 	return []metricsprovider.ExternalMetricInfo{{Metric: contract.MetricBacklog.Name}, {Metric: contract.MetricBacklogAge.Name}}
 }
 
-// GetExternalMetric implements ExternalMetricsProvider: one value for each
-// RelayPool of the namespace that the selector finds by the labels namespace and
-// pool, of which there must be one.
+// GetExternalMetric implements ExternalMetricsProvider: it returns one value for each
+// RelayPool of the namespace that the selector matches by the labels namespace and pool.
+// There must be at least one.
 func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info metricsprovider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	values, outcome, err := p.values(ctx, namespace, selector, info.Metric)
 	p.outcomes.count(info.Metric, outcome)
@@ -126,13 +126,13 @@ func (p *Provider) values(ctx context.Context, namespace string, selector labels
 	return out, served, nil
 }
 
-// metricLabels are those of a RelayPool's figures.
+// metricLabels returns the labels of a RelayPool's figures.
 func metricLabels(key types.NamespacedName) labels.Set {
 	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
 }
 
-// selected are the RelayPools of the namespace that the selector finds, those
-// alone that a HorizontalPodAutoscaler scales.
+// selected returns the RelayPools of the namespace that the selector matches and that a
+// HorizontalPodAutoscaler scales.
 func (p *Provider) selected(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
 		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
@@ -169,7 +169,7 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 	}
 }
 
-// read gives a reading that is young enough.
+// read returns a reading that is not too old.
 func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error) {
 	reading, ok := p.Readings.Reading(key)
 	if !ok {
@@ -191,8 +191,8 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 	}
 }
 
-// lastTime does not tell the age: these texts become messages of conditions, which
-// are written whenever they change.
+// lastTime returns a text without the age: the text becomes part of a condition's message,
+// and a condition is written whenever its message changes.
 func lastTime(at time.Time) string {
 	if at.IsZero() {
 		return "it has never been read"
@@ -200,8 +200,8 @@ func lastTime(at time.Time) string {
 	return fmt.Sprintf("the last reading is older than %s", freshness)
 }
 
-// plain is an error without the address of the pod that was asked, which is
-// another each time.
+// plain returns the text of an error without the address of the polled pod, which differs
+// from poll to poll.
 func plain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "none within two seconds"

@@ -167,7 +167,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What autoscalers are given to ask for is what is served.
+// The served metrics are those that autoscalers are configured to request.
 func TestAutoscalersAskForWhatIsServed(t *testing.T) {
 	t.Parallel()
 	p, err := NewProvider(ProviderOptions{Pools: cache{}, Readings: readings{}, Now: time.Now})

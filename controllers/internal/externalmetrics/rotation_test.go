@@ -17,9 +17,9 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// A real API server passes requests on without a break while the certificate that
-// it checks changes several times. Each request has a connection of its own as far
-// as the API server; from there on the API server does as it likes.
+// A real API server passes requests on without interruption while the certificate that it
+// verifies changes several times. Each request has its own connection to the API server;
+// the API server decides about its connections to the operator.
 func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
 	t.Parallel()
 	// A certificate for 3 minutes, of which the next is made after some 3 seconds.

@@ -24,24 +24,24 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// again is when a server that could not be made is tried once more.
+// again is the pause before another attempt to make the server.
 const again = 5 * time.Second
 
 // ServerOptions is what a Server needs.
 type ServerOptions struct {
 	// Listen is host:port.
 	Listen string
-	// Config reaches the API server, which says who asks and what he may.
+	// Config reaches the API server, which authenticates and authorises users.
 	Config *rest.Config
 	// Provider has the figures.
 	Provider metricsprovider.ExternalMetricsProvider
-	// Certificate to serve, and Ready, which is closed once there is one.
+	// Certificate is the served certificate; Ready is closed once there is one.
 	Certificate dynamiccertificates.CertKeyContentProvider
 	Ready       <-chan struct{}
 	Log         *slog.Logger
 }
 
-// Server serves the API. It is a manager.Runnable of every replica.
+// Server serves the API. It is a manager.Runnable that every replica runs.
 type Server struct {
 	ServerOptions
 	serving chan struct{}
@@ -72,15 +72,15 @@ func NewServer(o ServerOptions) (*Server, error) {
 // serves.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Serving is closed once requests are taken.
+// Serving is closed once the server accepts requests.
 func (s *Server) Serving() <-chan struct{} { return s.serving }
 
 // Address is where it listens, once Serving is closed.
 func (s *Server) Address() string { return s.address }
 
-// Start serves until ctx ends. What the cluster lacks for it is told and tried
-// again: fleets are looked after meanwhile. Only an address that cannot be
-// listened at is an error.
+// Start serves until ctx ends. When the cluster lacks something that the server needs, Start
+// logs it and tries again, while the operator manages fleets. The only errors are those of
+// the listening address and of serving.
 func (s *Server) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -117,7 +117,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 func (s *Server) make(ctx context.Context, listener net.Listener) (*apiserver.CustomMetricsAdapterServer, error) {
 	config := rest.CopyConfig(s.Config)
-	config.Timeout = 0 // each call has its own
+	config.Timeout = 0 // each call has its own timeout
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -125,10 +125,10 @@ func (s *Server) make(ctx context.Context, listener net.Listener) (*apiserver.Cu
 	generic := genericapiserver.NewConfig(apiserver.Codecs)
 	generic.SecureServing = &genericapiserver.SecureServingInfo{
 		Listener: listener, Cert: s.Certificate, MinTLSVersion: tls.VersionTLS12,
-		// HTTP/2 gives an autoscaler nothing, and a stranger ways to exhaust the server.
+		// HTTP/2 gains nothing for an autoscaler, and gives a stranger ways to exhaust the server.
 		DisableHTTP2: true,
 	}
-	// The server asks itself nothing, and may not do without.
+	// The server never calls itself, but the configuration is required.
 	generic.LoopbackClientConfig = &rest.Config{Host: "https://" + listener.Addr().String()}
 	generic.ExternalAddress = listener.Addr().String()
 	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false

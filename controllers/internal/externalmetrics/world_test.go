@@ -54,7 +54,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// pods answer for every pod of a fleet, as relays do.
+// pods answer for every pod of a fleet, as relays would.
 type pods struct {
 	server *httptest.Server
 	mutex  sync.Mutex
@@ -78,14 +78,14 @@ func startPods(t testing.TB) *pods {
 	return p
 }
 
-// set changes the answer; nil has pods answer no more.
+// set changes the answer; with nil, pods no longer answer.
 func (p *pods) set(answer *openapi.Backlog) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.answer = answer
 }
 
-// reader is the operator's own, but that every address is the server's.
+// reader is the operator's own reader, except that every address is the server's.
 func (p *pods) reader() pool.BacklogReader {
 	h := pool.NewHTTPBacklog()
 	h.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -94,7 +94,7 @@ func (p *pods) reader() pool.BacklogReader {
 	return h
 }
 
-// component gives the objects of a base or component, without its patches.
+// component returns the objects of a base or component, without its patches.
 func component(t testing.TB, base string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(base, "kustomization.yaml"))
@@ -132,9 +132,9 @@ func documents(t testing.TB, path string) (out []*unstructured.Unstructured) {
 	}
 }
 
-// world is a cluster on which config/default, for all of it, and config/external-metrics
-// are installed, with a fleet's namespace, and the operator with its own account's
-// rights.
+// world is a cluster with config/default, for all namespaces, config/external-metrics and a
+// fleet's namespace, and the operator with the permissions of its own service
+// account.
 type world struct {
 	*pooltest.Stand
 	kubelet  *pooltest.Kubelet
@@ -185,7 +185,7 @@ func (w *world) install(t testing.TB, objects ...*unstructured.Unstructured) {
 	}
 }
 
-// lead has the Service lead to an address of this machine: there is no network of
+// lead makes the Service lead to an address of this machine: there is no network of
 // Services here, and a Service of the type ExternalName needs none.
 func (w *world) lead(t testing.TB, address string) {
 	t.Helper()
@@ -203,7 +203,7 @@ func (w *world) lead(t testing.TB, address string) {
 	}
 }
 
-// ask reads a metric through the API server as a user does.
+// ask reads a metric through the API server, as a user would.
 func ask(ctx context.Context, user *rest.Config, namespace, metric, selector string) (*v1beta1.ExternalMetricValueList, int, error) {
 	c, err := rest.HTTPClientFor(user)
 	if err != nil {

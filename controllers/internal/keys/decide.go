@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// Decide says what to do about the keys of a RelayPool, and what to say of
-// them. It is pure, and what it decides next follows from labels, Jobs and the
-// rollout alone; the status only tells what was said before.
+// Decide returns what to do about the keys of a RelayPool, and what to report about
+// them. It is pure: the next step follows from labels, Jobs and the rollout alone,
+// and the status only records what was reported before.
 func Decide(in Input) Plan {
 	d := &decision{Input: in, pool: in.Pool.Name}
 	d.plan.Problems = slices.Clone(in.Keys.Problems)
@@ -36,14 +36,14 @@ type decision struct {
 	lost []v1alpha1.FeePayerStatus // keys that the status knows and that are gone
 }
 
-// useNamedSecrets has the fleet use the Secrets that the user named.
+// useNamedSecrets makes the fleet use the Secrets that the user named.
 func (d *decision) useNamedSecrets() {
 	for _, p := range d.Refs {
 		d.plan.Mounted = append(d.plan.Mounted, Mount{Secret: p.Secret, Key: p.Key})
 	}
 }
 
-// useGeneratedKeys looks how far a rotation has come, by the labels.
+// useGeneratedKeys determines from the labels how far a rotation has come.
 func (d *decision) useGeneratedKeys() {
 	d.findLost()
 	d.mount()
@@ -68,9 +68,9 @@ func (d *decision) useGeneratedKeys() {
 	}
 }
 
-// mount has the fleet use one whole revision: the newest with an active key and
-// none that is still incoming. A cut-over that was interrupted half way leaves
-// the older revision in use, of which nothing is draining yet.
+// mount selects one whole revision for the fleet: the newest that has an active key
+// and no incoming key. An interrupted cut-over leaves the older revision in use,
+// because none of its keys is draining yet.
 func (d *decision) mount() {
 	mounted := int32(-1)
 	for _, k := range d.Keys.Keys {
@@ -89,7 +89,7 @@ func (d *decision) mount() {
 	}
 }
 
-// mark restores the annotation of an address, by which people might fund a key.
+// mark restores the annotation of a key's address, which people may use to fund the key.
 func (d *decision) mark() {
 	for _, k := range d.Keys.Keys {
 		if k.Unmarked && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
@@ -98,8 +98,8 @@ func (d *decision) mark() {
 	}
 }
 
-// first has keys made for a RelayPool that has none in use: at once active, for
-// there is nothing to take over from.
+// first plans keys for a RelayPool that has none in use. They are active at once,
+// because there are no old keys to take over from.
 func (d *decision) first() {
 	wanted, newest := wantedRevision(d.Pool), d.newest(v1alpha1.PayerRetired)
 	if newest >= 0 && wanted <= newest {
@@ -110,8 +110,8 @@ func (d *decision) first() {
 	d.create(wanted, v1alpha1.PayerActive)
 }
 
-// idle keeps as many keys as are wanted, and begins a rotation when a higher
-// revision is asked for.
+// idle keeps the wanted number of keys, and starts a rotation when the spec asks
+// for a higher revision.
 func (d *decision) idle(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
@@ -137,8 +137,7 @@ func (d *decision) idle(active int32) {
 	}
 }
 
-// create plans the keys of a revision that are missing, and tells whether there
-// are any.
+// create plans the missing keys of a revision, and reports whether there are any.
 func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	var missing []NewKey
 	for i := range wantedCount(d.Pool) {
@@ -151,7 +150,7 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	return len(missing) > 0
 }
 
-// inTheWay tells whether a Secret that is no key has the name of one of the
+// inTheWay reports whether a Secret that is not a key has the name of one of the
 // revision's keys.
 func (d *decision) inTheWay(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
@@ -164,17 +163,17 @@ func (d *decision) inTheWay(revision int32) bool {
 	return false
 }
 
-// taken tells whether a Secret of the name is there, or was and must not be
-// replaced behind its owner's back.
+// taken reports whether a Secret with the name exists, or existed and must not be
+// replaced without its owner's knowledge.
 func (d *decision) taken(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
 		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
 }
 
-// findLost finds keys that the status shows in use and whose Secret is gone. A
-// new key in its place would hide that money was lost. An incoming key that
-// holds nothing yet is made again.
+// findLost finds keys that the status shows in use but whose Secret no longer
+// exists. A new key in its place would hide that money was lost. An incoming key
+// that has no funds yet is made again.
 func (d *decision) findLost() {
 	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
 	for _, p := range d.Pool.Status.FeePayers {
@@ -200,7 +199,7 @@ func mounts(keys []Key) []Mount {
 	return all
 }
 
-// pick gives the keys that a test is true of.
+// pick returns the keys that pass a test.
 func (d *decision) pick(test func(Key) bool) []Key {
 	var picked []Key
 	for _, k := range d.Keys.Keys {
@@ -211,8 +210,8 @@ func (d *decision) pick(test func(Key) bool) []Key {
 	return picked
 }
 
-// newest is the highest revision with a key in the state, -1 without any;
-// oldest the lowest.
+// newest returns the highest revision with a key in the state, or -1 without one;
+// oldest returns the lowest.
 func (d *decision) newest(state v1alpha1.FeePayerState) int32 {
 	for _, k := range slices.Backward(d.Keys.Keys) {
 		if k.State == state {
@@ -231,12 +230,12 @@ func (d *decision) oldest(state v1alpha1.FeePayerState) int32 {
 	return -1
 }
 
-// any tells whether the revision has a key in the state.
+// any reports whether the revision has a key in the state.
 func (d *decision) any(revision int32, state v1alpha1.FeePayerState) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Revision == revision && k.State == state })
 }
 
-// below tells whether there is a key of a lower revision.
+// below reports whether there is a key of a lower revision.
 func (d *decision) below(revision int32) bool {
 	return len(d.Keys.Keys) > 0 && d.Keys.Keys[0].Revision < revision
 }

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// scene is the input of a decision in one line each.
+// scene is the input of a decision, in short form.
 type scene struct {
 	revision, count int32
 	keys            []Key
@@ -53,7 +53,7 @@ func ended(j Job, state JobState, message string) Job {
 	return j
 }
 
-// summary is a plan in words.
+// summary describes a plan in words.
 func summary(p Plan) []string {
 	var all []string
 	for _, k := range p.Create {
@@ -97,7 +97,7 @@ func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		scene
 		want    []string
-		message string // a part of the rotation's message, or of the last problem's
+		message string // a part of the rotation's message, or of the last problem's message
 	}{
 		"a new RelayPool gets its keys, in use at once": {scene: scene{count: 2},
 			want: []string{"create p-payer-0-0 Active", "create p-payer-0-1 Active"}},

@@ -19,8 +19,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// TestAJobIsDeletedByItsIdentity: under its name another may stand by now, which has
-// begun to move lamports.
+// TestAJobIsDeletedByItsIdentity: another Job may have the name by now, and may have begun
+// to move lamports.
 func TestAJobIsDeletedByItsIdentity(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}

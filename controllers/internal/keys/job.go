@@ -23,8 +23,8 @@ const (
 	annotationSpec   = "relaypool.dev/rotation-spec"
 )
 
-// JobOf gives what a decision needs of a Job. said is the last line that a pod
-// of it left, empty without one.
+// JobOf returns what a decision needs to know about a Job. said is the last line
+// that one of its pods left, empty without one.
 func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
 	j := Job{
 		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
@@ -46,8 +46,8 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
 	return j
 }
 
-// RolloutOf gives what a decision needs of the fleet: its Deployment, nil
-// without one, and all of its pods that there are, terminating ones included.
+// RolloutOf returns what a decision needs to know about the fleet. deployment is
+// nil when there is none; pods are all its pods, including terminating ones.
 func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 	r := Rollout{Known: true, Complete: true}
 	if deployment != nil {
@@ -56,7 +56,7 @@ func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 		r.Complete = s.ObservedGeneration >= deployment.Generation && s.Replicas == s.UpdatedReplicas
 	}
 	for i := range pods {
-		// A pod that has ended signs no more, though it may lie about for long.
+		// A pod that has ended signs nothing more, although it may exist for a long time.
 		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
 			r.Pods = append(r.Pods, secretsOf(&pods[i].Spec)...)
 		}
@@ -64,8 +64,8 @@ func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 	return r
 }
 
-// jobObject makes a Job of an apply configuration: with the annotations by
-// which JobOf knows it again, and controlled by the RelayPool.
+// jobObject makes a Job from an apply configuration. It sets the annotations by
+// which JobOf recognises the Job, and makes the RelayPool its controller.
 func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) (*batchv1.Job, error) {
 	if config == nil {
 		return nil, errors.New("no object was built for it")
@@ -93,9 +93,9 @@ func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyCo
 	return &job, nil
 }
 
-// specHash is that of the object and of what its pods read from the fleet's
-// ConfigMap at their start: a pod that hangs on an endpoint which has been
-// corrected since would never see it.
+// specHash hashes the object and what its pods read from the fleet's ConfigMap at
+// their start: a running pod that hangs on a wrong endpoint would never see the
+// corrected one.
 func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
 	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
 	if err != nil {

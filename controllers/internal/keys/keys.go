@@ -2,11 +2,11 @@
 // spec.feePayers.generate.
 //
 // Each key is in an immutable Secret of its own with a name that follows from
-// the RelayPool's, so the operator gets along with get, create and patch on
-// Secrets. Nobody owns these Secrets, and nothing here deletes or overwrites
-// one. The label of a key's state is the truth of a rotation: with the Jobs and
-// the Deployment it says which step is next, so an operator that dies anywhere
-// goes on where it was.
+// the RelayPool's, so the operator needs only get, create and patch on Secrets.
+// These Secrets have no owner, and nothing here deletes or overwrites one. The
+// label with a key's state is the source of truth of a rotation: together with the
+// Jobs and the Deployment it determines the next step, so an operator that dies at
+// any point continues where it was.
 //
 // A pass observes (Observer), decides (Decide, pure) and writes (Writer).
 package keys
@@ -39,23 +39,23 @@ const (
 	AnnotationAddress = "relaypool.dev/payer-address"
 )
 
-// Annotations of a RelayPool by which a person has something done once more;
-// every new value asks once.
+// Annotations of a RelayPool with which a person requests an action; every new
+// value requests it once.
 const (
-	// AnnotationRetry has the failed step of a rotation tried again.
+	// AnnotationRetry requests another attempt at the failed step of a rotation.
 	AnnotationRetry = "relaypool.dev/retry-rotation"
-	// AnnotationSweepRetired has what retired keys hold moved to the active ones.
+	// AnnotationSweepRetired requests that the funds of retired keys move to the active ones.
 	AnnotationSweepRetired = "relaypool.dev/sweep-retired"
 )
 
-// FieldOwner is who the operator is in managed fields.
+// FieldOwner is the operator's field manager.
 const FieldOwner = "relaypool-operator"
 
 // Key is one generated key, by its public half.
 type Key struct {
 	// Revision and Index are the numbers in the Secret's name.
 	Revision, Index int32
-	// Secret is the name of the Secret, UID and ResourceVersion which one it was.
+	// Secret is the name of the Secret; UID and ResourceVersion identify what was read.
 	Secret          string
 	UID             types.UID
 	ResourceVersion string
@@ -63,20 +63,20 @@ type Key struct {
 	Created time.Time
 	// Address is the public half in base58, derived from the private one.
 	Address string
-	// State is the label's.
+	// State is the label's value.
 	State v1alpha1.FeePayerState
 	// Unmarked: the annotation of the address is missing or wrong.
 	Unmarked bool
 }
 
-// Facts are the generated keys of one RelayPool that are there.
+// Facts are the existing generated keys of one RelayPool.
 type Facts struct {
 	// ReadAt is when the last reading began, and Next when another is due.
 	ReadAt, Next time.Time
 	// Keys are sorted by revision and index.
 	Keys []Key
-	// Problems are Secrets with the name of a key that are not keys of this
-	// RelayPool, reason SecretForeign. They are never touched.
+	// Problems are Secrets that have the name of a key but are not keys of this
+	// RelayPool, reason SecretForeign. They are never changed.
 	Problems []refs.Problem
 }
 
@@ -96,13 +96,13 @@ const (
 	JobFailed   JobState = "Failed"
 )
 
-// Job is a rotation Job that is there.
+// Job is an existing rotation Job.
 type Job struct {
 	Name string
 	UID  types.UID
 	// Foreign: the Job is not controlled by this RelayPool.
 	Foreign bool
-	// Deleting: it is on its way out, and its name is still taken.
+	// Deleting: the Job is being deleted, and its name is still taken.
 	Deleting bool
 	State    JobState
 	// Ended is when it became complete or failed; zero while it runs.
@@ -110,11 +110,11 @@ type Job struct {
 	// Inputs is the hash of what the Job was made for: step and keys, or the
 	// request to sweep retired keys.
 	Inputs string
-	// Token is the annotation's value that the Job answers.
+	// Token is the value of the annotation that requested the Job.
 	Token string
 	// Spec is the hash of the object as it was made.
 	Spec string
-	// Message is the last line that the Job's pod left, which holds no secrets;
+	// Message is the last line that the Job's pod left, which contains no secrets;
 	// empty when it left none.
 	Message string
 }
@@ -126,35 +126,35 @@ type Rollout struct {
 	// Template are the Secrets that the Deployment's pod template mounts, nil when
 	// there is no Deployment.
 	Template []string
-	// Complete: every replica that there is was made from the newest template.
+	// Complete: every existing replica was made from the newest template.
 	Complete bool
-	// Pods are the Secrets that pods mount, those included that are terminating.
+	// Pods are the Secrets that pods mount, including terminating pods.
 	Pods []string
 }
 
-// Balance is what a key held when the chain was last read.
+// Balance is a key's balance at the last reading of the chain.
 type Balance struct {
 	Lamports uint64
-	// At is when it was read. What a key was swept of is only believed to be there
-	// when it was read after that.
+	// At is when it was read. After a sweep of the key, a balance counts only if it
+	// was read after the sweep.
 	At time.Time
-	// RunwayHours is how long it lasts; nil when that is not known.
+	// RunwayHours is how long the balance lasts; nil when that is not known.
 	RunwayHours *int64
 }
 
-// Input is all that a decision is made from.
+// Input is all that a decision is based on.
 type Input struct {
 	Pool *v1alpha1.RelayPool
 	// Keys are the generated keys, and Refs those of spec.feePayers.secretRefs.
 	Keys Facts
 	Refs []refs.Payer
 	Jobs []Job
-	// Rollout is the fleet's.
+	// Rollout is what the fleet's Deployment and pods have mounted.
 	Rollout Rollout
-	// Balances are by address; one that is missing is not known.
+	// Balances are by address; a missing one is not known.
 	Balances map[string]Balance
-	// Blocked says what a rotation Job would fail of, such as a Secret that is not
-	// resolved; a rotation waits for that. Empty: nothing.
+	// Blocked says why a rotation Job would fail, such as a Secret that is not
+	// resolved; a rotation waits until it is empty.
 	Blocked string
 	Now     time.Time
 }
@@ -166,29 +166,29 @@ type NewKey struct {
 	State           v1alpha1.FeePayerState
 }
 
-// LabelChange has a key's labels and annotation written anew with State.
+// LabelChange rewrites a key's labels and annotation, with State.
 type LabelChange struct {
 	Key   Key
 	State v1alpha1.FeePayerState
 }
 
-// JobWanted is a step of a rotation that a Job takes.
+// JobWanted is a step of a rotation that runs as a Job.
 type JobWanted struct {
 	Name string
 	// Step is Fund, Drain or Sweep.
 	Step     v1alpha1.RotationStep
 	Revision int32
-	// From are the keys that are moved away from, To those moved to.
+	// From are the keys whose funds are moved, To the keys that receive them.
 	From, To []Mount
 	// Inputs is the hash of what the Job is made for.
 	Inputs string
-	// Token is the value of the annotation that the Job answers.
+	// Token is the value of the annotation that requests the Job.
 	Token string
-	// Existing is the Job of that name that is running; nil when there is none.
+	// Existing is the running Job of that name; nil when there is none.
 	Existing *Job
 }
 
-// Event is emitted once what was decided has been written.
+// Event is emitted once the decision has been written.
 type Event struct {
 	// Type is Normal or Warning.
 	Type string
@@ -196,30 +196,30 @@ type Event struct {
 	Reason string
 	// Action is what was done, in CamelCase.
 	Action string
-	// Secret is the one that it is about; empty when it is about no single one.
-	// Events that differ in their note alone are taken for one.
+	// Secret is the Secret that the event is about; empty when there is no single
+	// one. Events that differ only in their note are treated as one.
 	Secret string
 	Note   string
 }
 
-// Plan is what to do about the keys, and what to say of them.
+// Plan is what to do about the keys, and what to report about them.
 type Plan struct {
-	// Create are made in their order, then Label written in theirs; the Writer
-	// stops at the first that fails. A pass that writes either begins anew before
-	// it touches the Deployment.
+	// Create are made in their order, then Label is written in its order; the Writer
+	// stops at the first failure. A pass that writes either of them ends before it
+	// changes the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
-	// Job is the Job that has to be there; nil when none has to. It is made when
+	// Job is the Job that has to exist; nil when none has to. It is made when
 	// it is missing, and replaced while it runs with another spec.
 	Job *JobWanted
-	// DeleteJobs are Jobs in the way of the next. Other Jobs of this RelayPool's
+	// DeleteJobs are Jobs that block the next one. Other Jobs of this RelayPool's
 	// rotations are kept: pruning leaves all of them alone.
 	DeleteJobs []Job
-	// Mounted are the keys that the fleet's pods use. Empty: no key is usable, and
-	// the Deployment is not to be made or changed.
+	// Mounted are the keys that the fleet's pods use. When it is empty, no key is
+	// usable, and the Deployment must not be made or changed.
 	Mounted []Mount
-	// Rollout are the objects whose change rolls the pods: the generated ones of
-	// Mounted, without resource versions, because only labels of theirs can change.
+	// Rollout are the objects whose change rolls the pods: the generated Secrets in
+	// Mounted, without resource versions, because only their labels can change.
 	Rollout []refs.Object
 	// Payers is status.feePayers, balances not rounded.
 	Payers []v1alpha1.FeePayerStatus
@@ -234,5 +234,5 @@ type Plan struct {
 	Events   []Event
 }
 
-// Writes tells whether keys or labels are to be written.
+// Writes reports whether keys or labels are to be written.
 func (p Plan) Writes() bool { return len(p.Create)+len(p.Label) > 0 }

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// world is a cluster as far as keys go: what it holds can only be reached by
-// single writes, between any two of which the operator may die.
+// world models everything in a cluster that concerns keys. Its state changes only by
+// single writes, and the operator may die between any two of them.
 type world struct {
 	revision, count int32
 	// most bounds how often people raise either.
@@ -31,8 +31,8 @@ type world struct {
 	terminating             []string // mounts of pods on their way out
 }
 
-// pod is a replica: the mounts of the template that it is made from, and
-// whether it is there or about to be made.
+// pod is a replica: the mounts of the template from which it is made, and whether it
+// exists or is about to be made.
 type pod struct {
 	mounts string
 	there  bool
@@ -49,7 +49,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// id is equal for worlds that nobody can tell apart.
+// id is equal for worlds that have the same state.
 func (w *world) id() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d|", w.revision, w.count, w.retry)
@@ -97,7 +97,7 @@ func (w *world) input() Input {
 	return in
 }
 
-// alive gives the mounts of all pods that there are.
+// alive returns the mounts of all existing pods.
 func (w *world) alive() []string {
 	all := slices.Clone(w.terminating)
 	for _, p := range w.pods {
@@ -108,8 +108,8 @@ func (w *world) alive() []string {
 	return all
 }
 
-// writes are the operator's of one pass, one by one and in their order. Each
-// fails when it breaks what must never happen.
+// writes returns the operator's writes of one pass, one by one and in their order. Each
+// returns an error when it violates an invariant.
 func (w *world) writes() []func(*world) error {
 	plan := Decide(w.input())
 	var all []func(*world) error
@@ -144,8 +144,8 @@ func (w *world) writes() []func(*world) error {
 	return all
 }
 
-// whole checks that what the pods are to use is not half of a revision, and is
-// nothing only as long as there is no key.
+// whole checks that the keys for the pods are not half of a revision, and that there is
+// one as long as any key exists.
 func (w *world) whole(mounted []Mount) error {
 	if len(mounted) == 0 && len(w.keys) > 0 {
 		return fmt.Errorf("of %d keys none is used", len(w.keys))
@@ -192,7 +192,7 @@ func (w *world) label(l LabelChange) error {
 	return nil
 }
 
-// successor tells whether newer keys are there, all of them active.
+// successor reports whether newer keys exist, all of them active.
 func (w *world) successor(k Key) bool {
 	newer := 0
 	for _, other := range w.keys {
@@ -206,7 +206,7 @@ func (w *world) successor(k Key) bool {
 	return newer > 0
 }
 
-// mounted tells whether a pod has the key, or may be made with it.
+// mounted reports whether a pod has the key, or may be made with it.
 func (w *world) mounted(secret string) bool {
 	all := append([]string{w.template}, w.alive()...)
 	for _, p := range w.pods {
@@ -244,7 +244,7 @@ func (w *world) deploy(template string) error {
 	return nil
 }
 
-// finish ends a Job, well or not.
+// finish ends a Job, successfully or not.
 func (w *world) finish(name string, well bool) error {
 	j := w.jobs[name]
 	j.State = JobFailed
@@ -263,9 +263,9 @@ func (w *world) finish(name string, well bool) error {
 	return nil
 }
 
-// others are the steps of everybody but the operator: the Jobs, the
-// Deployment's controller, the garbage collector and people. Those of people
-// that keep a rotation from ever ending are apart.
+// others are the steps of everything but the operator: the Jobs, the Deployment's
+// controller, the garbage collector and people. Steps of people that can keep a rotation
+// from ever ending are listed separately.
 func (w *world) others() (fair, unfair []func(*world) error) {
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		switch j := w.jobs[name]; {
@@ -295,7 +295,7 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 				w.pods[i].mounts = w.template
 				return nil
 			})
-			// A node dies, and nothing has made the pod anew yet.
+			// A node dies, and no controller has replaced the pod yet.
 			unfair = append(unfair, func(w *world) error { w.pods[i].there = false; return nil })
 		}
 	}
@@ -308,7 +308,7 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 	return fair, unfair
 }
 
-// done tells whether the fleet uses the wanted revision and nothing is left over.
+// done reports whether the fleet uses the wanted revision and nothing is left over.
 func (w *world) done() bool {
 	active := 0
 	for _, k := range w.keys {
@@ -329,8 +329,8 @@ func (w *world) done() bool {
 		})
 }
 
-// settle has everybody do their part until nothing is left to do, or a world
-// comes that is known to end well. Then all on the way there are.
+// settle takes the steps of all participants until nothing is left to do, or until it meets
+// a world that is known to end well. Then all worlds on the way are known to end well.
 func (w *world) settle(well map[string]bool) error {
 	var way []string
 	for range 500 {
@@ -354,12 +354,11 @@ func (w *world) settle(well map[string]bool) error {
 	return fmt.Errorf("it never ends: %s", w.id())
 }
 
-// TestEveryInterruptionOfARotationEndsWell goes through every world that can
-// come of one or two keys, of one that becomes two, and of two rotations, with the operator's death between
-// any two writes, failing and vanishing Jobs, pods in any state of a rollout and
-// a revision that is raised at any time. In none of them anything is overwritten,
-// retired unswept or taken from the pods; and from each of them the last
-// rotation comes to its end.
+// TestEveryInterruptionOfARotationEndsWell visits every world that can be reached from one
+// or two keys, from one that becomes two, and by two rotations, with the operator's death
+// between any two writes, failing and vanishing Jobs, pods in any state of a rollout and a
+// revision that is raised at any time. In none of them is anything overwritten, retired
+// unswept or taken from the pods, and from each of them the last rotation ends.
 func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]*world{
@@ -383,7 +382,7 @@ func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 				}
 				fair, unfair := w.others()
 				next := slices.Concat(fair, unfair)
-				// The operator's writes of one pass: the world after each is one in which it may die.
+				// These are the operator's writes of one pass: it may die after each.
 				if writes := w.writes(); len(writes) > 0 {
 					next = append(next, writes[0])
 					after := w.clone()

@@ -19,7 +19,7 @@ func SecretName(pool string, revision, index int32) string {
 	return fmt.Sprintf("%s-payer-%d-%d", pool, revision, index)
 }
 
-// numbersOf undoes SecretName. Names that it would not have made are none.
+// numbersOf is the inverse of SecretName; ok is false for any other name.
 func numbersOf(pool, secret string) (revision, index int32, ok bool) {
 	rest, ok := strings.CutPrefix(secret, pool+"-payer-")
 	if !ok {
@@ -43,7 +43,7 @@ func JobName(pool string, revision int32, step v1alpha1.RotationStep) string {
 	return build.JobName(pool, revision, build.Step(strings.ToLower(string(step))))
 }
 
-// labelOf is the label's value for a state, and stateOf undoes it.
+// labelOf is the label's value for a state, and stateOf is its inverse.
 func labelOf(state v1alpha1.FeePayerState) string { return strings.ToLower(string(state)) }
 
 func stateOf(label string) (v1alpha1.FeePayerState, bool) {
@@ -71,7 +71,7 @@ func labels(pool string, k NewKey) map[string]string {
 	}
 }
 
-// wantedRevision is the one that the spec asks for.
+// wantedRevision is the revision that the spec asks for.
 func wantedRevision(pool *v1alpha1.RelayPool) int32 {
 	if pool.Spec.FeePayers.Rotation == nil {
 		return 0

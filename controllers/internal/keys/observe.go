@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// DefaultInterval is between two readings of a RelayPool's keys when nothing
-	// was written in between.
+	// DefaultInterval is the time between two readings of a RelayPool's keys when
+	// nothing was written in between.
 	DefaultInterval = 5 * time.Minute
-	// WatchedRevisions is how many revisions below the newest are read: what a
-	// retired key of one of them holds is watched.
+	// WatchedRevisions is how many revisions below the newest are read, so that the
+	// balances of their retired keys are monitored.
 	WatchedRevisions = 5
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
-	// maxRevision bounds the search for a revision above the spec's, and maxBehind
-	// that for one below it, which has to end within readTimeout.
+	// maxRevision bounds the search for a revision above the spec's. maxBehind bounds
+	// the search below it, which has to end within readTimeout.
 	maxRevision = 1000
 	maxBehind   = 200
-	// missingFactor divides the interval while a Secret is not what it must be: somebody is
-	// about to mend it.
+	// missingFactor divides the interval while a Secret is missing or invalid:
+	// somebody is about to correct it.
 	missingFactor = 5
 	jitter        = 0.1
 	readTimeout   = 20 * time.Second
@@ -42,12 +42,12 @@ const (
 
 // ObserverOptions make an Observer.
 type ObserverOptions struct {
-	// Reader reads from the API server itself, never from a cache, which would
-	// list and watch. Required.
+	// Reader reads from the API server directly, because a cache would list and
+	// watch. Required.
 	Reader client.Reader
 	// Now is the clock. Required.
 	Now func() time.Time
-	// Random gives numbers from 0 up to 1, for the jitter. Required.
+	// Random returns numbers from 0 up to 1, for the jitter. Required.
 	Random func() float64
 	// Interval between readings. 0 is DefaultInterval.
 	Interval time.Duration
@@ -81,7 +81,7 @@ func NewObserver(o ObserverOptions) (*Observer, error) {
 	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]memory{}}, nil
 }
 
-// Observe gives the generated keys of a RelayPool that are there. It reads when
+// Observe returns the existing generated keys of a RelayPool. It reads when
 // the spec has changed, something was written (Forget) or the interval is over.
 // With an error nothing is known, and nothing may be decided: a Secret that
 // cannot be read is not a missing one.
@@ -114,8 +114,8 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// Forget has the next Observe read anew. What was known stays known for the
-// search, unless the RelayPool is another one.
+// Forget makes the next Observe read again. Its search still uses what was known,
+// unless the RelayPool is another one.
 func (o *Observer) Forget(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +125,7 @@ func (o *Observer) Forget(pool types.NamespacedName) {
 	}
 }
 
-// Drop forgets a RelayPool that is gone.
+// Drop forgets a deleted RelayPool.
 func (o *Observer) Drop(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +142,7 @@ type search struct {
 }
 
 func (s *search) run(ctx context.Context, known bool, last Facts) error {
-	// What was there before is read however odd the search below finds it.
+	// Known keys are read first, because the search below may not find them.
 	for _, secret := range s.hints(last) {
 		r, i, _ := numbersOf(s.pool.Name, secret)
 		if _, err := s.exists(ctx, r, i); err != nil {
@@ -178,9 +178,9 @@ func (s *search) hints(last Facts) []string {
 	return names
 }
 
-// newest gives the highest revision with a key, -1 without any. A RelayPool
-// seen for the first time may have been left keys by an earlier one of its
-// name: of any lower revision, or of higher ones when its spec begins anew.
+// newest returns the highest revision with a key, or -1 without one. A RelayPool
+// seen for the first time may have keys of an earlier RelayPool with its name: of
+// any lower revision, or of higher ones when its spec starts again from 0.
 func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	wanted := wantedRevision(s.pool)
 	top := int32(-1)
@@ -216,8 +216,8 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	return top, nil
 }
 
-// revision reads the keys of one revision: as many as the spec wants, and on
-// until one is missing.
+// revision reads the keys of one revision: as many as the spec wants, and then
+// further ones until one is missing.
 func (s *search) revision(ctx context.Context, r int32) error {
 	for i := range int32(maxKeys) {
 		there, err := s.exists(ctx, r, i)
@@ -231,7 +231,7 @@ func (s *search) revision(ctx context.Context, r int32) error {
 	return nil
 }
 
-// exists reads one Secret, unless that was done, and tells whether there is one.
+// exists reads one Secret, unless it was read before, and reports whether it exists.
 func (s *search) exists(ctx context.Context, revision, index int32) (bool, error) {
 	name := SecretName(s.pool.Name, revision, index)
 	if there, ok := s.seen[name]; ok {
@@ -248,7 +248,7 @@ func (s *search) exists(ctx context.Context, revision, index int32) (bool, error
 	}
 	s.seen[name] = true
 	key, fault := keyOf(s.pool.Name, &secret, revision, index)
-	// Copies in the client's buffers are out of reach.
+	// This cannot clear the copies in the client's buffers.
 	for _, value := range secret.Data {
 		clear(value)
 	}
@@ -264,7 +264,7 @@ func (s *search) facts() Facts {
 	slices.SortFunc(s.keys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Index, b.Index))
 	})
-	// Only somebody else's copy can make one address appear twice.
+	// One address can appear twice only when somebody copied a key.
 	first := map[string]string{}
 	s.keys = slices.DeleteFunc(s.keys, func(k Key) bool {
 		other, twice := first[k.Address]
@@ -279,7 +279,7 @@ func (s *search) facts() Facts {
 	return Facts{Keys: s.keys, Problems: s.problems}
 }
 
-// keyOf derives what is known of a key, or says why the Secret is none of ours.
+// keyOf derives what is known of a key, or says why the Secret is not one of ours.
 func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, fault string) {
 	l := secret.Labels
 	state, ok := stateOf(l[LabelState])

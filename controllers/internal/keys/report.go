@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// minMovable is what a key that is no longer used must hold, in lamports, to
-	// be told of: less does not pay for being moved.
+	// minMovable is the least balance, in lamports, at which an unused key is
+	// reported: a smaller one is not worth the cost of moving it.
 	minMovable = 10_000
 	// eventStep is the step in which status shows balances, in lamports: an
 	// event of a smaller balance would come on every pass.
@@ -36,7 +36,7 @@ const (
 	lamportsPerSOL = 1_000_000_000
 )
 
-// payers gives status.feePayers: the newest revision first.
+// payers makes status.feePayers, the newest revision first.
 func (d *decision) payers() {
 	for _, p := range d.Refs {
 		if wantedCount(d.Pool) == 0 {
@@ -52,7 +52,7 @@ func (d *decision) payers() {
 			d.payer(k.Address, k.Secret, k.State)
 			continue
 		}
-		// The spec names other Secrets now: these are shown while they hold something.
+		// The spec now names other Secrets: generated keys are shown while they have funds.
 		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
 		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > minMovable) {
 			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
@@ -66,8 +66,8 @@ func (d *decision) payers() {
 	}
 }
 
-// payer shows one, once: the list is a map by address, and the API server refuses a
-// status that has one twice. A key that was lost may be there again by another name.
+// payer shows one payer, once: the list is a map by address, and the API server refuses
+// a status that repeats one. A lost key may exist again under another name.
 func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
 		return
@@ -80,8 +80,8 @@ func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 	d.plan.Payers = append(d.plan.Payers, p)
 }
 
-// events makes events of what differs from what the status last said, and keeps
-// the time at which the step of a rotation began.
+// events makes events of the differences from the last status, and keeps the time
+// at which the step of a rotation began.
 func (d *decision) events() {
 	before := map[string]v1alpha1.FeePayerStatus{}
 	for _, p := range d.Pool.Status.FeePayers {
@@ -113,7 +113,7 @@ func (d *decision) events() {
 	}
 }
 
-// eventsOf compares one payer with what the status said of its Secret.
+// eventsOf compares one payer with what the last status said about its Secret.
 func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
 	last, known := before[p.SecretName]
 	var key *Key
@@ -134,7 +134,7 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))
 	}
-	// The balance that status shows may be from before the sweep, as large as the new.
+	// The balance in the status may be from before the sweep, and as large as the new one.
 	news := lamports(last) < eventStep || d.wasQuiet() && d.fresh(d.Balances[p.Address])
 	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && news {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
@@ -142,13 +142,13 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	}
 }
 
-// wasQuiet tells whether the status last said that all is well with the payers.
+// wasQuiet reports whether the last status said that the payers are funded.
 func (d *decision) wasQuiet() bool {
 	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
 	return c != nil && c.Reason == v1alpha1.ReasonFunded
 }
 
-// onlyPayer tells whether the Secret holds one payer only, and held one.
+// onlyPayer reports whether the Secret has exactly one payer, now and in the last status.
 func (d *decision) onlyPayer(secret string) bool {
 	count := func(payers []v1alpha1.FeePayerStatus) (n int) {
 		for _, p := range payers {
@@ -179,7 +179,7 @@ func (d *decision) minimum() uint64 {
 	return defaultMinimum
 }
 
-// allShort tells whether all of the keys are known to hold less than the minimum,
+// allShort reports whether all keys are known to have less than the minimum,
 // by balances that were read after a time.
 func (d *decision) allShort(keys []Key, after time.Time) bool {
 	return !slices.ContainsFunc(keys, func(k Key) bool {
@@ -188,13 +188,13 @@ func (d *decision) allShort(keys []Key, after time.Time) bool {
 	})
 }
 
-// readAfter tells whether the balance was read after a time of the API server's,
-// which are whole seconds.
+// readAfter reports whether the balance was read after a time of the API server,
+// whose times are whole seconds.
 func (b Balance) readAfter(at time.Time) bool {
 	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }
 
-// oneHolds tells whether one of the keys is known to hold the minimum.
+// oneHolds reports whether one of the keys is known to have the minimum.
 func (d *decision) oneHolds(keys []Key) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
@@ -202,10 +202,10 @@ func (d *decision) oneHolds(keys []Key) bool {
 	})
 }
 
-// KeysWithFunds are the events that name the payers which may hold funds when their
-// RelayPool is deleted, one for each Secret; none when all are known to hold
-// nothing. Payers and rotation are the status'; a balance that was never read is
-// not zero, nor is one that a rotation's Job may have raised since.
+// KeysWithFunds returns the events that name the payers which may have funds when
+// their RelayPool is deleted, one for each Secret; none when all are known to be
+// empty. Payers and rotation are taken from the status. A balance that was never
+// read does not count as zero, nor does one that a Job may have raised since.
 func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
@@ -238,7 +238,7 @@ func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance
 	return events
 }
 
-// receives tells whether a rotation's Job may have moved funds to the payer since
+// receives reports whether a rotation's Job may have moved funds to the payer since
 // its balance was read.
 func receives(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
 	under := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
@@ -251,7 +251,7 @@ func sol(lamports uint64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
 }
 
-// someNames names some of many.
+// someNames names the first few of many.
 func someNames(all []string) string {
 	if len(all) <= fewest {
 		return strings.Join(all, ", ")

@@ -10,15 +10,15 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// bringIn takes the incoming keys of a revision up to their first use: all are
+// bringIn prepares the incoming keys of a revision for their first use: all are
 // made, then funded from the old ones, then labelled active.
 func (d *decision) bringIn(target int32) {
 	d.rotate(target, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
 	d.clearJobs(target)
 	if !d.any(target, v1alpha1.PayerActive) {
-		// Once the Job that funds them is made, the set of keys stands: what it moved
-		// was shared out among these.
+		// Once the Job that funds the keys exists, the set of keys is fixed: the Job
+		// divides the funds among them.
 		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.inTheWay(target)) {
 			return
 		}
@@ -30,15 +30,15 @@ func (d *decision) bringIn(target int32) {
 	d.switchLabels(target)
 }
 
-// funded takes the step Fund, and tells whether it is over.
+// funded takes the step Fund, and reports whether it is over.
 func (d *decision) funded(target int32, old []Key) bool {
 	d.rotate(target, v1alpha1.RotationFund, "")
 	fresh := d.revision(target)
 	if !d.step(v1alpha1.RotationFund, target, d.wholeRevisions(old), fresh) {
 		return false
 	}
-	// Payers without the minimum pay nothing: switching to them would stop a fleet
-	// that works. What was read before the Job ended says nothing of what it moved.
+	// Payers below the minimum cannot pay: switching to them would stop a fleet that
+	// works. A balance that was read before the Job ended does not show what it moved.
 	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.oneHolds(old) {
 		return true
 	}
@@ -51,8 +51,8 @@ func (d *decision) funded(target int32, old []Key) bool {
 	return false
 }
 
-// cutOver brings the fleet from the old keys to those of the target revision,
-// which are all active, and the old ones to their end.
+// cutOver moves the fleet from the old keys to those of the target revision, which
+// are all active. It then drains, sweeps and retires the old keys.
 func (d *decision) cutOver(target int32) {
 	d.rotate(target, v1alpha1.RotationCutOver, "")
 	if d.switchLabels(target) {
@@ -80,8 +80,8 @@ func (d *decision) cutOver(target int32) {
 	}
 }
 
-// switchLabels has the new keys labelled active, and only then the old ones
-// draining. It tells whether there is anything to label.
+// switchLabels labels the new keys active, and only then the old ones draining.
+// It reports whether there is anything to label.
 func (d *decision) switchLabels(target int32) bool {
 	var old []LabelChange
 	for _, k := range d.Keys.Keys {
@@ -97,9 +97,9 @@ func (d *decision) switchLabels(target int32) bool {
 	return len(d.plan.Label) > 0
 }
 
-// stillMounted says why the fleet may still sign with one of the keys; empty
-// when it cannot. begun: the next step was begun, so the rollout was complete,
-// and a later one only replaces pods that do not mount them.
+// stillMounted returns why the fleet may still sign with one of the keys; empty
+// when it cannot. begun means that the next step has begun: the rollout was complete
+// then, and a later one only replaces pods that do not mount the keys.
 func (d *decision) stillMounted(keys []Key, begun bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })
@@ -117,7 +117,7 @@ func (d *decision) stillMounted(keys []Key, begun bool) string {
 	return ""
 }
 
-// step has a Job take a step, and tells whether it has.
+// step takes a step with a Job, and reports whether the Job is complete.
 func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key) bool {
 	want := JobWanted{
 		Name: JobName(d.pool, target, step), Step: step, Revision: target, From: mounts(from), To: mounts(to),
@@ -127,7 +127,7 @@ func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key
 	return d.carryOut(want, AnnotationRetry)
 }
 
-// carryOut compares the Job that is wanted with the one that is there.
+// carryOut compares the wanted Job with the existing one, and reports whether it is complete.
 func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	have := d.named(want.Name)
 	switch {
@@ -155,8 +155,8 @@ func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	return false
 }
 
-// reportRunning says what a pod of the Job said that ended before its time: the
-// Job tries again, and a person may know better.
+// reportRunning returns the message of a running Job, with the last line of a pod that
+// failed: the Job tries again by itself, but a person may know what to do.
 func reportRunning(j *Job) string {
 	text := "Job " + j.Name + " is running"
 	if j.Message != "" {
@@ -165,7 +165,7 @@ func reportRunning(j *Job) string {
 	return text
 }
 
-// fail leaves a step to a person: its Job has tried several times by itself.
+// fail reports a failed step, which waits for a person: its Job has tried several times.
 func (d *decision) fail(want JobWanted, said, annotation string) {
 	if said == "" {
 		said = "it left no message"
@@ -179,8 +179,8 @@ func (d *decision) fail(want JobWanted, said, annotation string) {
 	d.wait(message)
 }
 
-// clearJobs has the Jobs of earlier rotations deleted, which were kept so that
-// people could see what they said.
+// clearJobs plans the deletion of the Jobs of earlier rotations, which were kept so
+// that people could read their messages.
 func (d *decision) clearJobs(target int32) {
 	for _, j := range d.Jobs {
 		current := slices.ContainsFunc([]v1alpha1.RotationStep{v1alpha1.RotationFund, v1alpha1.RotationDrain, v1alpha1.RotationSweep},
@@ -191,35 +191,35 @@ func (d *decision) clearJobs(target int32) {
 	}
 }
 
-// rotate says how far the rotation has come.
+// rotate records how far the rotation has come.
 func (d *decision) rotate(target int32, step v1alpha1.RotationStep, message string) {
 	d.plan.Rotating = true
 	d.plan.Rotation = &v1alpha1.RotationStatus{Revision: target, Step: step, Message: message}
 }
 
-// wait says what the step waits for.
+// wait records what the step waits for.
 func (d *decision) wait(message string) {
 	if d.plan.Rotation != nil {
 		d.plan.Rotation.Message = message
 	}
 }
 
-// revision gives the keys of one revision that the fleet uses or is about to use.
+// revision returns the keys of one revision that the fleet uses or is about to use.
 func (d *decision) revision(revision int32) []Key {
 	return d.pick(func(k Key) bool {
 		return k.Revision == revision && (k.State == v1alpha1.PayerIncoming || k.State == v1alpha1.PayerActive)
 	})
 }
 
-// wholeRevisions gives all keys of the revisions that the keys have, in
-// whatever state, so that a Job's keys stay the same while labels change.
+// wholeRevisions returns all keys of the revisions to which the keys belong, in any
+// state, so that a Job's keys stay the same while labels change.
 func (d *decision) wholeRevisions(keys []Key) []Key {
 	return d.pick(func(k Key) bool {
 		return slices.ContainsFunc(keys, func(other Key) bool { return other.Revision == k.Revision })
 	})
 }
 
-// named gives the Job of the name, nil without one.
+// named returns the Job of the name, nil without one.
 func (d *decision) named(name string) *Job {
 	for i := range d.Jobs {
 		if d.Jobs[i].Name == name {

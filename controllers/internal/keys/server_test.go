@@ -37,11 +37,11 @@ import (
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
-// errKilled is what the operator's last call gives it before it dies.
+// errKilled is returned by the operator's last call before it dies.
 var errKilled = errors.New("the operator is killed")
 
-// stand is a RelayPool on a real API server, and an operator that may do there
-// what the real one may with Secrets and Jobs, and nothing else.
+// stand is a RelayPool on a real API server, and an operator with only the real operator's
+// permissions for Secrets and Jobs.
 type stand struct {
 	admin, operator client.WithWatch
 	namespace       string
@@ -133,7 +133,7 @@ func (s *stand) write(do func() error) error {
 	return s.dies(true)
 }
 
-// restart is a new operator, which remembers nothing.
+// restart makes a new operator without memory.
 func (s *stand) restart(t *testing.T) {
 	t.Helper()
 	var err error
@@ -167,7 +167,7 @@ func (s *stand) create(t *testing.T, count, revision int32) {
 	s.must(t, s.admin.Create(t.Context(), s.pool))
 }
 
-// pass is one pass of the operator.
+// pass runs one pass of the operator.
 func (s *stand) pass(t *testing.T) (Plan, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -194,7 +194,7 @@ func (s *stand) pass(t *testing.T) (Plan, error) {
 		fmt.Fprintf(&s.told, "%v\n%+v\n", err, err)
 		return plan, err
 	}
-	if !plan.Writes() { // the Deployment follows at once
+	if !plan.Writes() { // the Deployment is updated at once
 		s.rollout.Template = nil
 		for _, m := range plan.Mounted {
 			s.rollout.Template = append(s.rollout.Template, m.Secret)
@@ -216,7 +216,7 @@ func payerMounts(all []Mount) []build.PayerMount {
 	return out
 }
 
-// finishJobs ends every Job well.
+// finishJobs ends every Job successfully.
 func (s *stand) finishJobs(t *testing.T) {
 	t.Helper()
 	var jobs batchv1.JobList
@@ -235,7 +235,7 @@ func (s *stand) finishJobs(t *testing.T) {
 	}
 }
 
-// settle has passes follow until the keys are as they shall be.
+// settle runs passes until the keys are in their wanted state.
 func (s *stand) settle(t *testing.T) Plan {
 	t.Helper()
 	for range 60 {
@@ -254,7 +254,7 @@ func (s *stand) settle(t *testing.T) Plan {
 	return Plan{}
 }
 
-// secrets gives the generated keys' Secrets by their names.
+// secrets returns the generated keys' Secrets by their names.
 func (s *stand) secrets(t *testing.T) map[string]corev1.Secret {
 	t.Helper()
 	var list corev1.SecretList
@@ -266,7 +266,7 @@ func (s *stand) secrets(t *testing.T) map[string]corev1.Secret {
 	return all
 }
 
-// states gives the state of each key, by the names of the Secrets.
+// states returns the state of each key, by the names of the Secrets.
 func (s *stand) states(t *testing.T) map[string]string {
 	t.Helper()
 	states := map[string]string{}
@@ -276,8 +276,8 @@ func (s *stand) states(t *testing.T) map[string]string {
 	return states
 }
 
-// checkSilent fails when anything that was said or stored, the Secrets' values
-// apart, holds a private key in a usual form.
+// checkSilent fails when any output or stored object, apart from the Secrets' values,
+// contains a private key in a usual form.
 func (s *stand) checkSilent(t *testing.T) {
 	t.Helper()
 	text := s.log.String() + s.told.String()
@@ -360,9 +360,9 @@ func versions(secrets map[string]corev1.Secret) map[string]string {
 	return all
 }
 
-// TestTheOperatorMayDieAtAnyWrite rotates once for each write that a rotation
-// takes, and kills the operator before it, or after it, when the write is made
-// and nobody knows.
+// TestTheOperatorMayDieAtAnyWrite rotates once for each write of a rotation, and kills the
+// operator either before the write, or after it, when the API server has executed it and
+// the operator has no answer.
 func TestTheOperatorMayDieAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// unused gives the generated keys that the fleet does not use any more: those
-// retired, or all of them when the spec names other Secrets now. A key that one
-// of these holds as well is in use, whatever its own Secret says.
+// unused returns the generated keys that the fleet no longer uses: the retired
+// ones, or all when the spec now names other Secrets. A key that one of those
+// Secrets contains too is in use, regardless of its own Secret.
 func (d *decision) unused() []Key {
 	return d.pick(func(k Key) bool {
 		if wantedCount(d.Pool) > 0 {
@@ -20,7 +20,7 @@ func (d *decision) unused() []Key {
 	})
 }
 
-// sweepUnused tells of keys out of use that hold funds, and has these moved
+// sweepUnused reports unused keys that have funds, and plans the move of the funds
 // when a person asks for it, once for every new value of the annotation.
 func (d *decision) sweepUnused() {
 	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
@@ -44,8 +44,8 @@ func (d *decision) sweepUnused() {
 	want.Inputs = inputs(want, token)
 	have := d.named(want.Name)
 	answered := have != nil && have.Inputs == want.Inputs
-	// A key that was retired was drained before. One that the spec no longer names
-	// was not: a roll-out that is under way can still bring a pod that signs with it.
+	// A retired key was drained before. A key that the spec no longer names was not:
+	// a rollout under way can still bring a pod that signs with it.
 	drained := wantedCount(d.Pool) > 0
 	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
 		return
@@ -53,8 +53,8 @@ func (d *decision) sweepUnused() {
 	d.carryOut(want, AnnotationSweepRetired)
 }
 
-// fresh tells whether a balance was read since the rotation's step began, so
-// that it does not show what has just been swept away.
+// fresh reports whether a balance was read since the rotation's step began, so
+// that it does not show funds that were just swept.
 func (d *decision) fresh(b Balance) bool {
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	switch {

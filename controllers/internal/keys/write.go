@@ -21,14 +21,14 @@ import (
 
 // WriterOptions make a Writer.
 type WriterOptions struct {
-	// Client creates and applies Secrets, and creates and deletes Jobs. It is not
-	// asked to read. Required.
+	// Client creates and applies Secrets, and creates and deletes Jobs. It never
+	// reads. Required.
 	Client client.Client
-	// Random makes private keys: crypto/rand.Reader, but in tests. Required.
+	// Random makes private keys: crypto/rand.Reader, except in tests. Required.
 	Random io.Reader
-	// Log gets what was changed, addresses and names only. Required.
+	// Log receives the changes, with addresses and names only. Required.
 	Log *slog.Logger
-	// Observer is told that what it remembers is out of date. Required.
+	// Observer forgets its last reading after a write. Required.
 	Observer *Observer
 }
 
@@ -43,13 +43,12 @@ func NewWriter(o WriterOptions) (*Writer, error) {
 	return &Writer{o}, nil
 }
 
-// Apply writes what the plan says, in its order, and stops at the first error:
-// a later write may only be right once an earlier one is done. What was written
-// stays, and the next pass goes on from there. job is the object for plan.Job,
-// nil when that is nil.
+// Apply writes the plan in its order, and stops at the first error, because a later
+// write may depend on an earlier one. What was written stays, and the next pass
+// continues from there. job is the object for plan.Job, nil when that is nil.
 func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan, job runtime.ApplyConfiguration) error {
 	if plan.Writes() {
-		// Also after an error: whether a write that failed was made is not known.
+		// Also after an error: the failed write may have been executed.
 		defer w.Observer.Forget(client.ObjectKeyFromObject(pool))
 	}
 	for _, k := range plan.Create {
@@ -73,10 +72,9 @@ func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan,
 	return nil
 }
 
-// create makes one key. A Secret that is there already is left as it is: it may
-// be the key that another operator, or this one before it died, has just made,
-// and the next reading takes it over. Nobody is told of an address before its
-// key has been read back.
+// create makes one key. An existing Secret is left as it is: another operator, or
+// this one before it died, may have just made the key, and the next reading finds
+// it. An address is published only after its key has been read back.
 func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
 	private, err := keyfile.Generate(w.Random)
 	if err != nil {
@@ -107,9 +105,9 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 	return nil
 }
 
-// label writes the labels and the annotation of one key. The uid and the
-// resource version make it fail when the Secret is another one, is gone or was
-// changed since it was read; it never makes one.
+// label writes the labels and the annotation of one key. The uid and the resource
+// version make the write fail when the Secret was replaced, deleted or changed since
+// it was read; the write never makes one.
 func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelChange) error {
 	if l.Key.UID == "" || l.Key.ResourceVersion == "" {
 		return fmt.Errorf("label Secret %s: its uid and resource version are not known", l.Key.Secret)
@@ -126,8 +124,8 @@ func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelCha
 	return nil
 }
 
-// job makes the Job of a step, or has one that runs with another spec deleted,
-// which the next pass makes anew. The Job is stopped anywhere without harm.
+// job makes the Job of a step. If it runs with another spec, job deletes it, and the
+// next pass makes it again. Stopping the Job at any point does no harm.
 func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) error {
 	object, err := jobObject(pool, want, config)
 	if err != nil {
@@ -141,7 +139,7 @@ func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWan
 	}
 	err = w.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the next pass sees whose it is
+		return nil // the next pass checks its owner
 	}
 	if err != nil {
 		return fmt.Errorf("create Job %s: %w", want.Name, err)
@@ -153,7 +151,7 @@ func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWan
 func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: j.Name}}
 	err := w.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &j.UID})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another one by now
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted or replaced meanwhile
 		return nil
 	}
 	if err != nil {
@@ -163,24 +161,24 @@ func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job)
 	return nil
 }
 
-// withoutValues keeps an API server's error about a Secret to its kind: a refusal,
-// by validation or an admission webhook, may repeat the object.
+// withoutValues reduces an API server's error about a Secret to its reason: a refusal
+// by validation or an admission webhook may repeat the object.
 func withoutValues(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return err // the connection's
+		return err // a connection error
 	}
 	return &refused{err}
 }
 
-// refused shows an API error's reason only. errors.As still finds the error, so
-// that apierrors.IsConflict and the like work.
+// refused shows only the reason of an API error. errors.As still finds the error,
+// so that apierrors.IsConflict and similar functions work.
 type refused struct{ err error }
 
-// Error gives the reason.
+// Error returns the reason.
 func (r *refused) Error() string {
 	return fmt.Sprintf("the API server answered %s", apierrors.ReasonForError(r.err))
 }
 
-// Unwrap gives the API server's error.
+// Unwrap returns the API server's error.
 func (r *refused) Unwrap() error { return r.err }

@@ -14,16 +14,16 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// cacheOptions keep what belongs to RelayPools and nothing else: of each kind
-// only objects with the label of their pool are listed and watched. Memory and
-// traffic grow with the fleets, not with the cluster.
+// cacheOptions limit the cache to the objects of RelayPools: of each kind only objects
+// with the label of their pool are listed and watched. So memory and traffic grow with
+// the fleets, not with the cluster.
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: ofPools(),
 		DefaultTransform:     apply.CacheTransform,
 		ByObject: map[client.Object]cache.ByObject{
-			// A RelayPool is its user's, who labels it as he likes. Of all kinds it
-			// alone is worked on again for the mere passing of time.
+			// Users label their RelayPools as they like. RelayPools are the only kind that
+			// is reconciled again merely because time has passed.
 			&v1alpha1.RelayPool{}: {Label: labels.Everything(), Transform: cache.TransformStripManagedFields(), SyncPeriod: &resync},
 			&corev1.Pod{}:         {Label: ofPools(), Transform: shrinkPod},
 		},
@@ -37,22 +37,22 @@ func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	return o
 }
 
-// clientOptions read Secrets from the API server: a cached read would list and
-// watch them, which the operator may not, and keep their values in memory.
+// clientOptions read Secrets from the API server: a cached read would list and watch
+// them, which the operator is not permitted to do, and keep their values in memory.
 func clientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 }
 
-// ofPools selects what has the label of a pool, whichever.
+// ofPools selects objects that have the label of any pool.
 func ofPools() labels.Selector {
-	// The error is for values and operators that do not fit; here are none of the first.
+	// The error is for invalid operators and values; this requirement has no values.
 	has, _ := labels.NewRequirement(build.LabelPool, selection.Exists, nil)
 	return labels.NewSelector().Add(*has)
 }
 
-// shrinkPod keeps of a pod who it is, how it fares, and what it mounts: a
-// rotation of keys waits until no pod has the old ones. The largest part of a pod
-// is what the Deployment says as well, and who manages which field.
+// shrinkPod keeps a pod's identity, its status and what it mounts: a rotation of keys
+// waits until no pod has the old ones. The largest parts of a pod are a copy of what the
+// Deployment contains, and the managed fields.
 func shrinkPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok { // the last state of a pod whose deletion was missed

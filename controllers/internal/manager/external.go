@@ -19,16 +19,16 @@ import (
 )
 
 // External is the component that serves the backlog of fleets as external metrics,
-// under a certificate that it keeps itself.
+// with a certificate that it renews itself.
 type External struct {
 	Config *settings.Config
 	Log    *slog.Logger
-	// Poller has the readings. It is told to watch, and is set up by whoever made it.
+	// Poller has the readings. External makes it watch; its maker sets it up.
 	Poller *pool.Poller
-	// Metrics takes the component's own; nil serves none.
+	// Metrics registers the component's own metrics; nil serves none.
 	Metrics prometheus.Registerer
-	// Certificate changes the times of certificates, for tests; its other options are
-	// set here.
+	// Certificate changes the times of certificates, for tests; External sets the
+	// other options.
 	Certificate servingcert.Options
 
 	server *externalmetrics.Server
@@ -72,8 +72,8 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ready keeps a roll-out from replacing operators that serve by one that cannot,
-// or that has yet to ask the fleets for the first time.
+// ready keeps a rollout from replacing operators that serve by one that cannot, or that
+// has not polled the fleets for the first time yet.
 func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():
@@ -86,7 +86,7 @@ func (e *External) ready(*http.Request) error {
 	return nil
 }
 
-// Address is where external metrics are served, once they are.
+// Address is where external metrics are served; serving is false before they are.
 func (e *External) Address() (address string, serving bool) {
 	select {
 	case <-e.server.Serving():

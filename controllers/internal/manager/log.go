@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
-// NewLog makes the process' log: settings.Logging says how.
+// NewLog makes the process' log as settings.Logging describes.
 func NewLog(w io.Writer, l settings.Logging) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
@@ -36,9 +36,9 @@ func NewLog(w io.Writer, l settings.Logging) (*slog.Logger, error) {
 	}
 }
 
-// Redirect sends what the libraries log to the process' own log. They keep
-// theirs in package variables, so that it counts for the whole process: mains
-// call it, once.
+// Redirect sends the log lines of libraries to the process' own log. The libraries keep
+// their loggers in package variables, so the change affects the whole process: a main
+// function calls it once.
 func Redirect(log *slog.Logger) {
 	handler := log.Handler()
 	ctrl.SetLogger(logr.FromSlogHandler(handler))

@@ -1,6 +1,5 @@
-// Package manager makes the operator's process: what is cached and for whom,
-// how one of several operators leads, what is served to probes and Prometheus,
-// and how it ends.
+// Package manager makes the operator's process: the caches and their limits, leader
+// election, the endpoints for probes and Prometheus, and the shutdown.
 package manager
 
 import (
@@ -25,11 +24,11 @@ import (
 )
 
 const (
-	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls;
-	// one that takes longer waits for a server that hangs, and is done again.
+	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls; one that
+	// takes longer waits for a server that hangs, and is retried.
 	reconcileTimeout = time.Minute
-	// shutdownTimeout is for passes that are under way when the process is told
-	// to stop. It stays below a pod's usual grace period of 30 s.
+	// shutdownTimeout is for passes that are under way when the process gets a signal to
+	// stop. It is below a pod's usual grace period of 30 s.
 	shutdownTimeout = 20 * time.Second
 	// syncTimeout is how long the caches may take to fill at start.
 	syncTimeout = 2 * time.Minute
@@ -46,15 +45,15 @@ type Component interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-// Manager is the operator's process, without its parts: those are set up with it
+// Manager is the operator's process, without its components, which are set up with it
 // before Run.
 type Manager struct {
 	ctrl.Manager
 	stopping *atomic.Bool
 }
 
-// New makes a Manager. It asks the API server what it has, so that a cluster
-// that cannot be reached, or has no RelayPools, is an error here.
+// New makes a Manager. It asks the API server for its kinds, so New returns an error when
+// the cluster cannot be reached or has no RelayPools.
 func New(o Options) (*Manager, error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("manager: an option is not set: Config and Log are required")
@@ -76,7 +75,7 @@ func New(o Options) (*Manager, error) {
 		LeaderElection:                cfg.LeaderElect,
 		LeaderElectionID:              cfg.Leading.Name,
 		LeaderElectionNamespace:       cfg.OperatorNamespace,
-		LeaderElectionReleaseOnCancel: true, // safe, for the process ends as soon as Run returns
+		LeaderElectionReleaseOnCancel: true, // safe, because the process ends as soon as Run returns
 		LeaseDuration:                 new(cfg.Duration),
 		RenewDeadline:                 new(cfg.RenewDeadline),
 		RetryPeriod:                   new(cfg.RetryPeriod),
@@ -85,7 +84,7 @@ func New(o Options) (*Manager, error) {
 			MaxConcurrentReconciles: cfg.ConcurrentReconciles,
 			ReconciliationTimeout:   reconcileTimeout,
 			CacheSyncTimeout:        syncTimeout,
-			// What a follower has cached, it need not read when it takes over.
+			// A follower's cache is warm, so that it need not be read on a takeover.
 			EnableWarmup: new(true),
 		},
 	})
@@ -113,10 +112,10 @@ func (m *Manager) Add(components ...Component) error {
 	return nil
 }
 
-// Run works until ctx ends, or the Lease is lost. The process must end as soon
-// as it returns: another operator may lead from then on.
+// Run runs until ctx ends or the Lease is lost. The process must end as soon as Run
+// returns, because another operator may lead from then on.
 func (m *Manager) Run(ctx context.Context) error {
-	// The first to know: what is made of ctx ends before it.
+	// stopping has to be set first: a context derived from ctx would end before that.
 	told, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
@@ -129,7 +128,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// scheme knows Kubernetes' own kinds and ours.
+// scheme has Kubernetes' own kinds and ours.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {

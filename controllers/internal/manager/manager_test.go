@@ -40,7 +40,7 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// configured is a sound configuration for the cluster, that leads without a Lease.
+// configured returns a valid configuration for the cluster, that leads without a Lease.
 func configured(cluster *rest.Config, namespaces ...string) *settings.Config {
 	return &settings.Config{
 		Run: settings.Run{
@@ -83,7 +83,7 @@ func admin(t *testing.T) client.Client {
 	return c
 }
 
-// requests counts what is asked of the API server, by verb and resource.
+// requests counts the requests to the API server, by verb and resource.
 type requests struct {
 	mu   sync.Mutex
 	seen []string
@@ -198,7 +198,7 @@ func TestSecretsAreReadOneByOne(t *testing.T) {
 	}
 }
 
-// A service account with a Role in each namespace and nothing else.
+// The service account has a Role in each namespace and nothing else.
 func TestNamesakesElsewhereAreNotSeen(t *testing.T) {
 	t.Parallel()
 	one, two, other, c := apiservertest.Namespace(t), apiservertest.Namespace(t), apiservertest.Namespace(t), admin(t)
@@ -282,7 +282,7 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	httpClient, err := rest.HTTPClientFor(cluster)
 	noError(t, err)
 	plain := metricsOptions(settings.Listening{MetricsListen: "127.0.0.1:0"})
-	// The filter answers a token that the API server does not know with 500, too.
+	// The filter also answers with 500 for a token that the API server does not know.
 	tests := map[string]struct {
 		options metricsserver.Options
 		want    map[string]int
@@ -307,7 +307,7 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	}
 }
 
-// serve runs the server until the test ends, and gives the metrics' URL.
+// serve runs the server until the test ends, and returns the metrics' URL.
 func serve(t *testing.T, server metricsserver.Server, secure bool) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logr.Discard()))
@@ -333,7 +333,7 @@ func serve(t *testing.T, server metricsserver.Server, secure bool) string {
 	return "http://" + bound.GetBindAddr() + "/metrics"
 }
 
-// ask gives the status of the answer, and fails when it holds what is no metric.
+// ask returns the status of the answer, and fails when its content is not metrics.
 func ask(t *testing.T, url, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

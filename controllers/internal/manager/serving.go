@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
-// unserved is controller-runtime's address of what is not served.
+// unserved is the address by which controller-runtime turns a server off.
 const unserved = "0"
 
 // probeWait is less than a probe's usual timeout of a second.
@@ -28,8 +28,8 @@ func bindAddress(address string) string {
 	return address
 }
 
-// metricsOptions serve metrics plainly to the machine itself, and to everybody
-// else as secured does.
+// metricsOptions serve metrics without TLS on a loopback address, and as secured does on
+// any other.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
 	if l.Loopback() || o.BindAddress == unserved {
@@ -38,22 +38,22 @@ func metricsOptions(l settings.Listening) metricsserver.Options {
 	return secured(o, l.MetricsCertDir)
 }
 
-// secured serves metrics over TLS, to those of whom the API server says who they
-// are and that they may.
+// secured serves metrics over TLS, to clients that the API server authenticates and
+// authorises.
 func secured(o metricsserver.Options, certDir string) metricsserver.Options {
 	o.SecureServing = true
 	o.FilterProvider = filters.WithAuthenticationAndAuthorization
 	o.CertDir = certDir
 	o.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS12
-		// HTTP/2 gives a scrape nothing, and a stranger ways to exhaust the server.
+		// HTTP/2 gains nothing for a scrape, and gives a stranger ways to exhaust the server.
 		c.NextProtos = []string{"http/1.1"}
 	}}
 	return o
 }
 
-// addChecks makes the process alive while it answers, and ready once its caches
-// are full, so that a roll-out does not end the old operator before the new one
+// addChecks makes the process alive while it answers, and ready once its caches are
+// synchronised, so that a rollout does not end the old operator before the new one
 // can take over.
 func (m *Manager) addChecks() error {
 	err := errors.Join(

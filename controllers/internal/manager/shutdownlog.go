@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// What controller-runtime logs, as an error, of every leader that was told to
-// stop: giving the Lease back looks to it as losing it does.
+// controller-runtime logs this error for every leader that a signal stops, because it
+// does not distinguish a released Lease from a lost one.
 const (
 	saysAfterStop = "error received after stop sequence was engaged"
 	saysLeaseLost = "leader election lost"
 )
 
-// quietShutdown drops that line while the process stops because it was told to. A Lease
-// that is lost comes by another way, as the error of Run.
+// quietShutdown drops that line while the process stops on a signal. A Lease that is
+// really lost is reported another way, as the error of Run.
 type quietShutdown struct {
 	slog.Handler
 	stopping *atomic.Bool

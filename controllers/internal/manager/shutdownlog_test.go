@@ -10,15 +10,15 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Whether the library comes to log it before the process has ended is a matter of
-// time, so that its line is made here, by the library's own logger.
+// Whether the library logs the line before the process has ended depends on timing, so the
+// test logs it with the library's own logger.
 func TestALeaderThatIsToldToStopLogsNoError(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		stopping bool
 		message  string
 		err      error
-		want     bool // it is logged
+		want     bool // the line is logged
 	}{
 		"the Lease is given back":            {true, "error received after stop sequence was engaged", errors.New("leader election lost"), false},
 		"the Lease is lost":                  {false, "error received after stop sequence was engaged", errors.New("leader election lost"), true},

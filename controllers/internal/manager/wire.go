@@ -17,20 +17,19 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// rarer is how many times as long generated keys are taken for known: they are
-// immutable, and the operator itself writes their labels. They are two reads in
-// three of a RelayPool with two keys.
+// rarer is how much less often generated keys are read: they are immutable, and the
+// operator itself writes their labels. Without it they would be two reads in three of a
+// RelayPool with two keys.
 const rarer = 5
 
-// Fleets is the component that keeps the fleets: the reconciler of RelayPools,
-// what reads chains and backlogs beside it, and what serves the backlogs to
-// autoscalers.
+// Fleets is the component that manages the fleets: the reconciler of RelayPools, the
+// readers of chains and backlogs, and the server of backlogs for autoscalers.
 type Fleets struct {
 	Config *settings.Config
 	Log    *slog.Logger
 }
 
-// SetupWithManager registers the component as the operator's flags have it.
+// SetupWithManager registers the component as configured by the operator's flags.
 func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	poller, err := pool.NewPoller(pool.NewHTTPBacklog(), time.Now)
 	if err != nil {

@@ -26,17 +26,17 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// kustomization is all that the bases use of kustomize: their output is the
-// files that they name, one after the other, and components' patches beside them.
+// kustomization has the fields of kustomize that the bases use: their output is the files
+// that they name, one after the other, and the components' patches.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources"`
-	// Patches are a component's: files that change what other bases have.
+	// Patches belong to a component: files that change what other bases have.
 	Patches []struct {
 		Path string `json:"path"`
 	} `json:"patches"`
-	// What a fleet to try has besides: no object of any other base comes of these.
+	// These are additions of the trial fleet: no object of any other base comes from them.
 	Namespace          string `json:"namespace"`
 	ConfigMapGenerator []any  `json:"configMapGenerator"`
 	SecretGenerator    []any  `json:"secretGenerator"`
@@ -44,7 +44,7 @@ type kustomization struct {
 	Images             []any  `json:"images"`
 }
 
-// resources gives the objects of a base, and the files that they are in.
+// resources returns the objects of a base, and the files that contain them.
 func resources(t *testing.T, base string) (objects []*unstructured.Unstructured, files []string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(base, "kustomization.yaml"))
@@ -87,8 +87,8 @@ func read(t *testing.T, path string) []*unstructured.Unstructured {
 	}
 }
 
-// pick gives the one object of a kind with that name, as the type that is asked
-// for.
+// pick returns the one object of a kind with that name, as the requested Go
+// type.
 func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	for _, u := range objects {

@@ -45,8 +45,8 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recorder notes what a client asked the API server for, as RBAC sees it, and
-// what it was not allowed.
+// recorder records a client's requests to the API server in the terms of RBAC, and the
+// forbidden ones.
 type recorder struct {
 	inner  http.RoundTripper
 	mutex  *sync.Mutex
@@ -58,7 +58,7 @@ func newRecorder() *recorder {
 	return &recorder{mutex: &sync.Mutex{}, used: map[string]bool{}, denied: map[string]bool{}}
 }
 
-// wrap has every call of the configuration noted.
+// wrap records every call of the configuration.
 func (r *recorder) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
@@ -83,7 +83,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	r.used[asked] = true
 	if response.StatusCode == http.StatusCreated {
-		// Applying what is not there asks for both.
+		// Applying an object that does not exist requires both permissions.
 		_, what, _ := strings.Cut(asked, " ")
 		r.used["create "+what] = true
 	}
@@ -135,15 +135,15 @@ func (r *recorder) all(of map[string]bool) []string {
 	return out
 }
 
-// silent is a fleet that does not answer.
+// silent is the backlog reader of a fleet that does not answer.
 type silent struct{}
 
 func (silent) Backlog(context.Context, string) (pool.Backlog, error) {
 	return pool.Backlog{}, errors.New("no pod answers here")
 }
 
-// operate runs the whole operator with the rights of config until the test ends,
-// for some namespaces only where any are named.
+// operate runs the whole operator with the rights of config until the test ends, limited
+// to the given namespaces if there are any.
 func operate(t *testing.T, config *rest.Config, namespaces ...string) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -192,7 +192,7 @@ func operate(t *testing.T, config *rest.Config, namespaces ...string) {
 	})
 }
 
-// fleet makes the namespace of a RelayPool with everything that it names.
+// fleet makes the namespace of a RelayPool with all objects that the RelayPool names.
 func fleet(t *testing.T, c client.Client, sample string) *v1alpha1.RelayPool {
 	t.Helper()
 	ctx := t.Context()
@@ -263,7 +263,7 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	return out
 }
 
-// cluster is one on which the operator works.
+// cluster is a cluster on which the operator works.
 type cluster struct {
 	t     *testing.T
 	c     client.Client
@@ -281,8 +281,8 @@ func (w *cluster) change(edit func(*v1alpha1.RelayPoolSpec)) {
 	})
 }
 
-// are waits until the RelayPool's objects of these kinds are there, and those
-// of the other kinds that come and go are not.
+// are waits until the RelayPool's objects of these kinds exist, and those of the other
+// optional kinds do not.
 func (w *cluster) are(what string, kinds ...schema.GroupVersionKind) {
 	w.t.Helper()
 	eventually(w.t, what, func() error {
@@ -323,8 +323,8 @@ func (w *cluster) finish(name string, condition ...batchv1.JobConditionType) {
 	})
 }
 
-// explained are permissions that the operator has for what this test does not
-// show: each says what.
+// explained are permissions that the operator needs for actions outside this test; each
+// entry describes the action.
 func explained() map[string]string {
 	return map[string]string{
 		"patch events.k8s.io/events":                 "an event that comes again within six minutes is counted by a patch, and whether one does is a matter of time",
@@ -351,9 +351,9 @@ func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	return w, account
 }
 
-// For some namespaces only, bindings in these are enough: a team installs the
-// operator without rights beyond its own namespaces. What somebody else can do with
-// the operator's token is the threat model of docs/guides/tenancy.md, line by line.
+// For some namespaces only, bindings in these are enough: a team installs the operator
+// without rights outside its own namespaces. The threat model of docs/guides/tenancy.md
+// lists line by line what a thief of the operator's token can do.
 func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t)
@@ -386,8 +386,8 @@ func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	}
 }
 
-// With all of a cluster a stolen token is as good as an administrator's: pods of any
-// service account, anywhere. It is why nobody gets that unasked.
+// With access to a whole cluster, a stolen token is as powerful as an administrator's: it
+// can make pods of any service account, anywhere. So nobody gets that access unasked.
 func TestForTheWholeClusterATokenIsAnAdministrators(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t, "cluster-wide")
@@ -407,8 +407,8 @@ func TestForTheWholeClusterATokenIsAnAdministrators(t *testing.T) {
 	})
 }
 
-// steals tries what a thief of the operator's token would, and holds what comes of it
-// to what the threat model says.
+// steals tries what a thief of the operator's token would try, and compares the results
+// with the threat model.
 func steals(t *testing.T, thief client.Client, fleets string, want map[string]bool) {
 	t.Helper()
 	const elsewhere = "kube-system"
@@ -478,7 +478,7 @@ func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
 	}
 	used := w.calls.all(w.calls.used)
 	for _, p := range permissions(operatorRole(t).Rules) {
-		// A watch that begins with everything falls back to a list.
+		// A watch that starts with all objects falls back to a list.
 		asWatch := strings.Replace(p, "list ", "watch ", 1)
 		if explained()[p] == "" && !slices.Contains(used, p) && !slices.Contains(used, asWatch) {
 			t.Errorf("the operator may %s, and does not", p)
@@ -486,7 +486,7 @@ func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
 	}
 }
 
-// live takes the RelayPool through its life.
+// live takes the RelayPool through its whole lifetime.
 func (w *cluster) live() {
 	monitoring := []schema.GroupVersionKind{build.KindPodMonitor, build.KindPrometheusRule}
 	w.are("a fleet of a fixed size", monitoring...)
@@ -505,7 +505,7 @@ func (w *cluster) live() {
 	})
 	w.are("a fleet with nothing beside it")
 
-	// A rotation, whose first Job fails once and is tried again by a person.
+	// A rotation whose first Job fails once and is retried on request.
 	w.change(func(s *v1alpha1.RelayPoolSpec) { s.FeePayers.Rotation.Revision = 1 })
 	fund := build.JobName(w.pool.Name, 1, build.StepFund)
 	w.finish(fund, batchv1.JobFailureTarget, batchv1.JobFailed)

@@ -28,7 +28,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(out)
 }
 
-// marked are the permissions of the markers beside the reconciler.
+// marked returns the permissions of the markers next to the reconciler.
 func marked(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile("../pool/rbac.go")
@@ -59,8 +59,8 @@ func TestTheRoleIsWhatTheMarkersSay(t *testing.T) {
 	}
 }
 
-// Rights to all of a cluster are given by config/cluster-wide alone, which nobody
-// applies without naming it.
+// Only config/cluster-wide gives rights to a whole cluster, and it is applied only when it is
+// named.
 func TestNothingReachesTheWholeClusterUnasked(t *testing.T) {
 	t.Parallel()
 	bound := func(base string) (kinds []string) {

@@ -63,7 +63,7 @@ func TestTheOperatorsPodIsTakenByARestrictedNamespace(t *testing.T) {
 		Spec:       d.Spec.Template.Spec,
 	}
 	must(t, c.Create(t.Context(), pod, client.DryRunAll))
-	// The namespace is one that refuses.
+	// The namespace enforces the restricted standard.
 	pod.Spec.Containers[0].SecurityContext = nil
 	if err := c.Create(t.Context(), pod, client.DryRunAll); err == nil {
 		t.Error("the namespace takes a pod that is not restricted")

@@ -27,7 +27,7 @@ func Genesis(cluster string) (solana.Hash, error) {
 const fieldModulus = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001"
 
 // faults lists what is wrong with a spec by itself, beyond the rules of the API
-// server: each names the field, what was expected and the kind received.
+// server. Each fault names the field, what was expected and the kind received.
 func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
 	add := func(field string, err error) {
@@ -57,8 +57,8 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	return append(out, labelFaults(spec)...)
 }
 
-// labelFaults are what the API server would refuse in objects that are made of
-// the spec's labels: there the refusal would not name the field.
+// labelFaults lists what the API server would refuse in objects that are made from
+// the spec's labels: the API server's refusal would not name the field.
 func labelFaults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
 	t := &spec.Template

@@ -14,20 +14,20 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// BacklogReader asks a relay for its fleet's queue.
+// BacklogReader asks a relay for the queue of its fleet.
 type BacklogReader interface {
-	// Backlog asks the pod with that IP address. The time of the answer is the
-	// caller's to set.
+	// Backlog asks the pod with that IP address. The caller sets the time of the
+	// answer.
 	Backlog(ctx context.Context, ip string) (Backlog, error)
 }
 
 // HTTPBacklog asks the operations port of pods.
 type HTTPBacklog struct {
-	// Client of HTTP; its transport should keep no idle connections, for pods go.
+	// Client is the HTTP client; its transport should keep no idle connections, because pods go.
 	Client *http.Client
 }
 
-// StatusError is a pod that answers, with another HTTP status than 200.
+// StatusError is the error for an answer with an HTTP status other than 200.
 type StatusError struct{ Status int }
 
 // Error returns the status.
@@ -35,7 +35,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("expected status 200, received %d", e.Status)
 }
 
-// NewHTTPBacklog makes one for pods that come and go.
+// NewHTTPBacklog makes an HTTPBacklog for pods that come and go.
 func NewHTTPBacklog() HTTPBacklog {
 	return HTTPBacklog{Client: &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},

@@ -23,8 +23,8 @@ import (
 type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 
 // targetOf makes the checks of the chain from a spec and the objects that it
-// names. Unresolved objects are left out, and the checks that need them are
-// unknown.
+// names. Unresolved objects are left out, and the results of the checks that need
+// them are unknown.
 func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
 	spec := &pool.Spec
 	var t Target
@@ -106,7 +106,7 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 	return p, nil
 }
 
-// endpoints are those that read, in their order.
+// endpoints returns the endpoints for reads, in their order.
 func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) []chainwatch.Endpoint {
 	var out []chainwatch.Endpoint
 	for _, e := range pool.Spec.Solana.Endpoints {
@@ -146,8 +146,8 @@ func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
 	return from.Name + "/" + from.Key
 }
 
-// parser parses verifying keys and keeps the results: it takes some 20 ms, and
-// fleets of one circuit have the same key.
+// parser parses verifying keys and keeps the results, because parsing takes some
+// 20 ms, and fleets of one circuit have the same key.
 type parser struct {
 	mutex sync.Mutex
 	known map[[sha256.Size]byte]parsed

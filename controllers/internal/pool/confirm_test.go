@@ -25,7 +25,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// writes notes what is to be written about keys, and refuses it.
+// writes records the planned writes of keys, and refuses them.
 type writes struct {
 	plans []keys.Plan
 	err   error
@@ -45,8 +45,8 @@ func mounting(secret string) corev1.PodSpec {
 	}}}}
 }
 
-// The cache shows no pod with the old keys. What the API server itself has decides
-// whether these are drained: a pod that the cache does not know yet may sign.
+// The cache shows no pod with the old keys. The pods in the API server decide whether the
+// keys are drained: a pod that is not in the cache yet may sign.
 func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 	t.Parallel()
 	old, fresh := keys.SecretName("demo", 0, 0), keys.SecretName("demo", 1, 0)
@@ -104,7 +104,7 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 	}
 }
 
-// applied notes that the fleet was applied.
+// applied records that the fleet was applied.
 type applied struct{ passes int }
 
 func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
@@ -166,7 +166,7 @@ func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 	}
 }
 
-// A cache that is behind shows the RelayPool before our last status. A step by
+// A cache that is behind shows the RelayPool before our last status write. A step based on
 // that status would be taken and then not recorded.
 func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	t.Parallel()

@@ -54,8 +54,8 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	return nil
 }
 
-// keysWithFunds names the keys that may have funds, by the last reading or, without
-// one, by the status.
+// keysWithFunds names the keys that may have funds, from the last reading of the chain
+// or, without one, from the status.
 func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
 	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {

@@ -38,9 +38,9 @@ type applier struct{ Applier }
 
 func (applier) Forget(types.NamespacedName) {}
 
-// The finalizer makes the operator retry an unfinished deletion. If it were
-// removed before the funded keys are named, an operator that dies in between, or a
-// patch whose answer is lost, would leave lamports that no event names.
+// The finalizer makes the operator retry an unfinished deletion. If the finalizer were
+// removed before the funded keys are named, an operator that dies in between, or a patch
+// whose answer is lost, would leave lamports that no event names.
 func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 	t.Parallel()
 	funded := int64(20_000_000)

@@ -17,8 +17,8 @@ const (
 	actionReport = "Report"
 )
 
-// emitApplied emits the events of what was written now: the next pass no longer
-// sees a change.
+// emitApplied emits the events of this pass's writes now, because the next pass no
+// longer sees a change.
 func (r *Reconciler) emitApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
 	emit := func(ref apply.Ref, reason, note string) {
 		r.Recorder.Eventf(pool, related(pool, ref.Kind, ref.Name), corev1.EventTypeNormal, reason, actionApply, "%s", note)
@@ -53,9 +53,9 @@ func (r *Reconciler) emitKeyEvent(pool *v1alpha1.RelayPool, e keys.Event) {
 	r.Recorder.Eventf(pool, about, e.Type, e.Reason, e.Action, "%s", shortened(e.Note, maxNote))
 }
 
-// related is the object that an event of a RelayPool is about. The recorder takes
-// events of one reason, action and object for repeats of the first, and drops
-// their notes: two of one pass need objects that differ.
+// related is the object that an event of a RelayPool is about. The recorder treats
+// events with the same reason, action and object as repeats of the first, and drops
+// their notes, so two events of one pass need different objects.
 func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string) runtime.Object {
 	return &corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: pool.Namespace, Name: name}
 }
@@ -63,7 +63,7 @@ func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string
 // statusEvent is an event to be emitted.
 type statusEvent struct{ kind, reason, action, note string }
 
-// statusEvents are the events of a status that differs from the one before.
+// statusEvents returns the events of the differences between a status and the last one.
 func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEvent {
 	var out []statusEvent
 	if p.RecordInitialised {
@@ -82,5 +82,5 @@ func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEve
 	return out
 }
 
-// maxNote is the longest note that the API server takes, in bytes.
+// maxNote is the longest note that the API server accepts, in bytes.
 const maxNote = 1024

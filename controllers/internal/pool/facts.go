@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// Facts are all that one pass observed. What could not be read is unknown, which
+// Facts is everything that one pass observed. What could not be read is unknown, which
 // is neither missing nor zero.
 type Facts struct {
 	// Now is when the pass began.
@@ -23,30 +23,30 @@ type Facts struct {
 	Pool *v1alpha1.RelayPool
 	// References are the Secrets and ConfigMaps that the spec names.
 	References refs.Facts
-	// Target is the declared pool, without what is not resolved.
+	// Target is the declared pool, without unresolved objects.
 	Target Target
 	// Keys are the generated fee payers' keys, and Jobs the Jobs of their
-	// rotation. KeysKnown is false when they could not be read.
+	// rotation. KeysKnown is false when the keys could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
 	// Chain is the last reading; ChainRead is false before the first.
 	Chain     chainwatch.Reading
 	ChainRead bool
-	// Fleet is what runs.
+	// Fleet is the Deployment and its pods.
 	Fleet Fleet
-	// Autoscaler is what the autoscaler says of itself.
+	// Autoscaler is the status of the autoscaler.
 	Autoscaler Autoscaler
 	// Backlog is the last reading of the queue.
 	Backlog Backlog
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities build.Capabilities
-	// Unread joins why facts could not be read, by what they are of. Their texts
-	// are logged, and shown nowhere.
+	// Unread has the errors of the parts that could not be read. Their texts are only
+	// logged.
 	Unread map[Part]error
 }
 
-// Part is a part of the facts that can fail to be read by itself.
+// Part is a part of the facts whose reading can fail by itself.
 type Part string
 
 // The parts.
@@ -63,9 +63,9 @@ func (f *Facts) unread(p Part) bool { return f.Unread[p] != nil }
 
 // Fleet is the Deployment and its pods.
 type Fleet struct {
-	// Deployment of the RelayPool; nil when there is none or a foreign one.
+	// Deployment is the RelayPool's; nil when there is none or a foreign one.
 	Deployment *appsv1.Deployment
-	// Pods that the fleet's selector finds, those that end included.
+	// Pods are all pods that the fleet's selector matches, including terminating ones.
 	Pods []corev1.Pod
 }
 
@@ -84,11 +84,11 @@ func (f Fleet) live() int32 {
 type Autoscaler struct {
 	// Present: there is one.
 	Present bool
-	// Working is whether it can read its metric; nil if its status does not say.
+	// Working is whether it can read its metric; nil if its status does not show that.
 	Working *bool
-	// Stuck: it cannot change the fleet's size, at any value of the metric.
+	// Stuck: it cannot change the fleet's size, regardless of the metric's value.
 	Stuck bool
-	// Message is the condition's.
+	// Message is the message of the autoscaler's condition.
 	Message string
 }
 
@@ -96,13 +96,13 @@ type Autoscaler struct {
 type Backlog struct {
 	// At is the time of the reading; zero without one.
 	At time.Time
-	// Due counts the submissions that more pods could take up.
+	// Due counts the submissions that more pods could process.
 	Due int64
-	// Oldest is the age of the oldest of them, in whole seconds.
+	// Oldest is the age of the oldest due submission, in whole seconds.
 	Oldest time.Duration
 	// Held counts the submissions that more pods would not advance, by reason.
 	Held map[string]int64
-	// Old says that the reading is too old to describe the present queue.
+	// Old: the reading is too old to describe the present queue.
 	Old bool
 }
 
@@ -114,15 +114,15 @@ func (b Backlog) held() (n int64) {
 	return n
 }
 
-// Target is what the chain is to be asked for, or why that is not known.
+// Target is what to read from the chain, or why that is not known.
 type Target struct {
 	// Query for the chain watcher, without payers.
 	Query chainwatch.Query
-	// Problems are contents of ConfigMaps that are not what they must be.
+	// Problems are the ConfigMaps with invalid content.
 	Problems []refs.Problem
 }
 
-// sentences joins what is to be said, the first few in full.
+// sentences joins sentences for a message, the first few in full.
 func sentences(parts []string, most int) string {
 	if len(parts) <= most {
 		return strings.Join(parts, "; ")

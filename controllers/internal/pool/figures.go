@@ -25,7 +25,7 @@ const (
 )
 
 // figures updates the figures with any other change of the status, and otherwise
-// once a minute if one has moved far enough. Payers that are added, removed or
+// once a minute if one of them changed enough. Payers that are added, removed or
 // change state are not figures: they are written at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
@@ -44,8 +44,8 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	}
 }
 
-// figuresAt is when figures may be written again. A last write in the future, by
-// another operator or before a clock was set back, delays nothing.
+// figuresAt is when figures may be written again. A last write that is in the future
+// (by another operator, or before a clock was set back) delays nothing.
 func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	if written.ObservedAt == nil || written.ObservedAt.After(now) {
 		return time.Time{}
@@ -53,7 +53,7 @@ func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	return written.ObservedAt.Add(figuresInterval)
 }
 
-// figuresDue is when figures that have moved may be written; zero when none has.
+// figuresDue is when changed figures may be written; zero when none changed enough.
 func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
 	fresh := measured(written, f, p)
 	if written.ObservedAt == nil || !moved(written, &fresh, f) {
@@ -62,7 +62,7 @@ func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time 
 	return figuresAt(written, f.Now)
 }
 
-// measured are the newest figures, rounded; what is not known stays as it was.
+// measured returns the newest figures, rounded; unknown figures stay unchanged.
 func measured(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
 	fresh := v1alpha1.RelayPoolStatus{NextIndex: last.NextIndex, Backlog: last.Backlog, FeePayers: last.FeePayers}
 	if n, ok := f.Chain.Report.NextIndex(); f.ChainRead && ok {
@@ -87,7 +87,7 @@ func measured(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayP
 	return fresh
 }
 
-// withFigures are the payers as they are now with the figures of before.
+// withFigures returns the present payers with the figures of the last status.
 func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerStatus {
 	if len(payers) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerSt
 	return out
 }
 
-// moved reports whether a figure differs enough from the shown one.
+// moved reports whether a figure differs enough from the one in the status.
 func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	if differs(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
 		return distance(a, b) >= max(indexStep, float64(a)*indexChange)
@@ -128,7 +128,7 @@ func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	return false
 }
 
-// differs compares two figures that may be absent; ones that are equal never do.
+// differs compares two figures that may be absent; equal figures never differ.
 func differs(a, b *int64, far func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)
@@ -151,7 +151,7 @@ func crosses(a, b int64, limits []uint64) bool {
 	return false
 }
 
-// rounded keeps the first digits of a number, and makes the others 0.
+// rounded keeps the first digits of a number, and replaces the others by 0.
 func rounded(n int64, digits int) int64 {
 	unit, limit := int64(1), int64(1)
 	for range digits {

@@ -58,8 +58,8 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 	}
 }
 
-// What is put off is written when the minute is over, without anything else
-// asking for it.
+// Deferred figures are written when the minute is over, without any other cause for a
+// pass.
 func TestFiguresThatArePutOffAreDue(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -99,7 +99,7 @@ func TestAmountsInSOL(t *testing.T) {
 	}
 }
 
-// What is said to be missing is enough, however the amounts are rounded.
+// The amount in the message is enough, regardless of how amounts are rounded.
 func TestShortfallIsEnough(t *testing.T) {
 	t.Parallel()
 	f := running()

@@ -19,15 +19,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// now is when all tests of pure functions take place.
+// now is the present time of all tests of pure functions.
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// The payers of fixtures.
+// These are the payers of fixtures.
 func payerA() solana.PublicKey { return solana.PublicKey{1} }
 func payerB() solana.PublicKey { return solana.PublicKey{2} }
 
-// running are the facts of a fleet of two pods with which nothing is wrong, whose
-// status says so already except for what Report is to find.
+// running returns the facts of a healthy fleet of two pods, whose status already shows
+// them, except for what Report has to find.
 func running() *Facts {
 	pool := &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", UID: "demo-uid", Generation: 3, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))},
@@ -70,7 +70,7 @@ func running() *Facts {
 	return f
 }
 
-// reportOf is a check's report with one finding.
+// reportOf returns the report of a check with one finding.
 func reportOf(state poolcheck.State, reason poolcheck.Reason) poolcheck.Report {
 	index := uint64(1_234_567)
 	return poolcheck.Report{
@@ -79,8 +79,8 @@ func reportOf(state poolcheck.State, reason poolcheck.Reason) poolcheck.Report {
 	}
 }
 
-// fleet sets a Deployment with that many replicas, and pods, that many of them
-// ready.
+// fleet sets a Deployment with the given replicas, and as many pods, of which the given
+// number is ready.
 func fleet(f *Facts, replicas, ready int32) {
 	f.Fleet.Deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, ResourceVersion: "7"},
@@ -113,7 +113,7 @@ func relayOf(f *Facts, state, last corev1.ContainerState) {
 
 func settings() Settings { return Settings{Image: "relay:default"} }
 
-// statusOf is the status after a pass over the facts whose writes changed nothing.
+// statusOf returns the status after a pass over the facts whose writes changed nothing.
 func statusOf(t *testing.T, f *Facts) v1alpha1.RelayPoolStatus {
 	t.Helper()
 	p := Decide(f, settings())

@@ -25,7 +25,7 @@ import (
 )
 
 // Two operators run as processes. The leader is killed again and again, each time
-// between a write that the API server has taken and its answer. The other takes
+// between a write that the API server has executed and its answer. Then the other takes
 // over, only the leader writes, and there is one set of keys.
 func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	t.Parallel()
@@ -86,14 +86,14 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	two.judge(t)
 }
 
-// wrote matches a request by which the API server has made something.
+// wrote matches a request with which the API server has created something.
 func wrote(method, resource string) func(pooltest.Request) bool {
 	return func(r pooltest.Request) bool {
 		return r.Method == method && r.Resource == resource && r.Status == http.StatusCreated
 	}
 }
 
-// keySecrets are the generated keys by address.
+// keySecrets returns the generated keys by address.
 func keySecrets(t *testing.T, s *pooltest.Stand) map[string]types.UID {
 	t.Helper()
 	var list corev1.SecretList
@@ -122,8 +122,8 @@ func keptAll(t *testing.T, before, after map[string]types.UID, want int) {
 	}
 }
 
-// succession is two operators at any time, each started again when it ends, as a
-// Deployment would have it.
+// succession runs two operators at any time, and starts each again when it ends, as a
+// Deployment would.
 type succession struct {
 	t       *testing.T
 	stand   *pooltest.Stand
@@ -160,7 +160,7 @@ func (s *succession) stop() {
 	s.keepers.Wait()
 }
 
-// live runs one operator to its end, and reports whether another is to follow.
+// live runs one operator to its end, and reports whether another has to follow.
 func (s *succession) live() bool {
 	s.mutex.Lock()
 	s.lives++
@@ -199,8 +199,8 @@ func (s *succession) live() bool {
 	return false
 }
 
-// answered notes who leads, and who writes without leading; and kills whom the
-// test wants dead before he knows of the answer.
+// answered records who leads, and who writes without leading. It kills an operator that
+// the test wants to die before the operator gets the answer.
 func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[process.Process]) {
 	if !r.Writes() {
 		return
@@ -229,7 +229,7 @@ func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[pr
 	dead <- life
 }
 
-// dieAt has the leader killed at its next write of that kind.
+// dieAt kills the leader at its next write of that kind.
 func (s *succession) dieAt(t *testing.T, what string, at func(pooltest.Request) bool, cause func()) {
 	t.Helper()
 	dead := make(chan int, 1)
@@ -253,7 +253,7 @@ func (s *succession) leader() int {
 	return s.holder
 }
 
-// judge checks who wrote what.
+// judge checks which operator wrote what.
 func (s *succession) judge(t *testing.T) {
 	t.Helper()
 	s.mutex.Lock()

@@ -24,9 +24,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// After any sequence of facts: once the gate has opened only spec.replicas brings
-// a fleet to 0, there is at most one scaler, every condition is set, and
-// unchanged facts give an unchanged status.
+// After any sequence of facts: once the gate has opened, only spec.replicas sets a fleet
+// to 0, there is at most one scaler, every condition is set, and unchanged facts give an
+// unchanged status.
 func TestAnySequenceOfFacts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -82,7 +82,7 @@ func chainState(f *Facts) poolcheck.State {
 	return state
 }
 
-// change is one thing that happens to a fleet.
+// change is one change of a fleet.
 func change(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
 	switch random.IntN(16) {
@@ -139,7 +139,7 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 	return o
 }
 
-// take makes what was applied live.
+// take makes the applied objects live.
 func take(f *Facts, p *Plan) {
 	replicas := f.Fleet.live()
 	switch {
@@ -155,7 +155,7 @@ func take(f *Facts, p *Plan) {
 	}
 }
 
-// wrong returns a violated invariant.
+// wrong returns a violated invariant, if any.
 func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	scalers := 0
 	for _, o := range p.Objects {

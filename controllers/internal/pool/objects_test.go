@@ -222,7 +222,7 @@ func TestDeletion(t *testing.T) {
 			if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
 				t.Fatal(err)
 			}
-			// One of the same name takes the key up again, if it is known to be younger:
+			// A RelayPool of the same name uses the key again, if it is known to be younger:
 			// times have whole seconds.
 			pooltest.Eventually(t, "the key's second is over", func() error {
 				if time.Since(secret.CreationTimestamp.Time) < time.Second {
@@ -253,7 +253,7 @@ func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1
 	})
 }
 
-// notes are what events of a reason say, by the object that each is about.
+// notes returns the notes of events of a reason, by the object that each is about.
 func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	t.Helper()
 	var list eventsv1.EventList
@@ -274,8 +274,8 @@ type constant struct{ backlog pool.Backlog }
 
 func (c constant) Backlog(context.Context, string) (pool.Backlog, error) { return c.backlog, nil }
 
-// A fleet with which nothing happens costs no write, however often it is looked
-// at, and its backlog is shown.
+// An idle fleet costs no write, regardless of the number of passes, and its backlog is
+// shown.
 func TestAFleetAtRestIsNotWritten(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -298,7 +298,7 @@ func TestAFleetAtRestIsNotWritten(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all that there is in the namespace but
+// versions returns the resource versions of all objects in the namespace except
 // events.
 func versions(t *testing.T, s *pooltest.Stand) map[string]string {
 	t.Helper()

@@ -26,7 +26,7 @@ import (
 )
 
 // observe reads everything that a decision needs. What cannot be read is
-// unknown; only a context that has ended is an error.
+// unknown; only an ended context is an error.
 func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Facts, error) {
 	key := client.ObjectKeyFromObject(pool)
 	f := &Facts{Now: r.Now(), Pool: pool, Unread: map[Part]error{}}
@@ -48,9 +48,9 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
-	// The watcher learns of this spec only after the pass. Its last reading may be of
-	// the pool that an earlier spec declared, or an earlier RelayPool of the name, and
-	// must not open the gate for this one.
+	// The watcher gets this spec only after the pass. Its last reading may be of a pool
+	// that an earlier spec or an earlier RelayPool of the same name declared, and such a
+	// reading must not open the gate for this one.
 	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
@@ -61,7 +61,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	return f, nil
 }
 
-// err joins what could not be read.
+// err joins the errors of the parts that could not be read.
 func (f *Facts) err() error {
 	var all []error
 	for _, p := range []Part{PartReferences, PartKeys, PartFleet, PartAutoscaler, PartCapabilities} {
@@ -70,8 +70,8 @@ func (f *Facts) err() error {
 	return errors.Join(all...)
 }
 
-// logUnread logs what a reading of this very pass could not read: the status
-// says only that.
+// logUnread logs the errors of this pass's readings: the status says only that a
+// reading failed.
 func (r *Reconciler) logUnread(ctx context.Context, f *Facts) {
 	if f.References.ReadAt.Before(f.Now) {
 		return // reported when it was read
@@ -87,7 +87,7 @@ func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	if apierrors.IsNotFound(err) {
 		// The cache selects by label, so it lacks a Deployment that lost its label.
-		// Made again as missing, it would get another size.
+		// A Deployment made again as missing would get another size.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	}
 	switch {
@@ -124,7 +124,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 	return nil
 }
 
-// lastLogLine is the last line of the Job's newest pod that left any.
+// lastLogLine is the last line of the Job's newest pod that left one.
 func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 	var words string
 	var newest metav1.Time
@@ -142,7 +142,7 @@ func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 	return words
 }
 
-// readyIPs are the addresses of pods that answer, in a fixed order.
+// readyIPs returns the addresses of ready pods, in a fixed order.
 func readyIPs(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
@@ -154,7 +154,7 @@ func readyIPs(pods []corev1.Pod) []string {
 	return out
 }
 
-// readyIP is the address of a pod that answers.
+// readyIP returns the address of a ready pod.
 func readyIP(pod *corev1.Pod) (string, bool) {
 	return pod.Status.PodIP, pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// given are a Reconciler's collaborators that read, and what they give.
+// given has the Reconciler's reading collaborators, and their results.
 type given struct {
 	references refs.Facts
 	keys       keys.Facts
@@ -45,8 +45,8 @@ func (g given) Reading(types.NamespacedName) (chainwatch.Reading, bool)         
 func (g given) Events() <-chan event.GenericEvent                                { return nil }
 func (g given) Backlog(types.NamespacedName, []string) Backlog                   { return g.backlog }
 
-// observed is what a pass reads of the RelayPool of some facts, when the cluster
-// has these objects, and the cache those that are labelled as their pool's.
+// observed returns what a pass reads for the RelayPool of some facts, when the cluster has
+// these objects, and the cache those with the label of their pool.
 func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	t.Helper()
 	g := given{f.References, f.Keys, f.Chain, f.Backlog}
@@ -63,8 +63,8 @@ func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	return out
 }
 
-// After a corrected spec, or a RelayPool that was recreated under its name, an
-// earlier reading of the pool opens no gate.
+// After a corrected spec, or for a RelayPool recreated under its name, an earlier reading
+// of the pool does not open the gate.
 func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -100,8 +100,8 @@ func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 	}
 }
 
-// A Deployment that lost its owner is still the fleet: the operator takes it back,
-// and must not size it as if it made a new one.
+// A Deployment that lost its owner still belongs to the fleet: the operator adopts it
+// again, and must not size it like a new one.
 func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	ours := []metav1.ManagedFieldsEntry{{Manager: apply.FieldOwner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}

@@ -26,9 +26,9 @@ func leftKey(state v1alpha1.FeePayerState) keys.Key {
 	}
 }
 
-// A generated key that is empty, and is not used since the spec names Secrets, is
-// not shown. Were it not read either, it would be of unknown balance, shown, read,
-// empty, and so on: a write and a call to the chain each time.
+// An empty generated key that is unused since the spec names Secrets is not shown. If it
+// were not read either, its balance would be unknown, so it would be shown, read, found
+// empty, and hidden again: a write and a call to the chain each time.
 func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, lamports := range map[string]uint64{"an empty key": 0, "a key with dust": 5000, "a funded key": 3_000_000_000} {
@@ -65,8 +65,8 @@ func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	}
 }
 
-// The balance that a key had before its sweep does not count as funds that were
-// sent since.
+// The balance of a key before its sweep does not count as funds that were sent after
+// it.
 func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -98,8 +98,8 @@ func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// While the spec is invalid nothing is written, so another pass changes nothing
-// until somebody corrects it.
+// While the spec is invalid nothing is written, so another pass changes nothing until
+// somebody corrects the spec.
 func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	t.Parallel()
 	f := running()

@@ -17,28 +17,28 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// defaultReplicas is the size of a fleet that neither the spec nor an autoscaler
-// sizes.
+// defaultReplicas is the size of a fleet when neither the spec nor an autoscaler
+// sets one.
 const defaultReplicas = 2
 
-// shortInterval is the time between checks of the chain while a fee payer is short:
-// somebody who funds it waits for the result.
+// shortInterval is the time between checks of the chain while a fee payer is short,
+// because the person who funds it waits for the result.
 const shortInterval = 15 * time.Second
 
-// Settings are what a decision takes from the operator's own configuration.
+// Settings is the part of the operator's own configuration that a decision needs.
 type Settings struct {
-	// Image is the relay's where a RelayPool names none.
+	// Image is the relay image for RelayPools that name none.
 	Image string
-	// OperatorNamespace and OperatorLabels find the operator's pods; empty outside
+	// OperatorNamespace and OperatorLabels select the operator's pods; empty outside
 	// of a cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
-	// Tenants bounds what RelayPools may have.
+	// Tenants limits what RelayPools may request.
 	Tenants tenancy.Policy
 }
 
 // faults lists what is wrong with a spec by itself, and what the operator's
-// settings do not allow; reason is that of the condition Accepted.
+// settings do not allow; reason is the reason of the condition Accepted.
 func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason string) {
 	all, reason = faults(spec), v1alpha1.ReasonInvalidSpec
 	if len(all) == 0 {
@@ -47,34 +47,34 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 	return append(all, s.Tenants.Faults(spec, s.Image)...), reason
 }
 
-// Plan is what one pass is to do.
+// Plan is what one pass has to do.
 type Plan struct {
-	// Faults lists what is wrong with the spec itself, or not allowed; with any,
-	// nothing is written. FaultReason is that of the condition Accepted.
+	// Faults lists what is wrong with the spec itself, or not allowed. With any fault,
+	// nothing is written. FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
-	// Problems are of Secrets and ConfigMaps, the spec's and the generated ones.
+	// Problems are about Secrets and ConfigMaps, named in the spec or generated.
 	Problems []refs.Problem
-	// Held: the gate keeps the fleet at no pod.
+	// Held: the gate keeps the fleet at 0 pods.
 	Held bool
-	// RecordInitialised: the pool was seen initialised for the first time. The status has to
-	// say so before the fleet starts, or an operator that dies in between would
-	// stop the fleet again.
+	// RecordInitialised: this pass is the first that saw the pool initialised. The status
+	// has to record that before the fleet starts, or an operator that dies in between
+	// would stop the fleet again.
 	RecordInitialised bool
-	// Deploy: everything that the pods need is known and there. Without it nothing
+	// Deploy: everything that the pods need is known and exists. Without it, no object
 	// of the fleet is made or changed.
 	Deploy bool
 	// Paused: nothing is written.
 	Paused bool
 	// Keys are what to do about the fee payers' keys.
 	Keys keys.Plan
-	// Input is what objects are made from, and Objects what is wanted.
+	// Input is what objects are built from, and Objects are the wanted objects.
 	Input   build.Input
 	Objects []build.Object
 	// CopiesReplicas: the wanted number of pods is the live one, so the Deployment
 	// must not have changed meanwhile.
 	CopiesReplicas bool
-	// Query is what the chain is to be asked for.
+	// Query is what to read from the chain.
 	Query chainwatch.Query
 }
 
@@ -114,8 +114,8 @@ func Decide(f *Facts, s Settings) Plan {
 	return p
 }
 
-// held reports whether the gate keeps the fleet at no pod. It never does once
-// the pool was seen initialised, and unknown facts never stop a running fleet.
+// held reports whether the gate keeps the fleet at 0 pods. It never does once the
+// pool was seen initialised, and unknown facts never stop a running fleet.
 func held(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
@@ -123,8 +123,8 @@ func held(f *Facts, chain poolcheck.State) bool {
 	return f.Fleet.live() == 0 || chain == poolcheck.Failed
 }
 
-// replicas is the number of pods to apply; nil leaves it to the autoscaler.
-// copied says that it repeats the live number, which may change before the
+// replicas returns the number of pods to apply; nil leaves it to the autoscaler.
+// copied means that the number repeats the live one, which may change before the
 // write.
 func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	live := f.Fleet.live()
@@ -146,7 +146,7 @@ func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	}
 }
 
-// keysInput is what the decision about keys is made from.
+// keysInput collects what the decision about keys is based on.
 func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	in := keys.Input{
 		Pool: f.Pool, Keys: f.Keys, Refs: f.References.Payers, Jobs: f.Jobs,
@@ -181,7 +181,7 @@ func mounts(from []keys.Mount) []build.PayerMount {
 	return out
 }
 
-// rollout identifies all that pods read at their start besides the RelayPool.
+// rollout identifies everything that pods read at their start except the RelayPool.
 func rollout(f *Facts, k *keys.Plan) []string {
 	var out []string
 	for _, objects := range [][]refs.Object{f.References.Resolved, k.Rollout} {
@@ -192,9 +192,9 @@ func rollout(f *Facts, k *keys.Plan) []string {
 	return out
 }
 
-// payers are the addresses to read: those that are shown, and every generated key
-// that is there. What is shown follows from balances; were only that read, a key
-// would be shown and not shown in turns.
+// payers returns the addresses to read: the shown ones, and every existing generated
+// key. Which payers are shown depends on their balances. If only those were read, a
+// key would be shown and hidden in turns.
 func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
 	var out []solana.PublicKey
 	add := func(text string) {

@@ -124,8 +124,8 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 	}
 }
 
-// TestPodsThatCouldNotBeReadMayHaveAnyKey: if they counted as absent, the keys
-// that they sign with would be drained and swept.
+// TestPodsThatCouldNotBeReadMayHaveAnyKey: if such pods counted as absent, the keys with
+// which they sign would be drained and swept.
 func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
 	t.Parallel()
 	f := running()

@@ -13,11 +13,11 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// maxOwnWords bounds what pods and autoscalers say of themselves, in bytes.
+// maxOwnWords bounds the messages that are copied from pods and autoscalers, in bytes.
 const maxOwnWords = 450
 
 // Reasons, the most specific first. A container alternates between two reasons
-// for one fault: both are reported as the first.
+// for the same fault, and both are reported as the first.
 const (
 	crashLoop     = "CrashLoopBackOff"
 	imagePull     = "ImagePullBackOff"
@@ -31,7 +31,7 @@ type podReason struct {
 }
 
 // podsReason is why pods are not ready: the most specific reason of the newest
-// pods that have one, or none. It stays the same while the same fault lasts.
+// pods that have one, or none. It does not change while the same fault lasts.
 func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 	var reasons []podReason
 	for i := range pods {
@@ -117,8 +117,8 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// scrubbed is what others say without what differs from pod to pod: names and
-// uids that were generated, and line breaks.
+// scrubbed returns a message of another component without the parts that differ from
+// pod to pod: generated names and uids, and line breaks.
 func scrubbed(text string, pod *corev1.Pod) string {
 	if pod != nil {
 		for _, generated := range []string{string(pod.UID), pod.Name} {
@@ -133,8 +133,8 @@ func scrubbed(text string, pod *corev1.Pod) string {
 	return shortened(strings.Join(strings.Fields(text), " "), maxOwnWords)
 }
 
-// uidPattern matches uids, and generatedPattern the suffixes of a ReplicaSet's
-// pods: quoted names in the API server's messages.
+// uidPattern matches uids, and generatedPattern the suffixes of the names of a
+// ReplicaSet's pods, which the API server's messages quote.
 const (
 	uidPattern       = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`

@@ -19,31 +19,31 @@ import (
 )
 
 const (
-	// backlogInterval is for the status, and watchedInterval for autoscalers, which
-	// want a reading of the last 30 s.
+	// backlogInterval is the interval for the status, and watchedInterval the interval
+	// for autoscalers, which need a reading from the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
 	// backlogYoung is how old a reading of held submissions may be. A process that
-	// does not reach the pods keeps an old one.
+	// cannot reach the pods keeps an old reading.
 	backlogYoung = 5 * time.Minute
-	// backlogPatience bounds one question. Pods that never answer are asked ever less
-	// often, down to once in backlogPause, or in watchedPause: the operator may run
-	// outside of their network. Those that answer with an error have lost their
-	// database, and are asked no less often: when it is back, the queue is longest.
+	// backlogPatience bounds one request. Pods that never answer are polled ever less
+	// often, down to once in backlogPause or watchedPause, because the operator may run
+	// outside their network. Pods that answer with an error have lost their database, and
+	// are polled as often as before: when it is back, the queue is longest.
 	backlogPatience = 2 * time.Second
 	backlogPause    = 10 * time.Minute
 	watchedPause    = time.Minute
 	backlogWorkers  = 32
 	backlogQueue    = 1024
-	// backlogTries is how many pods are asked before a question counts as failed.
+	// backlogTries is how many pods are asked before a poll counts as failed.
 	backlogTries = 3
-	// lookInterval is how often it is looked which fleets are to be watched.
+	// lookInterval is how often the list of watched fleets is refreshed.
 	lookInterval = 2 * time.Second
 )
 
 // Poller keeps the last reading of each RelayPool's backlog. It polls concurrently with
 // the passes, a few pods at a time, so that pods that do not answer delay no pass. A
-// process that does not lead makes no passes, and polls only what it watches.
+// process that is not the leader makes no passes, and polls only the watched fleets.
 type Poller struct {
 	reader BacklogReader
 	now    func() time.Time
@@ -66,26 +66,26 @@ type pollRequest struct {
 
 type fleetBacklog struct {
 	last     Backlog
-	err      error // why the last question failed; nil after a reading
+	err      error // why the last poll failed; nil after a reading
 	due      time.Time
 	asking   bool
 	failures int
-	// watched fleets are asked more often; ready is how many pods they have.
+	// watched fleets are polled more often; ready is how many ready pods the fleet has.
 	watched bool
 	ready   int
 }
 
-// Reading is what is known of the backlog of a fleet that is watched.
+// Reading is what is known about the backlog of a watched fleet.
 type Reading struct {
 	// Backlog is the last reading; its At is zero before the first.
 	Backlog
 	// Ready is how many pods of the fleet are ready.
 	Ready int
-	// Err is why the last question got no answer; nil when it did.
+	// Err is why the last poll got no answer; nil when it got one.
 	Err error
 }
 
-// NewPoller refuses to be made without a reader and a clock.
+// NewPoller makes a Poller. It refuses a missing reader or clock.
 func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 	if reader == nil || now == nil {
 		return nil, errors.New("make poller of backlogs: a reader and a clock are required")
@@ -96,16 +96,16 @@ func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 	}, nil
 }
 
-// Watch has the Poller ask the pods of every fleet that a
-// HorizontalPodAutoscaler scales, whether anybody makes passes or not. fleets
-// reads RelayPools and pods from the cache. It must be called before Start.
+// Watch makes the Poller poll every fleet that a HorizontalPodAutoscaler scales, also
+// in a process that makes no passes. fleets reads RelayPools and pods from the cache.
+// Watch must be called before Start.
 func (p *Poller) Watch(fleets client.Reader) { p.fleets = fleets }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
-// serves its readings.
+// serves its own readings.
 func (*Poller) NeedLeaderElection() bool { return false }
 
-// Start asks until ctx ends. It implements manager.Runnable.
+// Start polls until ctx ends. It implements manager.Runnable.
 func (p *Poller) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range backlogWorkers {
@@ -131,7 +131,7 @@ func (p *Poller) Start(ctx context.Context) error {
 // Events returns an event for each RelayPool whose backlog has changed enough to be shown.
 func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
 
-// sendEvents sends the events. Workers do not wait for it: there may be no receiver.
+// sendEvents sends the events, so that workers need not wait for a receiver.
 func (p *Poller) sendEvents(ctx context.Context) {
 	for {
 		select {
@@ -155,7 +155,7 @@ func (p *Poller) sendEvents(ctx context.Context) {
 }
 
 // Backlog returns the last reading, and schedules a poll of one of the pods when
-// the next is due. It does not wait. ips are those of ready pods.
+// the next poll is due. It does not wait. ips are the addresses of ready pods.
 func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -190,8 +190,8 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	return out
 }
 
-// Settled reports whether every watched fleet with a pod has been polled once.
-// Before that, a process knows less than the one that it replaces.
+// Settled reports whether every watched fleet with a ready pod has been polled once.
+// Before that, a new process knows less than the process that it replaces.
 func (p *Poller) Settled() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -219,7 +219,7 @@ func (p *Poller) state(key types.NamespacedName) *fleetBacklog {
 	return state
 }
 
-// enqueue has pods asked if that is due.
+// enqueue schedules a poll of the pods if one is due.
 func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []string) {
 	if len(ips) == 0 || state.asking || p.now().Before(state.due) {
 		return
@@ -230,17 +230,17 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 	select {
 	case p.queue <- pollRequest{key, tried[:min(len(tried), backlogTries)]}:
 		state.asking = true
-	default: // so many wait that this one may as well wait for its next turn
+	default: // the queue of polls is full; the next call tries again
 	}
 }
 
-// pollFleets keeps the list of watched fleets, and asks them.
+// pollFleets refreshes the list of watched fleets, and polls them.
 func (p *Poller) pollFleets(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
-		// An error is the cache's, which is not full: nothing is known then, and what
-		// was known grows old.
+		// An error means that the cache is not synchronised: nothing new is known, and the
+		// readings grow old.
 		_ = p.listFleets(ctx)
 		select {
 		case <-ctx.Done():
@@ -297,15 +297,15 @@ func (p *Poller) watch(key types.NamespacedName, ips []string) {
 	slices.Sort(ips)
 	state := p.state(key)
 	if !state.watched || state.ready == 0 && len(ips) > 0 {
-		// A fleet that was polled seldom, or without success, is polled at once.
+		// A fleet that was polled rarely, or without success, is polled at once.
 		state.due, state.failures = time.Time{}, 0
 	}
 	state.watched, state.ready = true, len(ips)
 	p.enqueue(key, state, ips)
 }
 
-// ScaledByMetric reports whether a HorizontalPodAutoscaler of ours scales the
-// fleet, by the external metrics API.
+// ScaledByMetric reports whether a HorizontalPodAutoscaler made by the operator scales
+// the fleet by the external metrics API.
 func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
 	a := pool.Spec.Autoscaling
 	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
@@ -322,7 +322,7 @@ func (p *Poller) ask(ctx context.Context, q pollRequest) {
 	if p.store(q.key, reading, err) {
 		select {
 		case p.wake <- struct{}{}:
-		default: // it rings already
+		default: // a signal is pending already
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	defer p.mutex.Unlock()
 	state := p.pools[key]
 	if state == nil {
-		return false // forgotten meanwhile
+		return false // Forget was called meanwhile
 	}
 	interval, pause := backlogInterval, backlogPause
 	if state.watched {
@@ -347,7 +347,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	}
 	state.asking, state.err = false, err
 	if err != nil {
-		// Unknown is not zero: the last reading stays, and grows older.
+		// Unknown is not zero: the last reading is kept, and grows older.
 		state.failures++
 		if answered := (*StatusError)(nil); !errors.As(err, &answered) {
 			interval = min(interval<<min(state.failures-1, 10), pause)

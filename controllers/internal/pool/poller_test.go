@@ -270,7 +270,7 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 		if got, _ := p.Reading(key); got.Ready != 0 {
 			t.Errorf("reading %+v: want no pod", got)
 		}
-		// A new pod is polled at once, however long others did not answer.
+		// A new pod is polled at once, regardless of how long others did not answer.
 		dead.Store(false)
 		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
 		before := asked.Load()
@@ -282,7 +282,7 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// When the database is back the queue is longest: the next poll must not be delayed then.
+// When the database is back the queue is longest, so the next poll must not be delayed then.
 func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

@@ -25,9 +25,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// PreviewOptions are what a Previewer needs; all of it but Settings is required.
+// PreviewOptions is what a Previewer needs; all fields but Settings are required.
 type PreviewOptions struct {
-	// Client reads from the API server itself. All its writes are dry runs.
+	// Client reads from the API server directly. All its writes are dry runs.
 	Client client.Client
 	// Discovery asks which optional kinds the cluster has.
 	Discovery apply.Discovery
@@ -37,28 +37,28 @@ type PreviewOptions struct {
 }
 
 // Previewer computes what the operator would make of RelayPools in a cluster,
-// without a change to it. It reads everything as the operator does, except the
-// chain: pools count as initialised.
+// without changing the cluster. It reads everything that the operator reads except
+// the chain: pools count as initialised.
 type Previewer struct {
 	PreviewOptions
 	capabilities *apply.Capabilities
 }
 
-// Preview is what would become of one RelayPool.
+// Preview is the effect of applying one RelayPool.
 type Preview struct {
-	// New: the cluster has no RelayPool of the name.
+	// New: the cluster has no RelayPool of this name.
 	New bool
 	// Written are the objects that would be made or changed, as they would be
-	// applied; those that would be made have no uid.
+	// applied; objects that would be made have no uid.
 	Written []*unstructured.Unstructured
-	// Kept is how many objects are right already.
+	// Kept is how many objects would not change.
 	Kept int
 	// Result has the objects that would be deleted or refused, and foreign ones.
 	Result apply.Result
-	// Generated names the Secrets in which keys would be made.
+	// Generated names the Secrets in which keys would be generated.
 	Generated []string
-	// Problems say what is wrong with what the spec names, or could not be read.
-	// While there are any, the operator makes and changes nothing of the fleet.
+	// Problems are missing, invalid or unreadable objects that the spec names. While
+	// there are any, the operator makes and changes no object of the fleet.
 	Problems []string
 }
 
@@ -79,8 +79,8 @@ func NewPreviewer(o PreviewOptions) (*Previewer, error) {
 	return &Previewer{o, capabilities}, nil
 }
 
-// Preview previews one RelayPool as it is declared. The error is that the API
-// server would not take it, or cannot be asked.
+// Preview previews one RelayPool as it is declared. An error means that the API
+// server would refuse the RelayPool, or does not answer.
 func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (*Preview, error) {
 	out := &Preview{}
 	pool, err := v.admitted(ctx, declared, out)
@@ -101,7 +101,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	// Who may not read the Secrets has a preview all the same.
+	// A user who may not read the Secrets gets a preview all the same.
 	if err := errors.Join(facts.Unread[PartFleet], facts.Unread[PartCapabilities]); err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	return out, v.apply(ctx, pool, objects, out)
 }
 
-// admitted is the RelayPool as the API server would keep it, with the status that
-// it has.
+// admitted returns the RelayPool as the API server would store it, with its present
+// status.
 func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, out *Preview) (*v1alpha1.RelayPool, error) {
 	pool := &v1alpha1.RelayPool{}
 	err := v.Client.Get(ctx, client.ObjectKeyFromObject(declared), pool)
@@ -138,9 +138,9 @@ func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, 
 	return pool, nil
 }
 
-// reconciler is one that can only observe.
+// reconciler makes a Reconciler that only observes.
 func (v *Previewer) reconciler() (*Reconciler, error) {
-	// Everything is read once: no interval is ever over.
+	// Everything is read once, so the jitter of intervals does not matter.
 	evenly := func() float64 { return 0.5 }
 	references, err := refs.NewResolver(refs.Options{Reader: v.Client, Now: v.Now, Random: evenly, Policy: v.Settings.Tenants})
 	if err != nil {
@@ -156,7 +156,7 @@ func (v *Previewer) reconciler() (*Reconciler, error) {
 	}}, nil
 }
 
-// problems are what the condition SecretsResolved would speak of.
+// problems collects the problems that the condition SecretsResolved would report.
 func (p *Preview) problems(f *Facts, plan *Plan) {
 	for _, k := range plan.Keys.Create {
 		p.Generated = append(p.Generated, k.Secret)
@@ -176,8 +176,8 @@ func (p *Preview) problems(f *Facts, plan *Plan) {
 	}
 }
 
-// objects returns the plan's objects or, without a plan because references or
-// keys are missing, those that it would have with them.
+// objects returns the plan's objects. When the plan has none because references or
+// keys are missing, it returns those that the plan would have with them.
 func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	if plan.Deploy {
 		return plan.Objects, nil
@@ -185,7 +185,7 @@ func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	return Render(f.Pool, RenderOptions{Settings: v.Settings, Capabilities: f.Capabilities})
 }
 
-// apply has the API server try the objects.
+// apply applies the objects to the API server as a dry run.
 func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects []build.Object, out *Preview) error {
 	tried := &recorder{Client: client.NewDryRunClient(v.Client)}
 	applier, err := apply.New(apply.Options{Client: tried, Live: v.Client, Capabilities: v.capabilities, Now: v.Now})
@@ -199,21 +199,21 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds) - len(out.Result.Withheld)
 	if out.New {
 		for _, object := range out.Written {
-			object.SetOwnerReferences(nil) // the owner's uid was made for the trial
+			object.SetOwnerReferences(nil) // the owner's uid exists only in the dry run
 		}
 	}
 	return nil
 }
 
-// recorder notes which objects the API server takes.
+// recorder records which objects the API server accepts.
 type recorder struct {
 	client.Client
 	taken []*unstructured.Unstructured
 }
 
-// Apply tries an object.
+// Apply applies an object as a dry run.
 func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	content, err := json.Marshal(config) // before the answer takes its place
+	content, err := json.Marshal(config) // before the answer overwrites config
 	if err != nil {
 		return fmt.Errorf("write as JSON: %w", err)
 	}
@@ -223,7 +223,7 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	options := client.ApplyOptions{}
 	options.ApplyOptions(opts)
 	if options.FieldManager != apply.FieldOwner {
-		return nil // the hand-over of replicas
+		return nil // the handover of replicas
 	}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(content, object); err != nil {
@@ -233,7 +233,7 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	return nil
 }
 
-// noChain has read no chain.
+// noChain is a Watcher without readings.
 type noChain struct{}
 
 // Set does nothing.
@@ -250,7 +250,7 @@ func (noChain) Reading(types.NamespacedName) (chainwatch.Reading, bool) {
 // Events returns none.
 func (noChain) Events() <-chan event.GenericEvent { return nil }
 
-// noBacklog has asked no pod.
+// noBacklog is a Backlogs without readings.
 type noBacklog struct{}
 
 // Backlog returns none.

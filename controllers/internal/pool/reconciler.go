@@ -46,7 +46,7 @@ type KeyWriter interface {
 	Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan keys.Plan, job runtime.ApplyConfiguration) error
 }
 
-// Applier makes objects what they are to be; apply.Applier is one.
+// Applier applies objects; apply.Applier is one.
 type Applier interface {
 	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
 	Forget(pool types.NamespacedName)
@@ -73,11 +73,11 @@ type Backlogs interface {
 	Events() <-chan event.GenericEvent
 }
 
-// Options is what a Reconciler needs; all of it is required but Settings.
+// Options is what a Reconciler needs; all fields but Settings are required.
 type Options struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads from the API server: kinds that are not cached.
+	// Live reads kinds that are not cached from the API server.
 	Live         client.Reader
 	References   References
 	KeyObserver  KeyObserver
@@ -94,7 +94,7 @@ type Options struct {
 	Settings Settings
 }
 
-// Reconciler makes fleets what their RelayPools declare.
+// Reconciler makes and maintains the fleets that RelayPools declare.
 type Reconciler struct {
 	Options
 	keyParser parser
@@ -133,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
-	case onlyConflicts(err): // another client wrote in between
+	case onlyConflicts(err): // another client wrote meanwhile
 		return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
 	default:
 		return ctrl.Result{}, err
@@ -150,7 +150,7 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, fmt.Errorf("read RelayPool: %w", err)
 	}
-	// Before anything that a missing dependency could delay.
+	// Deletion comes before anything that a missing dependency could delay.
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
@@ -183,9 +183,9 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
 }
 
-// apply writes the plan. Keys come first: a pass that changes them ends there, and
-// the next one continues with what it reads. A refused Job of a rotation stops the
-// rotation, and not the fleet.
+// apply writes the plan. Keys come first: a pass that changes keys ends there, and
+// the next pass continues with what it reads. A refused Job of a rotation stops the
+// rotation, but not the fleet.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
 	var o Outcome
 	if p.Paused || len(p.Faults) > 0 {
@@ -209,8 +209,8 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	return o, errors.Join(keysErr, err)
 }
 
-// applyKeys writes keys, labels and the Job of a rotation. A Job that the API server
-// refused is no error: a person has to see to it.
+// applyKeys writes keys, labels and the Job of a rotation. A refused Job is not an
+// error, because only a person can correct the cause.
 func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.Refusal, error) {
 	if !f.KeysKnown {
 		return nil, nil
@@ -235,9 +235,9 @@ func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.
 	return []apply.Refusal{refusal}, nil
 }
 
-// confirmUnused reads the API server before the first step that takes an old key
-// out of use: the plan is from the cache, which may lack a pod that signs. The Job
-// is then deferred until the cache has the pod, which starts another pass.
+// confirmUnused reads the API server before the first step that takes an old key out
+// of use: the plan is from the cache, which may lack a pod that signs with the key. The
+// Job is then deferred until the cache has the pod, which starts another pass.
 func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
 		return nil
@@ -265,8 +265,8 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmAccount defers a Job that would run with a foreign service account, as the
-// Applier does with the Deployment.
+// confirmAccount defers a Job that would run with a foreign service account. The
+// Applier does the same for the Deployment.
 func (r *Reconciler) confirmAccount(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil
@@ -300,7 +300,7 @@ func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	}).Config
 }
 
-// logged logs the changes, and nothing without any.
+// logged logs the changes, if there are any.
 func logged(ctx context.Context, result *apply.Result) {
 	l := log.FromContext(ctx)
 	for _, ref := range result.Applied {
@@ -323,13 +323,13 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	pool.Status = *status
 	err := r.Client.Status().Update(ctx, pool)
 	if err == nil || outcomeUnknown(err) {
-		// Better two events than none: the next pass may find the status written.
+		// Two events are better than none: the next pass may find the status written.
 		r.emitStatusChanges(f, p, status)
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // it is the same when nothing differed but fractions of a second
+	if pool.ResourceVersion != f.Pool.ResourceVersion { // unchanged if only fractions of a second differed
 		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
@@ -354,10 +354,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 const (
 	// idleInterval is how often a pass is made when nothing asks for one.
 	idleInterval = 10 * time.Minute
-	// soonest keeps passes that follow each other from becoming a loop.
+	// soonest is the shortest time between passes, so that they do not become a busy loop.
 	soonest = time.Second
 	// jitter is the part by which a wait varies, so that RelayPools that were made
-	// together are not worked on together for ever.
+	// together are not reconciled together for ever.
 	jitter = 0.1
 )
 
@@ -374,7 +374,7 @@ func onlyConflicts(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// after is when the next pass is due that nothing else will ask for.
+// after returns when the next pass is due if no event asks for one earlier.
 func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
 	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
 		return soonest

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// RenderOptions say what to assume of the cluster.
+// RenderOptions are the assumptions about the cluster.
 type RenderOptions struct {
 	Settings Settings
 	// Capabilities are the optional kinds that the cluster has.
@@ -20,9 +20,9 @@ type RenderOptions struct {
 	Held bool
 }
 
-// Render returns the objects of a RelayPool, without a cluster: as if everything
-// that the spec names existed, keys were generated, and no rotation were under
-// way. The error says what is wrong with the spec.
+// Render returns the objects of a RelayPool without a cluster, on the assumption that
+// everything that the spec names exists, that keys are generated, and that no rotation
+// is under way. The error describes what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 	if wrong, _ := o.Settings.faults(&pool.Spec); len(wrong) > 0 {
 		return nil, errors.New(strings.Join(wrong, "; "))
@@ -45,7 +45,7 @@ func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 		}
 	}
 	switch {
-	case pool.Spec.Autoscaling != nil: // the autoscaler's
+	case pool.Spec.Autoscaling != nil: // the autoscaler sets the replicas
 	case pool.Spec.Replicas != nil:
 		in.Replicas = pool.Spec.Replicas
 	default:

@@ -8,19 +8,19 @@ import (
 )
 
 // versions maps a RelayPool to the resource version that our last status write
-// replaced. A cache that still has it is behind: a pass on it might take a step
-// of a rotation and then fail to write the status, so that the step is never
-// reported. After a while it is more likely that the API server was restored to
-// that version, and passes continue.
+// replaced. A cache that still returns it is behind: a pass on it might take a step of a
+// rotation and then fail to write the status, so that the step is never reported. After
+// replacedFor it is more likely that the API server was restored to that version, and
+// passes continue.
 type versions struct{ by sync.Map }
 
-// replacement is a version, and when it was replaced.
+// replacement is a resource version and the time when it was replaced.
 type replacement struct {
 	version string
 	at      time.Time
 }
 
-// replacedFor is how long a cache may be behind before its version is trusted.
+// replacedFor is how long a cache may be behind before a replaced version is trusted again.
 const replacedFor = time.Minute
 
 func (v *versions) set(key types.NamespacedName, version string, now time.Time) {

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// A retired key with funds in the last reading may have been swept since, and is
-// no reason for an alarm.
+// A retired key with funds in the last reading may have been swept since, so it must not
+// raise an alarm.
 func TestAlarmOfARetiredKeyNeedsAReadingAfterItsSweep(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -13,27 +13,27 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
 )
 
-// errDead is what a dead operator's calls give it.
+// errDead is returned by the calls of a dead operator.
 var errDead = errors.New("the operator is dead")
 
-// mortal has an operator die at one of its writes: from then on none of its calls
-// gets through, nor does an answer.
+// mortal makes an operator die at one of its writes: from then on none of its calls
+// reaches the API server, and it gets no answers.
 type mortal struct {
-	// left is how many more writes succeed and are answered; the one after them
-	// is its death.
+	// left is how many more writes succeed and are answered; the operator dies at the
+	// write after them.
 	left int
-	// made says that the last write is made, and only its answer is lost.
+	// made means that the last write is executed, and only its answer is lost.
 	made bool
 	// dead is closed at its death.
 	dead chan struct{}
 
 	mutex sync.Mutex
 	gone  bool
-	// wrote are the writes that were made.
+	// wrote are the executed writes.
 	wrote []string
 }
 
-// config is the operator's.
+// config returns the operator's configuration.
 func (m *mortal) config(of *rest.Config) *rest.Config {
 	c := rest.CopyConfig(of)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &calls{m, next} })
@@ -45,7 +45,7 @@ type calls struct {
 	next http.RoundTripper
 }
 
-// RoundTrip makes writes one at a time: none follows the one that is its death.
+// RoundTrip makes writes one at a time, so that no write follows the fatal one.
 func (c *calls) RoundTrip(q *http.Request) (*http.Response, error) {
 	if !writes(q) {
 		c.mutex.Lock()
@@ -87,9 +87,9 @@ func writes(q *http.Request) bool {
 	return q.Method != http.MethodGet && !strings.Contains(q.URL.Path, "/events")
 }
 
-// dieAtEachWrite runs one operator after another. Each makes one write and dies
-// before its second, or without the answer to its first: between them they meet
-// every state that a death at a write can leave. It returns the writes.
+// dieAtEachWrite runs one operator after another. Each makes one write and dies before its
+// second, or without the answer to its first. Together they meet every state that a death
+// at a write can leave. It returns the writes.
 func (r *rotation) dieAtEachWrite(t *testing.T, answered bool, done func() bool) (wrote []string) {
 	t.Helper()
 	for !t.Failed() {

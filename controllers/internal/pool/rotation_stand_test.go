@@ -27,8 +27,8 @@ import (
 	"github.com/relaypool/relaypool/hack/postgres"
 )
 
-// works are what all rotations share: the relay's program, a database server
-// whose first database the others are copies of, and a chain with its pool.
+// works is shared by all rotations: the relay's program, a database server whose first
+// database is the template of the others, and a chain with its pool.
 type works struct {
 	relay    string
 	postgres *postgres.Server
@@ -46,8 +46,8 @@ func newWorks(t *testing.T) *works {
 	return w
 }
 
-// rotation is a fleet with generated keys in a namespace and with a database of
-// its own, and a rotation of them.
+// rotation is a fleet with generated keys in a namespace, with a database of its own,
+// and a rotation of the keys.
 type rotation struct {
 	*pooltest.Stand
 	database *pgxpool.Pool
@@ -78,7 +78,7 @@ func (w *works) begin(t *testing.T) *rotation {
 	return r
 }
 
-// copyOf makes a database with the relay's schema.
+// copyOf makes a database with the relay's schema from the template.
 func (w *works) copyOf(t *testing.T, name string) string {
 	t.Helper()
 	w.copying.Lock()
@@ -122,7 +122,7 @@ func (r *rotation) declare(t *testing.T, count int32, lamports uint64) {
 	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Ready")
 }
 
-// addresses are those of the keys of a revision.
+// addresses returns the addresses of the keys of a revision.
 func (r *rotation) addresses(t *testing.T, revision int32) (out []solana.PublicKey) {
 	t.Helper()
 	for _, secret := range r.secrets(t) {
@@ -143,9 +143,9 @@ func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 	return list.Items
 }
 
-// rotate requests the next revision, with that many keys. Each old key has signed
-// a transaction with an unknown outcome, which is resolved a good while after
-// Drain has begun to wait for it.
+// rotate requests the next revision, with that many keys. Each old key has signed a
+// transaction with an unknown outcome, which is resolved some time after Drain has begun
+// to wait for the transaction.
 func (r *rotation) rotate(t *testing.T, revision, count int32) {
 	t.Helper()
 	var old [][]byte
@@ -160,8 +160,8 @@ func (r *rotation) rotate(t *testing.T, revision, count int32) {
 	})
 }
 
-// sign puts a submission into the database that a payer has signed for and that
-// may still land, as a relay would.
+// sign stores a submission in the database that a payer has signed and that may still
+// land, as a relay would.
 func (r *rotation) sign(t *testing.T, payer solana.PublicKey) {
 	t.Helper()
 	some := make([]byte, 64)
@@ -183,8 +183,8 @@ INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash
 // every second, which is ten.
 const patience = 25
 
-// settle ends the submissions that payers have signed for once a Job has waited
-// for them.
+// settle ends the submissions that payers have signed, once a Job has waited for
+// them.
 func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -213,8 +213,8 @@ UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at =
 	}
 }
 
-// reach waits until the status has shown a step. The steps before it are waited
-// for one by one: each may take as long as a single one.
+// reach waits until the status has shown a step. It waits for the earlier steps one by one,
+// because each may take as long as a single one.
 func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationStep) {
 	t.Helper()
 	for _, before := range steps() {
@@ -251,7 +251,7 @@ func (r *rotation) balance(t *testing.T, address solana.PublicKey) uint64 {
 	return got.Value
 }
 
-// fees are what the Jobs' transactions have cost, in lamports.
+// fees is the cost of the Jobs' transactions, in lamports.
 func (r *rotation) fees(t *testing.T) (sum uint64) {
 	t.Helper()
 	const query = "SELECT COALESCE(sum(fee), 0)::bigint FROM sweeps WHERE state IN ('landed', 'failed')"

@@ -86,7 +86,7 @@ func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.Even
 	t.Cleanup(func() { w.Stop(); <-ended })
 }
 
-// expectAlarm makes an alarm for funds on retired keys valid from now on.
+// expectAlarm allows an alarm for funds on retired keys from now on.
 func (s *story) expectAlarm() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -100,14 +100,14 @@ func (s *story) expectRebuilding() {
 	s.rebuilt = true
 }
 
-// blame notes what must not be.
+// blame records a violation.
 func (s *story) blame(format string, args ...any) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// faults are what must not have been.
+// faults returns the recorded violations.
 func (s *story) faults() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -192,7 +192,7 @@ func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
 	}
 }
 
-// job checks what has to be true when a Job begins.
+// job checks the invariants that a new Job requires.
 func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	if kind != watch.Added || !strings.HasSuffix(j.Name, "-drain") && !strings.HasSuffix(j.Name, "-sweep") {
 		return
@@ -209,7 +209,7 @@ func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	}
 }
 
-// takenFrom are the addresses that a Job takes from, by the names of their
+// takenFrom returns the addresses from which a Job takes lamports, by the names of their
 // Secrets.
 func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solana.PublicKey, error) {
 	var list corev1.SecretList
@@ -230,7 +230,7 @@ func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solan
 	return from, nil
 }
 
-// noneMounts makes sure that no pod of the fleet has one of the keys.
+// noneMounts checks that no pod of the fleet has one of the keys.
 func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey) error {
 	var pods corev1.PodList
 	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{build.LabelComponent: build.ComponentRelay}); err != nil {
@@ -250,7 +250,7 @@ func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey
 	return nil
 }
 
-// mountedBy are the Secrets that a pod mounts.
+// mountedBy returns the Secrets that a pod mounts.
 func mountedBy(pod *corev1.Pod) (out []string) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {
@@ -265,7 +265,7 @@ func mountedBy(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// noneMayLand makes sure that all that the payers signed is settled.
+// noneMayLand checks that no transaction that the payers signed can still land.
 func (s *story) noneMayLand(ctx context.Context, from map[string]solana.PublicKey) error {
 	var payers [][]byte
 	for _, address := range from {

@@ -16,10 +16,10 @@ import (
 // sol is a SOL in lamports.
 const sol = 1_000_000_000
 
-// Rotations with everything real but the kubelet: the API server, the chain, the
-// database, and the Jobs, which are processes of the relay. However they are
-// interrupted, in the end all funds but the fees are on the new keys. story
-// checks the invariants on the way.
+// These are rotations in which only the kubelet is not real: the API server, the chain and
+// the database are, and the Jobs are processes of the relay. After any interruption, all
+// funds except the fees are on the new keys in the end. story checks the invariants
+// meanwhile.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	w := newWorks(t)
@@ -102,13 +102,13 @@ func (w *works) killedOperator(t *testing.T) {
 	t.Logf("the status has shown the steps %v", r.story.shownSteps(1))
 }
 
-// signedFund asks whether the Job that funds new keys has signed something that
-// is not over.
+// signedFund asks whether the Job that funds new keys has signed a transaction that can
+// still land.
 const signedFund = "SELECT EXISTS (SELECT FROM sweeps WHERE step = 'fund' AND state = 'open')"
 
-// Each Job's process is killed once: those that move funds when a transaction of
-// theirs is signed and may or may not be on the chain, the one that drains while
-// it waits.
+// Each Job's process is killed once. Jobs that move funds are killed when one of their
+// transactions is signed and may or may not be on the chain, the Job that drains while it
+// waits.
 func (w *works) killedJobs(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)

@@ -36,8 +36,8 @@ func (r *rotation) annotate(t *testing.T, name, value string) {
 	})
 }
 
-// Empty old payers cannot fund new ones: the status says where to send how
-// much, somebody does, and the step is tried again.
+// Empty old payers cannot fund new ones. The status says where to send how much, somebody
+// sends it, and the step is tried again.
 func (w *works) emptyPayers(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -95,8 +95,8 @@ func newProvider(t *testing.T, chain string) *provider {
 	return p
 }
 
-// The chain becomes unreachable when the funds are on their way, and comes back
-// much later. There are more new keys than old ones.
+// The chain becomes unreachable while the funds are in transit, and returns much later.
+// There are more new keys than old ones.
 func (w *works) lostChain(t *testing.T) {
 	r := w.begin(t)
 	between := newProvider(t, r.RPC)
@@ -176,7 +176,7 @@ func (w *works) raisedTwice(t *testing.T) {
 	r.refuse(t, "a revision that is raised by two", func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Rotation.Revision = 4 })
 }
 
-// refuse makes sure that the API server takes no such change.
+// refuse checks that the API server refuses the change.
 func (r *rotation) refuse(t *testing.T, what string, change func(*v1alpha1.RelayPool)) {
 	t.Helper()
 	var p v1alpha1.RelayPool

@@ -27,9 +27,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// SetupWithManager has the manager call the Reconciler for RelayPools that
-// changed, for what they own, for the pods of their fleets, and for what the
-// chain watcher and the poller of backlogs found.
+// SetupWithManager registers the Reconciler with the manager. Changes of RelayPools, of
+// the objects that they own and of their fleets' pods start passes, and so do events of
+// the chain watcher and of the poller of backlogs.
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(m).
 		Named("relaypool").
@@ -56,8 +56,8 @@ func ownedTypes() []client.Object {
 	}
 }
 
-// declared lets through what a person changed, and the opening of the gate. The
-// operator's own writes of the status ask for no pass.
+// declared passes changes by people, and the opening of the gate. The operator's own
+// writes of the status start no pass.
 func declared() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*v1alpha1.RelayPool)
@@ -84,7 +84,7 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 }
 
 // podChanged passes the changes of pods that a status shows: pods made, deleted
-// or ended, and the state of their containers.
+// or ended, and changed states of their containers.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*corev1.Pod)

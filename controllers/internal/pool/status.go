@@ -16,18 +16,18 @@ import (
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1500
 
-// Outcome is what came of a plan.
+// Outcome is the result of writing a plan.
 type Outcome struct {
-	// Result is what the Applier did and found.
+	// Result is what the Applier wrote and found.
 	Result apply.Result
 	// Applied: objects were applied in this pass, with or without errors.
 	Applied bool
-	// Failed: something could not be written, and is tried again.
+	// Failed: something could not be written, and the next pass tries again.
 	Failed bool
 }
 
-// refused adds refusals of objects other than the fleet's; they are retried
-// unchanged.
+// refused adds refusals of objects that the Applier did not write; the next passes
+// retry them unchanged.
 func (o *Outcome) refused(all []apply.Refusal) {
 	if len(all) == 0 {
 		return
@@ -55,7 +55,7 @@ func conditionUnknown(reason, message string) verdict {
 	return verdict{metav1.ConditionUnknown, reason, message}
 }
 
-// unreadable is the verdict on a fact that the API server did not give.
+// unreadable is the verdict on a fact that could not be read from the API server.
 func unreadable(what string) verdict {
 	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
 }
@@ -134,8 +134,8 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	next.Conditions = all
 }
 
-// condition completes a verdict. Its time is the last one's while the status
-// stays the same.
+// condition completes a verdict. It keeps the transition time of the last condition
+// while the status stays the same.
 func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	since := metav1.Time{Time: f.Now}
 	if last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind); last != nil && last.Status == v.status {
@@ -147,8 +147,8 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	}
 }
 
-// mostSevere is the verdict that Ready takes over: False before Unknown, and the
-// earlier of two that are alike. A zero sum means that all are True.
+// mostSevere returns the verdict that Ready takes over: False before Unknown, and the
+// earlier of two equal ones. A zero sum means that all are True.
 func mostSevere(sum, v verdict) verdict {
 	switch {
 	case v.status == "", v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
@@ -160,8 +160,8 @@ func mostSevere(sum, v verdict) verdict {
 	}
 }
 
-// readiness summarises. A stalled rollout comes last: the other conditions
-// matter more to clients.
+// readiness summarises the conditions. A stalled rollout comes last, because the other
+// conditions matter more to clients.
 func readiness(sum, stall verdict, p *Plan) verdict {
 	switch {
 	case sum.status == metav1.ConditionFalse:
@@ -188,8 +188,8 @@ func invalid(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, sentences(p.Faults, 5))
 }
 
-// unmonitored lists monitors that the spec requests, mostly by default, and
-// whose kinds the cluster lacks. That is no fault of the fleet.
+// unmonitored lists the monitors that the spec requests (most by default) and whose
+// kinds the cluster lacks. A missing kind is not a fault of the fleet.
 func unmonitored(f *Facts) string {
 	if f.unread(PartCapabilities) {
 		return ""
@@ -215,7 +215,7 @@ func unmonitored(f *Facts) string {
 		strings.Join(fields, " and ") + ": Disabled makes none)"
 }
 
-// stalled is the zero verdict unless somebody has to help.
+// stalled is the zero verdict unless a person has to act.
 func stalled(p *Plan, o *Outcome) verdict {
 	if len(p.Faults) > 0 {
 		v := invalid(p)
@@ -257,7 +257,7 @@ func names(refs []apply.Ref) string {
 	return strings.Join(all, ", ")
 }
 
-// reconciling is the zero verdict once what is declared runs, and while it is stalled.
+// reconciling is the zero verdict once the declared state runs, and while it is stalled.
 func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	switch {
 	case p.Paused || stall.status != "":
@@ -283,7 +283,7 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 }
 
 // deployed reports whether this pass has written the Deployment. Its observed
-// state is older, and would say that all is well.
+// status is older, and would look complete.
 func deployed(r *apply.Result) bool {
 	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
 	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)

@@ -89,8 +89,8 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	}
 }
 
-// orLastStatus keeps the condition that the status has for this spec: a new leader
-// must not make a RelayPool unready before its own first check, seconds later.
+// orLastStatus keeps the condition that the status has for this spec: a new leader must
+// not make a RelayPool unready before its own first check, seconds later.
 func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
 	if last == nil || last.ObservedGeneration != f.Pool.Generation {
@@ -158,11 +158,11 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
 }
 
-// step is what amounts in messages are rounded to: a message must not change
-// with every transaction.
+// step is the unit to which amounts in messages are rounded, so that a message does
+// not change with every transaction.
 const step = 10_000_000
 
-// shortfall says what to send. It rounds the balance down and the shortfall up,
+// shortfall says how much to send. It rounds the balance down and the shortfall up,
 // so that the amount is enough.
 func shortfall(address string, held, minimum, target uint64) string {
 	held = held / step * step
@@ -190,8 +190,8 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// spendingCapped reports the limit on the fleet's spending for transfers, which pay
-// the pool no fee: any owner of a note can send any number.
+// spendingCapped reports the limit on the fleet's spending for transfers. Transfers pay
+// the pool no fee, and any owner of a note can send any number of them.
 func spendingCapped(f *Facts) verdict {
 	caps := f.Pool.Spec.FeePayers.SpendCaps
 	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)

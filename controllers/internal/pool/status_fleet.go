@@ -51,7 +51,7 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	}
 }
 
-// notMade is the verdict when there is no Deployment of ours.
+// notMade is the verdict when the RelayPool has no Deployment of its own.
 func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: f.Pool.Name}
 	switch {
@@ -74,7 +74,7 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 	}
 }
 
-// rollingOut reports whether other pods run than the wanted ones.
+// rollingOut reports whether wanted pods are missing or other pods still run.
 func rollingOut(f *Facts) bool {
 	d := f.Fleet.Deployment
 	if d == nil {
@@ -96,7 +96,7 @@ func rolloutStuck(d *appsv1.Deployment) bool {
 	return false
 }
 
-// replicaFailure is why pods could not even be made, such as a quota.
+// replicaFailure returns why pods could not be created, such as a quota.
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {

@@ -34,7 +34,7 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }
 
-// scalerName is the provider's, HPA where none is named.
+// scalerName is the provider's name, HPA where the spec names none.
 func scalerName(a *v1alpha1.Autoscaling) string {
 	if a.Provider == v1alpha1.ProviderKEDA {
 		return "KEDA"
@@ -42,9 +42,9 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 	return "the HPA"
 }
 
-// What Kubernetes' client writes into an autoscaler's message for an API without
-// a server, for a server that does not answer, and for an answer without a
-// value. Conditions have no finer reason than FailedGetExternalMetric.
+// These are parts of the message that Kubernetes' client writes into an autoscaler for
+// an API without a server, for a server that does not answer, and for an answer without
+// a value. Conditions have no finer reason than FailedGetExternalMetric.
 const (
 	saysNoAPI       = "could not find the requested resource"
 	saysNoServer    = "currently unable to handle the request"
@@ -63,7 +63,7 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 		return scalerName(a) + " cannot change the fleet's size"
 	case a.Provider == v1alpha1.ProviderKEDA:
 		return fails + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
-	case has(saysOfABacklog): // our own server, which has its reasons
+	case has(saysOfABacklog): // the message of the operator's own server
 		return fails + "the operator serves it, and does not get it from the fleet's pods"
 	case has(saysNoAPI):
 		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
@@ -78,7 +78,7 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	}
 }
 
-// stopped returns, in order, the reasons for held work that somebody has to fix.
+// stopped returns, in order, the reasons for held work that a person has to resolve.
 // Swaps normally wait for their price or their next leg.
 func (b Backlog) stopped() (reasons []string) {
 	for reason, count := range b.Held {

@@ -94,7 +94,7 @@ type fleets struct {
 	restarts atomic.Int32
 	// payers have the private keys of busy fleets.
 	payers map[string]solana.PrivateKey
-	// rounds are how often all busy fleets had something to show.
+	// rounds counts how often all busy fleets had something to show.
 	rounds int
 
 	mutex  sync.Mutex
@@ -102,8 +102,8 @@ type fleets struct {
 	lost   error                            // why the watch has missed something
 }
 
-// backlogs answers for pods: each time another for busy fleets, and for those at
-// rest what differs too little to be shown.
+// backlogs answers for pods: for busy fleets with a different answer each time, and for
+// idle ones with differences that are too small to be shown.
 type backlogs struct{ asked, idle atomic.Int64 }
 
 func (b *backlogs) Backlog(_ context.Context, ip string) (pool.Backlog, error) {
@@ -129,7 +129,7 @@ func newFleets(t *testing.T) *fleets {
 	return f
 }
 
-// fare sets the state of pods: those of busy fleets restart each round.
+// fare sets the state of pods: pods of busy fleets restart each round.
 func (f *fleets) fare(pod *corev1.Pod) corev1.PodStatus {
 	status := pooltest.Ready(pod)
 	if strings.HasPrefix(pod.Labels[build.LabelPool], "busy-") {
@@ -208,7 +208,7 @@ func (f *fleets) settle(t *testing.T) {
 			f.payers[name] = f.private(t, name)
 		}
 	}
-	// What the clock made due of fleets at rest is written by now, or never.
+	// Writes for idle fleets that the clock made due have happened by now, or never will.
 	f.pass(t, figuresAtMost+time.Second)
 	f.passes(t, 2)
 	f.traffic.Take()
@@ -254,8 +254,8 @@ func (f *fleets) pass(t *testing.T, by time.Duration) {
 	t.Helper()
 	asked, checks := f.backlogs.asked.Load(), f.Chain.Stats()["getMultipleAccounts"]
 	f.clock.Advance(by)
-	// The watcher of chains sleeps until the next check was due by the clock of
-	// before. A RelayPool whose spec changes wakes it.
+	// The watcher of chains sleeps until the next check was due by the earlier time. A
+	// RelayPool whose spec changes wakes it.
 	f.caughtUp(t)
 	pooltest.Eventually(t, "all chains are read, and all backlogs", func() error {
 		read, polled := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.asked.Load()-asked
@@ -267,7 +267,7 @@ func (f *fleets) pass(t *testing.T, by time.Duration) {
 	f.passes(t, 1)
 }
 
-// passes waits until every fleet can have been worked on so many times.
+// passes waits until every fleet can have been reconciled so many times.
 func (f *fleets) passes(t *testing.T, each int) {
 	t.Helper()
 	from := passesMade(t)
@@ -297,15 +297,15 @@ func passesMade(t *testing.T) float64 {
 	return made
 }
 
-// round has the busy fleets' payers pay and their pods start again. Half a
-// minute later nothing of it may be shown but that some payers lack funds, and
-// another half minute later all of it must be.
+// round makes the busy fleets' payers pay and their pods restart. Half a minute later only
+// the payers that lack funds may be shown, and another half minute later everything must
+// be.
 func (f *fleets) round(t *testing.T, n int) {
 	t.Helper()
 	for name, payer := range f.payers {
 		f.pay(t, name, payer)
 	}
-	// What the next reading does not see is shown a minute later.
+	// A change that the next reading misses is shown a minute later.
 	f.rounds++
 	left := uint64(startBalance - f.rounds*payment)
 	for name, payer := range f.payers {
@@ -361,7 +361,7 @@ func (f *fleets) pay(t *testing.T, name string, payer solana.PrivateKey) {
 	}
 }
 
-// idleVersions are the resource versions of all that belongs to fleets at rest.
+// idleVersions returns the resource versions of all objects of idle fleets.
 func (f *fleets) idleVersions(t *testing.T) map[string]string {
 	t.Helper()
 	all := versions(t, f.Stand)
@@ -389,8 +389,8 @@ func (f *fleets) idleEvents(t *testing.T) map[string]string {
 	return out
 }
 
-// watch has every state of every RelayPool noted from now on: to list two
-// hundred again and again would be most of the API server's work.
+// watch records every state of every RelayPool from now on: listing two hundred again and
+// again would be most of the API server's work.
 func (f *fleets) watch(t *testing.T) {
 	t.Helper()
 	watching, err := client.NewWithWatch(f.Config, client.Options{Scheme: f.Client.Scheme()})
@@ -439,8 +439,8 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	}
 }
 
-// caughtUp waits until the watch has delivered a change that is made now, and
-// so all before.
+// caughtUp waits until the watch has delivered a change that is made now, and so all
+// earlier ones.
 func (f *fleets) caughtUp(t *testing.T) {
 	t.Helper()
 	var p v1alpha1.RelayPool
@@ -524,8 +524,8 @@ func withoutFigures(p *v1alpha1.RelayPool) v1alpha1.RelayPoolStatus {
 	return s
 }
 
-// tooSoon says what is wrong with a write of figures alone. It knows the rule
-// from the documentation of the resource, and not from the operator's code.
+// tooSoon describes what is wrong with a write of figures only. It takes the rule from the
+// documentation of the resource, and not from the operator's code.
 func tooSoon(was, is *v1alpha1.RelayPool) error {
 	// Times in a status have whole seconds.
 	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresAtMost-time.Second {

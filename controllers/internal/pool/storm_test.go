@@ -29,16 +29,16 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// stormWrites is how many writes everybody but the operator makes together.
+// stormWrites is how many writes all writers except the operator make together.
 const stormWrites = 1000
 
-// fewestScaled is what the stand-in for an autoscaler never goes below.
+// fewestScaled is the least count that the stand-in for an autoscaler sets.
 const fewestScaled = 4
 
-// Others write RelayPools and owned objects as fast as they can. The operator
-// neither loses a replica that an autoscaler gave, nor makes a key twice, nor
-// answers every write with many; and when they stop, everything is as declared
-// and nothing is written any more.
+// Others write RelayPools and owned objects as fast as they can. The operator does not
+// lose a replica that an autoscaler added, makes no key twice, and does not answer every
+// write with many. When the writers stop, every object is as declared and there are no
+// more writes.
 func TestStormsOfConflictingWritesPass(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -94,7 +94,7 @@ func writesAmong(requests []pooltest.Request) (n int) {
 	return n
 }
 
-// payerSecrets are the generated keys that there are, with their uids.
+// payerSecrets returns the existing generated keys, with their uids.
 func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UID {
 	t.Helper()
 	var list corev1.SecretList
@@ -112,7 +112,7 @@ func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UI
 	return out
 }
 
-// storm is everybody but the operator.
+// storm has all writers except the operator.
 type storm struct {
 	*pooltest.Stand
 	writes atomic.Int64
@@ -142,7 +142,7 @@ func (s *storm) rage(t *testing.T) {
 	raging.Wait()
 }
 
-// tolerable are errors of those who write what others delete and change.
+// tolerable reports errors that are expected when others delete and change objects.
 func tolerable(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // writers are the concurrent writers to one fleet.
@@ -277,8 +277,8 @@ func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) er
 	return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &policyv1.PodDisruptionBudget{})
 }
 
-// calm waits until passes were made in which nothing was written: a loop of
-// repairs would go on.
+// calm waits until passes were made in which nothing was written: a loop of repairs would
+// continue.
 func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
 	t.Helper()
 	const readings = 10 // of what the RelayPools name; each begins a pass

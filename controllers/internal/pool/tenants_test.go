@@ -101,7 +101,7 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 	}
 }
 
-// Each reason by which an object may not be used is one of SecretsResolved.
+// Each reason for which an object may not be used is a reason of SecretsResolved.
 func TestRefusedObjectsAreReportedBySecretsResolved(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{v1alpha1.ReasonSecretNotUsable, v1alpha1.ReasonConfigMapNotUsable, v1alpha1.ReasonGeneratedKey} {

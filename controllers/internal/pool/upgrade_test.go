@@ -127,8 +127,8 @@ func restored(t *testing.T, data string) legacy {
 	return s
 }
 
-// chainClient sends every request to the stand's chain: the specs have the
-// address of the earlier one.
+// chainClient sends every request to the stand's chain, because the specs have the
+// address of the earlier chain.
 func (s legacy) chainClient(t *testing.T) *http.Client {
 	t.Helper()
 	at, err := url.Parse(s.RPC)
@@ -140,7 +140,7 @@ func (s legacy) chainClient(t *testing.T) *http.Client {
 	}}}
 }
 
-// set has the operator of before say something more of a Deployment.
+// set makes the earlier operator set another field of a Deployment.
 func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApplyConfiguration)) {
 	t.Helper()
 	var d appsv1.Deployment
@@ -171,7 +171,7 @@ func (s legacy) rolledOut(t *testing.T, name string) {
 	})
 }
 
-// standing is what is to survive an upgrade.
+// standing is the state that must survive an upgrade.
 type standing struct {
 	deployment appsv1.Deployment
 	pods       map[types.UID]bool
@@ -193,7 +193,7 @@ func (s legacy) fleet(t *testing.T, name string) standing {
 	return is
 }
 
-// compare compares the fleets with what they were.
+// compare compares the fleets with their earlier state.
 func (s legacy) compare(t *testing.T, fixed, scaled standing) {
 	t.Helper()
 	is := s.fleet(t, "fixed")

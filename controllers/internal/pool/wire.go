@@ -22,35 +22,34 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// Wiring sets a Reconciler up with everything that it works with, as the
-// operator's process does. Log is required.
+// Wiring makes a Reconciler and all its dependencies, as the operator's process
+// does. Log is required.
 type Wiring struct {
 	Settings Settings
 	Log      *slog.Logger
-	// RefsInterval is how often Secrets and ConfigMaps are read, KeysInterval how
-	// often generated keys are. 0 takes the packages' defaults.
+	// RefsInterval is how often Secrets and ConfigMaps are read, and KeysInterval how
+	// often generated keys are read. 0 takes the packages' defaults.
 	RefsInterval, KeysInterval time.Duration
-	// CheckWorkers is how many chains are read at once; 0 takes the default.
+	// CheckWorkers is how many chains are checked at once; 0 takes the default.
 	CheckWorkers int
-	// Backlog asks pods for their queue; nil asks them over HTTP.
+	// Backlog asks pods for their queue; nil makes a client over HTTP.
 	Backlog BacklogReader
-	// Poller keeps what they answer; nil makes one of Backlog. It is set up here.
+	// Poller keeps the backlogs; nil makes one from Backlog. SetupWithManager registers it.
 	Poller *Poller
-	// Metrics takes the operator's own metrics; nil serves none, for tests that
+	// Metrics registers the operator's own metrics; nil serves none, for tests that
 	// run several operators in one process.
 	Metrics prometheus.Registerer
-	// Now is the clock of all parts; nil is the machine's. Timers are the
-	// machine's all the same: a clock that jumps makes things due, and they are
-	// found so at the next pass.
+	// Now is the clock of all parts; nil is the machine's clock. Timers always use the
+	// machine's clock: when Now jumps, work becomes due, and the next pass finds it.
 	Now func() time.Time
 	// Chain calls the endpoints; nil makes a client.
 	Chain *http.Client
 }
 
-// recorderName is who events come from.
+// recorderName is the reporting controller of events.
 const recorderName = "relaypool-operator"
 
-// SetupWithManager makes all parts and registers them.
+// SetupWithManager makes all parts and registers them with the manager.
 func (w Wiring) SetupWithManager(m ctrl.Manager) error {
 	if w.Log == nil {
 		return errors.New("wire the reconciler: option Log is not set")
@@ -128,7 +127,7 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	}, nil
 }
 
-// register has the metrics served.
+// register registers the metrics.
 func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *collector.Passes) error {
 	if w.Metrics == nil {
 		return nil

@@ -26,13 +26,13 @@ const (
 	pullSecret
 )
 
-// keepsValue tells whether the value of a ConfigMap is kept, for the pool's check.
+// keepsValue reports whether the value of a ConfigMap is kept for the pool's checks.
 func (c check) keepsValue() bool { return c == verifyingKey || c == profile }
 
-// run looks at a value, white space around it apart, as the relay does when it
-// reads the file that is mounted. It gives the address of a payer's key, and
-// what is wrong, completing "the value …": what was received by its length, and
-// what was expected.
+// run checks a value without the white space around it, which the relay ignores too when
+// it reads the mounted file. It returns the address of a payer's key, and the fault, which
+// completes "the value …": what was received, described by its length, and what was
+// expected.
 func (c check) run(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
@@ -88,7 +88,7 @@ func (c check) expected() string {
 	return "a value"
 }
 
-// isURL parses a URL. The parser's error repeats what it met, so nobody sees it.
+// isURL parses a URL. Nobody sees the parser's error, because it repeats the value.
 func isURL(value []byte, schemes ...string) bool {
 	u, err := url.Parse(string(value))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 func trimmed(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// look says what an object that was read means for one need of a RelayPool. Whether
-// it may be used comes before what it holds: keys and lengths are for those who may.
+// look evaluates an object that was read for one need of a RelayPool. It checks first
+// whether the RelayPool may use the object: only then are keys and lengths reported.
 func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
 	f := finding{at: now, object: got.about}
 	values := got.values
@@ -74,15 +74,15 @@ func (n need) problem(ofSecret, ofConfigMap, what string) *Problem {
 	return &Problem{Kind: n.kind, Name: n.name, Key: n.key, Reason: reason, Message: message}
 }
 
-// assemble makes facts of the findings, in an order that does not depend on
-// which object was read first.
+// assemble makes facts from the findings, in an order that does not depend on the order
+// in which objects were read.
 func assemble(all []need, found map[need]finding, unread []Unread) Facts {
 	facts := Facts{Unread: unread}
 	seen := map[object]bool{}
 	payers := map[string]need{}
 	for _, n := range all {
 		f := found[n]
-		// Pods read a pull secret when they are made: none is rolled out for it.
+		// Pods read a pull secret when they are made, so its changes roll out no pods.
 		if f.object.UID != "" && !seen[n.object] && n.check != pullSecret {
 			seen[n.object] = true
 			facts.Resolved = append(facts.Resolved, f.object)

@@ -20,8 +20,8 @@ type object struct {
 	name string
 }
 
-// needs lists what the spec names, payers in their order. Pull secrets are among
-// them only where a label is required: the kubelet reads these, and says itself
+// needs lists the values that the spec names, payers in their order. It includes pull
+// secrets only where a label is required: the kubelet reads them, and reports by itself
 // what is wrong with one.
 func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
 	var all []need

@@ -1,7 +1,6 @@
 // Package refs reads the Secrets and ConfigMaps that a RelayPool names: one get
-// each, on an interval, never a list and never a watch. It keeps what tells
-// whether they hold what they must, and which objects they were, and drops the
-// values of Secrets at once.
+// each, on an interval, never a list and never a watch. It keeps whether they are
+// valid and which versions were read, and drops the values of Secrets at once.
 package refs
 
 import (
@@ -19,24 +18,24 @@ const (
 	ConfigMap Kind = "ConfigMap"
 )
 
-// Problem is something that a person has to mend in an object, or to bring
-// there.
+// Problem is something that a person has to correct in an object, or an object that
+// a person has to create.
 type Problem struct {
-	// Kind and Name are the object's, and Key is the value's name in it, empty
+	// Kind and Name identify the object. Key is the name of the value in it, empty
 	// when the object as a whole is meant.
 	Kind Kind
 	Name string
 	Key  string
-	// Reason is a condition's: one of the reasons of SecretsResolved in
+	// Reason is the reason of a condition: one of the reasons of SecretsResolved in
 	// api/v1alpha1, or one that the package which made the problem documents.
 	Reason string
 	// Message is a sentence for a person: which object and key, what was expected,
-	// the length or kind received, and what to do. It never holds a value.
+	// the length or kind received, and what to do. It never contains a value.
 	Message string
 }
 
-// Object is an object as it was read. UID and ResourceVersion change when it
-// does, so pods are rolled out by a hash of these.
+// Object is an object as it was read. UID and ResourceVersion change when the object
+// changes, so pods are rolled out by a hash of them.
 type Object struct {
 	Kind            Kind
 	Name            string
@@ -52,8 +51,7 @@ type Payer struct {
 	Address string
 }
 
-// Unread is an object that could not be read just now, which says nothing of
-// what it holds.
+// Unread is an object that could not be read just now. Its content may still be valid.
 type Unread struct {
 	Kind Kind
 	Name string
@@ -61,31 +59,31 @@ type Unread struct {
 	Cause string
 	// Since is when it could last be read; zero when it never could.
 	Since time.Time
-	// Err is for the log. It names the object and holds nothing of it.
+	// Err is for the log. It names the object and contains nothing of its content.
 	Err error
 }
 
-// Facts are what is known of all that one RelayPool names. Objects that could
-// not be read now keep what was last known of them.
+// Facts is everything that is known about the objects that one RelayPool names. Objects
+// that could not be read now keep their last known state.
 type Facts struct {
 	// ReadAt is when the last reading began, and Next when another is due.
 	ReadAt, Next time.Time
-	// Resolved are the objects that are there, sorted by kind and name.
+	// Resolved are the existing objects, sorted by kind and name.
 	Resolved []Object
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
-	// Profile and VerifyingKey are contents of ConfigMaps, nil when none is named
-	// or it is not there. VerifyingKey may be malformed: the pool's check tells.
+	// Profile and VerifyingKey are contents of ConfigMaps, nil when none is named or it
+	// does not exist. A malformed VerifyingKey is reported by the pool's check.
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem
-	// Unread are those that could not be read. With a zero Since nothing is known
-	// of them: the facts are incomplete, and no pass may act on what is missing.
+	// Unread are the objects that could not be read. With a zero Since nothing is known
+	// about them: the facts are incomplete, and no pass may act on a missing object.
 	Unread []Unread
 }
 
-// Known tells whether every object has been read at least once.
+// Known reports whether every object has been read at least once.
 func (f Facts) Known() bool {
 	if f.ReadAt.IsZero() {
 		return false
@@ -98,6 +96,6 @@ func (f Facts) Known() bool {
 	return true
 }
 
-// Complete tells whether everything that the spec names is known and as it must
-// be: the fleet can be deployed.
+// Complete reports whether everything that the spec names is known and valid, so that
+// the fleet can be deployed.
 func (f Facts) Complete() bool { return f.Known() && len(f.Problems) == 0 }

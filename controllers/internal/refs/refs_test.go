@@ -26,10 +26,10 @@ import (
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
-// canary is in every value: it must come out nowhere.
+// canary is in every value, and must appear nowhere else.
 const canary = "CANARY"
 
-// shelf is what an API server holds. It answers get alone.
+// shelf has the content of an API server. It answers only get.
 type shelf struct {
 	client.Reader
 	mu      sync.Mutex
@@ -80,7 +80,7 @@ type stand struct {
 	payers   []string // and their addresses
 }
 
-// newStand has everything that a RelayPool can name, all as it must be.
+// newStand has every object that a RelayPool can name, all valid.
 func newStand(t *testing.T) *stand {
 	t.Helper()
 	s := &stand{now: time.Unix(1e9, 0)}
@@ -138,7 +138,7 @@ func (s *stand) resolve(t *testing.T) Facts {
 	return facts
 }
 
-// checkSilent fails when a value of a Secret shows.
+// checkSilent fails when a value of a Secret appears in any output.
 func (s *stand) checkSilent(t *testing.T, text string, v any) {
 	t.Helper()
 	encoded, err := json.Marshal(v)
@@ -277,7 +277,7 @@ func TestAnObjectThatCannotBeReadKeepsWhatWasKnown(t *testing.T) {
 		t.Errorf("%d unread, next reading at %s; want 2, and soon", len(second.Unread), second.Next)
 	}
 
-	// A key of the same Secret that was never looked at is not known.
+	// Nothing is known about a key of the same Secret that was not checked before.
 	s.pool.Generation, s.pool.Spec.FeePayers.SecretRefs[0].Key = 2, "c"
 	if third := s.resolve(t); third.Known() {
 		t.Error("a key that was never read counts as known")
@@ -375,8 +375,8 @@ func TestConstructorRefusesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A RelayPool that names what is not for it
-// learns neither keys nor lengths, and the operator takes nothing of it.
+// A RelayPool that names objects which it may not use gets to know neither their keys nor
+// their lengths, and the operator uses nothing from them.
 func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 	t.Parallel()
 	usable := map[string]string{v1alpha1.LabelUsableBy: "p"}
@@ -462,7 +462,7 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 	}
 }
 
-// A label that goes away is noticed at the next reading.
+// A removed label is noticed at the next reading.
 func TestALabelThatIsTakenAwayCounts(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -478,7 +478,7 @@ func TestALabelThatIsTakenAwayCounts(t *testing.T) {
 	}
 }
 
-// The operator itself sends requests to what an endpoint's Secret holds.
+// The operator itself sends requests to the URL in an endpoint's Secret.
 func TestAValueThatMayNotBeUsedIsNotRead(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// DefaultInterval is between two readings of what a RelayPool names.
+	// DefaultInterval is the time between two readings of what a RelayPool names.
 	DefaultInterval = time.Minute
 	// jitter is the part of the interval by which it varies, so that RelayPools
 	// that were made together are not read together for ever.
 	jitter = 0.1
-	// missingFactor divides the interval while something is missing: somebody is about to
-	// bring it.
+	// missingFactor divides the interval while an object is missing, because somebody
+	// is about to create it.
 	missingFactor = 4
 	// parallel is how many objects of one RelayPool are read at once.
 	parallel = 4
-	// readTimeout bounds the reading of all objects of one RelayPool, for it holds
-	// a worker of the reconciler.
+	// readTimeout bounds the reading of all objects of one RelayPool, because the
+	// reading occupies a worker of the reconciler.
 	readTimeout = 10 * time.Second
 )
 
 // Options make a Resolver.
 type Options struct {
-	// Reader reads from the API server itself, never from a cache, which would
-	// list and watch. Required.
+	// Reader reads from the API server directly, because a cache would list and
+	// watch. Required.
 	Reader client.Reader
 	// Now is the clock. Required.
 	Now func() time.Time
-	// Random gives numbers from 0 up to 1, for the jitter. Required.
+	// Random returns numbers from 0 up to 1, for the jitter. Required.
 	Random func() float64
 	// Interval between readings. 0 is DefaultInterval.
 	Interval time.Duration
-	// Policy says which objects RelayPools may use.
+	// Policy decides which objects RelayPools may use.
 	Policy tenancy.Policy
 }
 
-// Resolver reads what RelayPools name and remembers it until the next reading
+// Resolver reads what RelayPools name, and keeps the results until the next reading
 // is due. It is safe for concurrent use.
 type Resolver struct {
 	Options
@@ -63,11 +63,11 @@ type memory struct {
 	found      map[need]finding
 }
 
-// finding is what was last known of one need.
+// finding is the last known state of one need.
 type finding struct {
 	// at is when it was read; zero: never.
 	at      time.Time
-	object  Object // with an empty UID while there is none
+	object  Object // the UID is empty while the object does not exist
 	problem *Problem
 	address string
 	content []byte
@@ -87,9 +87,9 @@ func NewResolver(o Options) (*Resolver, error) {
 	return &Resolver{Options: o, pools: map[types.NamespacedName]*memory{}}, nil
 }
 
-// Resolve gives the facts of a RelayPool. It reads when its spec has changed or
-// the interval is over, and else only remembers. An object that cannot be read
-// is no error: see Facts.Unread. The error is that of a context that has ended.
+// Resolve returns the facts of a RelayPool. It reads when the spec has changed or the
+// interval is over, and otherwise returns the last results. An object that cannot be read
+// is not an error: see Facts.Unread. The only error is that of a context that has ended.
 func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
 	last := r.remembered(pool)
 	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
@@ -110,8 +110,8 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// remembered gives what is remembered of this very RelayPool, and not of an earlier
-// one of its name.
+// remembered returns the memory of this RelayPool, but not that of an earlier one of
+// the same name.
 func (r *Resolver) remembered(pool *v1alpha1.RelayPool) memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *Resolver) remembered(pool *v1alpha1.RelayPool) memory {
 	return memory{generation: -1}
 }
 
-// Forget drops what is remembered of a RelayPool that is gone.
+// Forget drops the memory of a deleted RelayPool.
 func (r *Resolver) Forget(pool types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func byObject(all []need) map[object][]need {
 	return grouped
 }
 
-// keepLast holds what was last known of an object that cannot be read now.
+// keepLast keeps the last finding of an object that cannot be read now.
 func keepLast(o object, wanted []need, last, found map[need]finding, err error) Unread {
 	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
 	if u.Cause == "" {
@@ -193,7 +193,7 @@ func keepLast(o object, wanted []need, last, found map[need]finding, err error) 
 	return u
 }
 
-// content is what an object holds; values are nil when there is none.
+// content is the content of an object; values is nil when the object does not exist.
 type content struct {
 	values map[string][]byte
 	labels map[string]string
@@ -228,8 +228,8 @@ func (r *Resolver) get(ctx context.Context, namespace string, o object) (content
 	return got, nil
 }
 
-// discard overwrites a Secret's values as soon as they have been looked at.
-// Copies in the client's buffers are out of reach.
+// discard overwrites a Secret's values as soon as they have been checked. It cannot
+// overwrite the copies in the client's buffers.
 func discard(kind Kind, values map[string][]byte) {
 	if kind == Secret {
 		for _, v := range values {
@@ -238,9 +238,9 @@ func discard(kind Kind, values map[string][]byte) {
 	}
 }
 
-// Value reads one value of a Secret now, without the white space around it, for
-// who needs it at the moment of use on a RelayPool's behalf. It is the caller's to
-// forget. Errors name Secret and key.
+// Value reads one value of a Secret now, without the white space around it, for a caller
+// that needs it at once on a RelayPool's behalf. The caller must not keep it. Errors name
+// Secret and key.
 func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error) {
 	got, err := r.get(ctx, pool.Namespace, object{Secret, ref.Name})
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner is who the caBundle belongs to: whoever applies the rest of the
-// APIService leaves it alone then.
+// fieldOwner is the field manager of the caBundle, so that the manager which applies the
+// rest of the APIService leaves the caBundle alone.
 const fieldOwner = "relaypool-operator"
 
-// kindAPIService is not of a package that the operator would link for it.
+// kindAPIService avoids linking the package that defines the type.
 func kindAPIService() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 }
 
-// publish makes the caBundle of the APIService what the state trusts, and tells
-// whether it has trusted the next pair's authority for long enough. An APIService
-// that leads elsewhere is somebody else's, and is not touched.
+// publish sets the caBundle of the APIService to the authorities of the state. It reports
+// whether the APIService has trusted the next pair's authority for long enough. An
+// APIService that refers to another Service is foreign, and is not changed.
 func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error) {
 	found := new(unstructured.Unstructured)
 	found.SetGroupVersionKind(kindAPIService())
@@ -49,7 +49,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 		if err := k.applyBundle(ctx, want); err != nil {
 			return false, err
 		}
-		// From when on it was trusted is known at the next reading.
+		// The next reading starts the time for which it was trusted.
 		return false, nil
 	}
 	return k.trust(s), nil
@@ -66,8 +66,8 @@ func (k *Keeper) applyBundle(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// trust notes that the APIService trusts all of the state, and tells whether it
-// has trusted the next pair for long enough.
+// trust records that the APIService trusts all authorities of the state, and reports
+// whether it has trusted the next pair's for long enough.
 func (k *Keeper) trust(s *state) bool {
 	signer := s.signerOf(s.next)
 	if signer == nil {
@@ -80,5 +80,5 @@ func (k *Keeper) trust(s *state) bool {
 	return k.Now().Sub(k.trusted) >= k.Settle
 }
 
-// distrust forgets what was seen of the APIService.
+// distrust forgets what was recorded about the APIService.
 func (k *Keeper) distrust() { k.trusted, k.trustedSerial = time.Time{}, "" }

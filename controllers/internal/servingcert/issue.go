@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// skew is by how much the clocks of those who look at a certificate may be behind.
+// skew is by how much the clocks of clients that verify a certificate may be behind.
 const skew = time.Hour
 
-// issue makes an authority, a pair of one certificate for the names that it
-// signs, and forgets the authority's key: each change is the same change then, and
-// no key that could sign for any server of the cluster lies in a Secret.
+// issue makes an authority and a pair with one certificate for the names, and drops the
+// authority's key. So every change is a change of authority, and no Secret contains a
+// key that could sign for any server of the cluster.
 func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.Certificate, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
-		// The time tells authorities of one name apart, for a person and for whoever
-		// looks for the one that signed.
+		// The time distinguishes authorities of one name, for a person and for clients
+		// that look for the one that signed.
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("relaypool-operator-ca@%d", now.UnixNano())},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(validity),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign,
-		// The authority vouches for no DNS name but these. Of addresses and users it says
-		// nothing, which its key's end does.
+		// The constraint covers DNS names only. The authority could still sign for
+		// addresses and users, but its key is dropped.
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
 	}
 	authority, err := sign(template, template, &authorityKey.PublicKey, authorityKey)

@@ -1,13 +1,13 @@
-// Package servingcert makes and changes the certificate with which the operator
-// serves an API behind the API server, without anybody else's help. The pair is
-// in one Secret, which every replica reads again now and then; its authority is
-// in the caBundle of the APIService, which the leader writes.
+// Package servingcert makes and renews the certificate with which the operator
+// serves an API behind the API server, without another component. The pair is in one
+// Secret, which every replica reads at an interval; its authority is in the caBundle of
+// the APIService, which the leader writes.
 //
-// A change takes three steps, so that no call fails in between: the next pair is
-// made and laid beside the one that is served; the APIService has both
-// authorities, for long enough that every API server knows; then the next pair is
-// served, by each replica as it reads the Secret. The old authority stays trusted
-// until its time is over.
+// A renewal takes three steps, so that no call fails in between. First the leader makes
+// the next pair and stores it in the Secret, next to the served one. Then the APIService
+// has both authorities, for long enough that every API server knows both. Then each
+// replica serves the next pair after it has read the Secret. The old authority is trusted
+// until it expires.
 package servingcert
 
 import (
@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The times of Options that are 0.
+// These are the defaults of the times in Options.
 const (
 	defaultValidity    = 90 * 24 * time.Hour
 	defaultRenewBefore = 30 * 24 * time.Hour
@@ -47,25 +47,25 @@ type Options struct {
 	// reads both from the API server: no cache has them.
 	Client client.Client
 	Live   client.Reader
-	// Namespace is the operator's own. Secret and Service are in it: the first
-	// holds the certificate, the second leads to this server, and gives it its name.
+	// Namespace is the operator's own; Secret and Service are in it. Secret contains the
+	// certificate. Service leads to this server, and determines the certificate's name.
 	Namespace, Secret, Service string
-	// APIService is the name of the one that leads to the Service.
+	// APIService is the name of the APIService that refers to the Service.
 	APIService string
 	// Elected is closed once this process leads.
 	Elected <-chan struct{}
-	// Now is the clock, Random gives numbers from 0 up to 1.
+	// Now is the clock, and Random returns numbers from 0 up to 1.
 	Now    func() time.Time
 	Random func() float64
 	Log    *slog.Logger
-	// Validity of a certificate (90 days); RenewBefore its end the next one is made
-	// (30 days). Settle is how long the APIService has to trust the next before it is
-	// served (10 minutes), and Interval how often Secret and APIService are read (1
-	// minute).
+	// Validity is that of a certificate (90 days). RenewBefore is how long before its end
+	// the next one is made (30 days). Settle is how long the APIService has to trust the
+	// next one before it is served (10 minutes), and Interval how often Secret and
+	// APIService are read (1 minute).
 	Validity, RenewBefore, Settle, Interval time.Duration
 }
 
-// Keeper keeps the certificate. It is safe for concurrent use, but for Step.
+// Keeper keeps the certificate. It is safe for concurrent use, except for Step.
 type Keeper struct {
 	Options
 
@@ -75,11 +75,11 @@ type Keeper struct {
 	ready     chan struct{}
 	readied   sync.Once
 
-	// trusted is when the APIService was first seen to trust the authority of that
-	// serial number, without a break since. Step alone uses them.
+	// trusted is when the APIService was first seen to trust the authority with that
+	// serial number, without a break since. Only Step uses these fields.
 	trusted       time.Time
 	trustedSerial string
-	// told is the last error that was logged.
+	// told is the last logged error.
 	told string
 }
 
@@ -139,8 +139,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// tell logs an error that is another than the last one: what somebody has to mend
-// would otherwise be logged every few seconds until then.
+// tell logs an error that differs from the last one: an error that a person has to
+// correct would otherwise be logged every few seconds.
 func (k *Keeper) tell(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
@@ -152,7 +152,7 @@ func (k *Keeper) tell(ctx context.Context, err error) {
 	k.told = text
 }
 
-// leads tells whether this process does.
+// leads reports whether this process is the leader.
 func (k *Keeper) leads() bool {
 	select {
 	case <-k.Elected:
@@ -162,9 +162,9 @@ func (k *Keeper) leads() bool {
 	}
 }
 
-// Step reads the Secret, makes it where there is none, and takes up what it has.
-// The leader changes it when it is time, and keeps the APIService's caBundle. A
-// Step that is repeated finds nothing to do.
+// Step reads the Secret, makes it where there is none, and serves its certificate. The
+// leader also renews the certificate when it is time, and writes the APIService's
+// caBundle. Repeating a Step changes nothing.
 func (k *Keeper) Step(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 		trusted, publishErr = k.publish(ctx, &found)
 		next, what, err = k.policy().decide(k.Now(), found, trusted, k.issue)
 	case held.serves(held.current, k.name(), k.Now()):
-		// Somebody broke the Secret: what is served goes back, and nobody notices.
+		// Somebody broke the Secret: write the served pair back, before a client notices.
 		next = held
 	default:
 		next, what, err = k.policy().decide(k.Now(), found, false, k.issue)
@@ -198,7 +198,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 	if err := k.serve(next); err != nil {
 		return err
 	}
-	// At once: a pair that nobody trusts yet serves nobody.
+	// This cannot wait: no client accepts a pair whose authority is not trusted yet.
 	_, publishErr = k.publish(ctx, &next)
 	return publishErr
 }
@@ -216,16 +216,16 @@ func (k *Keeper) issue() (*pair, *x509.Certificate, error) {
 	return issue(k.names(), k.Now(), k.Validity)
 }
 
-// name is what the API server asks for.
+// name is the server name that the API server verifies.
 func (k *Keeper) name() string { return k.Service + "." + k.Namespace + ".svc" }
 
 func (k *Keeper) names() []string { return []string{k.name(), k.name() + ".cluster.local"} }
 
-// labelServing marks the Secret as this package's: no other is ever written.
+// labelServing marks the Secrets of this package, which writes no other Secret.
 const labelServing = "relaypool.dev/serving-certificate"
 
-// read gives the Secret, and makes one where there is none: of what this process
-// serves, when somebody deleted it.
+// read returns the Secret, and makes one where there is none. When somebody deleted it,
+// the new one contains the pair that this process serves.
 func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}
 	for range 2 {
@@ -272,11 +272,11 @@ func (k *Keeper) make(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// write changes the Secret if nobody else did since it was read.
+// write changes the Secret, unless another client changed it since it was read.
 func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) error {
 	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	data := next.data()
-	// What somebody else put there stays.
+	// Keys that other clients added are kept.
 	for key, value := range secret.Data {
 		if _, ours := data[key]; !ours && key != keyNextCert && key != keyNextKey {
 			data[key] = value
@@ -289,7 +289,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 	return nil
 }
 
-// serve serves what was read, and holds on to what is served when that is of no use.
+// serve serves the certificate that was read, or keeps the served one when it is invalid.
 func (k *Keeper) serve(s state) error {
 	if !s.serves(s.current, k.name(), k.Now()) {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())

@@ -41,19 +41,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// clock is one that tests set forward.
+// clock is a clock that tests set forward.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time           { return time.Unix(0, c.at.Load()) }
 func (c *clock) advance(by time.Duration) { c.at.Add(int64(by)) }
 
-// site is a namespace with replicas of the operator, and the APIService that leads
+// site is a namespace with replicas of the operator, and the APIService that refers
 // to them.
 type site struct {
 	c         client.Client
 	namespace string
-	// apiService is not the one of the external metrics API, so that tests do not
-	// meet: v1 of a group of its own.
+	// apiService is not that of the external metrics API, so that tests do not interfere:
+	// it is v1 of a group of its own.
 	apiService string
 	clock      clock
 	log        *bytes.Buffer
@@ -69,7 +69,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// lead makes the APIService, which leads to that Service.
+// lead makes the APIService, which refers to that Service.
 func (s *site) lead(t *testing.T, service string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -85,7 +85,7 @@ func (s *site) lead(t *testing.T, service string) {
 	})
 }
 
-// trusted is what clients of the APIService trust now.
+// trusted returns the authorities that clients of the APIService trust now.
 func (s *site) trusted(t *testing.T) []byte {
 	t.Helper()
 	found := new(unstructured.Unstructured)
@@ -118,8 +118,8 @@ func (s *site) replica(t *testing.T) (k *Keeper, leading chan struct{}) {
 	return k, leading
 }
 
-// accepted tells whether a client that trusts the bundle takes what the replica
-// serves.
+// accepted reports whether a client that trusts the bundle accepts the certificate that
+// the replica serves.
 func (s *site) accepted(k *Keeper, bundle []byte) error {
 	cert, key := k.CurrentCertKeyContent()
 	pair, err := parsePair(cert, key)
@@ -165,8 +165,8 @@ func TestOneCertificateComesOfReplicasThatStartAtOnce(t *testing.T) {
 	}
 }
 
-// Replicas read the Secret, the leader changes, clients learn late what to trust,
-// and time goes by, in any order: nobody is ever refused.
+// Replicas read the Secret, the leader changes, clients learn late which authorities to
+// trust, and time passes, in any order: no client is ever refused.
 func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -184,8 +184,8 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 		for _, k := range replicas {
 			must(t, k.Step(t.Context()))
 		}
-		// A client is behind the APIService by up to five minutes, half the time that
-		// the leader gives it.
+		// A client is behind the APIService by up to five minutes, half the time that the
+		// leader waits for clients.
 		client, since := s.trusted(t), s.clock.now()
 		seen := map[string]bool{}
 		for op := range 250 {
@@ -199,7 +199,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 			default:
 				s.clock.advance(time.Duration(1+random.IntN(2)) * time.Minute)
 				if secret := s.secret(t); secret.Data[keyNextCert] == nil && random.IntN(3) == 0 {
-					// Nothing is under way, and weeks go by. Everybody knows all by then.
+					// No renewal is under way. After weeks every client is up to date.
 					s.clock.advance(time.Duration(random.IntN(14*24)) * time.Hour)
 					client, since = s.trusted(t), s.clock.now()
 				}
@@ -287,7 +287,7 @@ func TestWhatSomebodyDoesToTheSecret(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		does func(t *testing.T, s *site)
-		same bool // the certificate stays
+		same bool // the certificate does not change
 		want string
 	}{
 		"nothing":               {does: func(*testing.T, *site) {}, same: true},
@@ -379,7 +379,7 @@ func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
 	}
 }
 
-// Only the field that is ours belongs to us.
+// The Keeper owns only its own field.
 func TestTheCABundleAloneIsOurs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -432,7 +432,7 @@ func TestNothingOfTheKeyIsLogged(t *testing.T) {
 	}
 }
 
-// The time that clients have to trust the next pair begins anew when it is another.
+// The time that clients have to trust the next pair starts again when the pair changes.
 func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -442,7 +442,7 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	must(t, k.Step(t.Context()))
 	s.clock.advance(61 * 24 * time.Hour)
 	for range 2 {
-		must(t, k.Step(t.Context())) // makes the next pair, and sees that it is trusted
+		must(t, k.Step(t.Context())) // makes the next pair, and observes that it is trusted
 	}
 	before, _ := k.CurrentCertKeyContent()
 	s.clock.advance(time.Hour)
@@ -465,8 +465,8 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	}
 }
 
-// Two leaders, of which one does not know yet that it is none: the second write is
-// refused, and the next reading goes on from the first.
+// There are two leaders, one of which does not know yet that it has lost the Lease. The second
+// write is refused, and the next reading continues from the first.
 func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -485,7 +485,7 @@ func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 	}
 }
 
-// An API server that is away for a while is told once, and what is served goes on.
+// An API server that is unreachable for a while is logged once, and serving continues.
 func TestAnOutageIsToldOnce(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{})

@@ -11,7 +11,7 @@ var _ dynamiccertificates.CertKeyContentProvider = (*Keeper)(nil)
 // Name implements dynamiccertificates.CertKeyContentProvider.
 func (k *Keeper) Name() string { return "the operator's serving certificate" }
 
-// CurrentCertKeyContent gives certificate and key as PEM; nothing before Ready.
+// CurrentCertKeyContent returns certificate and key as PEM; nothing before Ready.
 func (k *Keeper) CurrentCertKeyContent() (cert, key []byte) {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
@@ -21,7 +21,7 @@ func (k *Keeper) CurrentCertKeyContent() (cert, key []byte) {
 	return k.held.current.cert, k.held.current.key
 }
 
-// AddListener has the listener told of every change.
+// AddListener registers a listener for every change.
 func (k *Keeper) AddListener(l dynamiccertificates.Listener) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -31,7 +31,7 @@ func (k *Keeper) AddListener(l dynamiccertificates.Listener) {
 // Ready is closed once there is a certificate.
 func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
-// Expires is when what is served is no longer valid; zero before Ready.
+// Expires is when the served certificate expires; zero before Ready.
 func (k *Keeper) Expires() time.Time {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// step is what becomes of a state.
+// step is the change of a state that decide chose.
 type step string
 
 const (
@@ -17,15 +17,15 @@ const (
 	stepRestore step = "put back the certificate that is served"
 )
 
-// policy says when certificates change.
+// policy determines when certificates are renewed.
 type policy struct {
-	name        string // that clients ask for
+	name        string // the server name that clients verify
 	renewBefore time.Duration
 }
 
-// decide says what becomes of the state now. trusted tells whether clients have
-// trusted the authority of the next pair for long enough that all know it. issue
-// makes a pair and its authority.
+// decide returns the next state and the step that leads to it. trusted means that clients
+// have trusted the authority of the next pair for long enough that all of them know it.
+// issue makes a pair and its authority.
 func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
 	current, next := s.serves(s.current, p.name, now), s.serves(s.next, p.name, now)
 	switch {
@@ -33,8 +33,8 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 		s.current, s.next = s.next, nil
 		return s.tidied(now), stepPromote, nil
 	case !current:
-		// Nobody can be served by what is there, so nothing is lost by serving a pair
-		// that is not trusted yet.
+		// No client accepts the present pair, so serving a pair that is not trusted yet
+		// makes nothing worse.
 		made, authority, err := issue()
 		if err != nil {
 			return s, stepNone, err
@@ -53,8 +53,8 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	}
 }
 
-// tidied drops authorities whose time is over. Those of earlier pairs stay until
-// then: a process that has not read the Secret since still serves theirs.
+// tidied drops expired authorities. Those of earlier pairs are kept until then, because a
+// process that has not read the Secret since still serves such a pair.
 func (s state) tidied(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {

@@ -12,19 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Keys of the Secret. The first three are what other programs expect in one of
-// the type kubernetes.io/tls.
+// Keys of the Secret. Other programs expect the first three in a Secret of the type
+// kubernetes.io/tls.
 const (
 	keyCert        = corev1.TLSCertKey
 	keyKey         = corev1.TLSPrivateKeyKey
 	keyAuthorities = "ca.crt"
-	// The pair that is served next, once clients are known to trust its authority.
+	// This is the pair to serve next, once clients are known to trust its authority.
 	keyNextCert = "next.crt"
 	keyNextKey  = "next.key"
 )
 
-// maxAuthorities bounds what is trusted at once. Three are enough: of the pair
-// before, of this one, and of the next.
+// maxAuthorities bounds the number of trusted authorities. Three are enough: those of
+// the previous, the present and the next pair.
 const maxAuthorities = 8
 
 // pair is a serving certificate and its key, as PEM, and the certificate parsed.
@@ -33,7 +33,7 @@ type pair struct {
 	leaf      *x509.Certificate
 }
 
-// state is what the Secret holds. A pair that is nil is missing or broken.
+// state is the content of the Secret. A pair that is nil is missing or broken.
 type state struct {
 	current, next *pair
 	// authorities are the certificates that sign, or signed, a pair that may be
@@ -41,8 +41,8 @@ type state struct {
 	authorities []*x509.Certificate
 }
 
-// stateOf reads the Secret's data. What does not parse is left out: it is then
-// made anew, and no error helps with that.
+// stateOf reads the Secret's data. Values that do not parse are left out: they are made
+// again, which an error would not help with.
 func stateOf(data map[string][]byte) state {
 	s := state{authorities: parseAuthorities(data[keyAuthorities])}
 	s.current, _ = parsePair(data[keyCert], data[keyKey])
@@ -50,7 +50,7 @@ func stateOf(data map[string][]byte) state {
 	return s
 }
 
-// data is the Secret's, for the state.
+// data returns the Secret's data for the state.
 func (s *state) data() map[string][]byte {
 	out := map[string][]byte{keyAuthorities: bundle(s.authorities)}
 	if s.current != nil {
@@ -93,8 +93,8 @@ func bundle(authorities []*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// serves tells whether clients that trust the authorities take the pair for a
-// server of that name now.
+// serves reports whether clients that trust the authorities accept the pair now, for a
+// server of that name.
 func (s *state) serves(p *pair, name string, now time.Time) bool {
 	return p != nil && verify(p.leaf, s.authorities, name, now) == nil
 }
@@ -108,7 +108,7 @@ func verify(leaf *x509.Certificate, authorities []*x509.Certificate, name string
 	return err //nolint:wrapcheck // callers ask only whether there is one
 }
 
-// signerOf is the authority that signed the pair; nil when it is not known.
+// signerOf returns the authority that signed the pair; nil when it is not known.
 func (s *state) signerOf(p *pair) *x509.Certificate {
 	if p == nil {
 		return nil

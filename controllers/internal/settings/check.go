@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// None is the address of what is not served.
+// None is the address that turns a server off.
 const None = "none"
 
 const (
@@ -26,7 +26,7 @@ const (
 	maxPort   = 1<<16 - 1
 )
 
-// CheckImage looks whether an image of the relay is named.
+// CheckImage checks that an image of the relay is named.
 func CheckImage(image string) []error {
 	switch {
 	case image == "":
@@ -117,8 +117,8 @@ func (l Listening) check() (problems []error) {
 	return problems
 }
 
-// checkExternal looks at what serves external metrics, and at nothing of it where
-// that is off.
+// checkExternal checks the settings of external metrics, but none of them when external
+// metrics are off.
 func (c *Config) checkExternal() (problems []error) {
 	e, l := c.External, c.Listening
 	if !e.Enabled() {
@@ -147,7 +147,7 @@ func (c *Config) checkExternal() (problems []error) {
 	return problems
 }
 
-// Loopback tells whether metrics are served to this machine alone.
+// Loopback reports whether metrics are served to this machine alone.
 func (l Listening) Loopback() bool {
 	host, _, err := net.SplitHostPort(l.MetricsListen)
 	if err != nil {
@@ -185,7 +185,7 @@ func (l Leading) check() (problems []error) {
 	return problems
 }
 
-// Check gives what is wrong with the flags of the log.
+// Check returns what is wrong with the flags of the log.
 func (l Logging) Check() (problems []error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
 		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))

@@ -16,9 +16,9 @@ import (
 // serviceAccountNamespace is where a pod finds the name of its own namespace.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Load gives how to reach the cluster. Requests are not limited on this side:
-// the API server's own priority and fairness does that, and knows what else is
-// asked of it.
+// Load returns the configuration for reaching the cluster. The client does not limit
+// requests: the API server's own priority and fairness does that, and knows all other
+// requests.
 func (c Cluster) Load() (*rest.Config, error) {
 	if c.Kubeconfig == "" && c.Context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		config, err := rest.InClusterConfig()
@@ -52,7 +52,7 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// namespace is that of the pod's service account, or empty outside a pod.
+// namespace is the namespace of the pod's service account, or empty outside a pod.
 func namespace(file string) string {
 	content, err := os.ReadFile(file)
 	if err != nil {

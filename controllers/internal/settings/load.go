@@ -6,14 +6,14 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// Config is a Run that holds together, with the cluster that it is for.
+// Config is a valid Run, with the cluster that it is for.
 type Config struct {
 	Run
 	Rest *rest.Config
 }
 
-// Load checks everything and reads the kubeconfig. Its error is commandline.Problems: every
-// one at once.
+// Load checks all settings and reads the kubeconfig. Its error is commandline.Problems, with
+// all problems at once.
 func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
 
 func (r Run) load(namespaceFile string) (*Config, error) {

@@ -1,8 +1,8 @@
-// Package settings is everything that can be set about the operator: flags and
-// environment in one struct, validated whole at start.
+// Package settings has all settings of the operator: flags and environment in one
+// struct, validated as a whole at start.
 //
-// None of it is a secret: what the operator needs to know of endpoints and keys
-// it reads from the Secrets that a RelayPool names.
+// No setting is a secret: the operator reads endpoints and keys from the Secrets that
+// a RelayPool names.
 package settings
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Run holds the flags of operator run. Defaults are for a machine of one's own:
+// Run has the flags of operator run. Defaults are for a developer's machine:
 // every listening address is loopback.
 type Run struct {
 	Cluster `embed:""`
@@ -33,13 +33,13 @@ type Run struct {
 	Found []error `kong:"-"`
 }
 
-// Cluster says which cluster is meant.
+// Cluster selects the cluster.
 type Cluster struct {
 	Kubeconfig string `env:"RELAYPOOL_KUBECONFIG" placeholder:"FILE" group:"Cluster" help:"File that says how to reach the cluster. Empty takes what $KUBECONFIG names, else the pod's own service account, else ~/.kube/config."`
 	Context    string `env:"RELAYPOOL_CONTEXT" placeholder:"NAME" group:"Cluster" help:"Context of that file. Empty takes its current one. With a context the pod's service account is never used."`
 }
 
-// Work says how much is done at once, and how often.
+// Work sets how much is done at once, and how often.
 type Work struct {
 	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
 	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Pools that are read from their chains at once. A dead endpoint holds one of them for some seconds."`
@@ -47,25 +47,25 @@ type Work struct {
 	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
 }
 
-// Listening says where metrics and probes are served.
+// Listening sets where metrics and probes are served.
 type Listening struct {
 	MetricsListen  string `default:"127.0.0.1:8443" env:"RELAYPOOL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /metrics, or none. On a loopback address it is plain HTTP for everybody there; on any other it is HTTPS for those whom the cluster knows and allows to get /metrics."`
 	MetricsCertDir string `env:"RELAYPOOL_METRICS_CERT_DIR" placeholder:"FOLDER" group:"Serving" help:"Folder of tls.crt and tls.key for HTTPS, read again when they change. Empty for a self-signed certificate, made anew at each start."`
 	HealthListen   string `default:"127.0.0.1:8081" env:"RELAYPOOL_HEALTH_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /livez and /readyz, or none."`
 }
 
-// ExternalMetrics says where the external metrics API is served, and what leads
-// there.
+// ExternalMetrics sets where the external metrics API is served, and which objects lead
+// to it.
 type ExternalMetrics struct {
 	Listen  string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
 	Service string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name. The operator that leads keeps the caBundle of the APIService v1beta1.external.metrics.k8s.io, and touches none that leads elsewhere."`
 	Secret  string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SECRET" placeholder:"NAME" group:"External metrics" help:"Secret in --operator-namespace for the serving certificate. The operator makes it, and changes the certificate a month before it is no longer valid."`
 }
 
-// Enabled tells whether external metrics are served.
+// Enabled reports whether external metrics are served.
 func (e ExternalMetrics) Enabled() bool { return e.Listen != None && e.Listen != "" }
 
-// Leading says how one of several operators comes to lead.
+// Leading sets how one of several operators becomes the leader.
 type Leading struct {
 	Name          string        `default:"relaypool-operator" env:"RELAYPOOL_LEASE_NAME" placeholder:"NAME" group:"Leading" help:"Name of the Lease."`
 	Duration      time.Duration `default:"15s" env:"RELAYPOOL_LEASE_DURATION" placeholder:"DURATION" group:"Leading" help:"How long the others wait after the leader's last sign of life before one takes over. A leader that is stopped hands over at once."`
@@ -73,14 +73,14 @@ type Leading struct {
 	RetryPeriod   time.Duration `default:"2s" env:"RELAYPOOL_LEASE_RETRY_PERIOD" placeholder:"DURATION" group:"Leading" help:"Time between tries to get or renew the Lease. Shorter than --lease-renew-deadline."`
 }
 
-// Logging says how to log.
+// Logging sets how to log.
 type Logging struct {
 	Level  string `default:"info" env:"RELAYPOOL_LOG_LEVEL" placeholder:"LEVEL" group:"Log" help:"Least level that is logged: debug, info, warn or error."`
 	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
 }
 
-// LogValue shows every flag, and of the cluster nothing else: how to reach it
-// may hold credentials.
+// LogValue returns every flag, but nothing else of the cluster, because its client
+// configuration may contain credentials.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("relay_image", c.RelayImage),

@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// canary stands for what somebody sets by mistake and should not find in a log.
+// canary is a value that a user sets by mistake and that must not be in a log.
 const canary = "canary-value"
 
 const kubeconfig = `apiVersion: v1
@@ -40,8 +40,8 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// load parses a command line and checks it, as a pod whose namespace is in
-// namespaceFile, or outside of one when that is empty.
+// load parses a command line and checks it, as in a pod whose namespace is in
+// namespaceFile, or outside of a pod when that is empty.
 func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	t.Helper()
 	var flags Run
@@ -58,7 +58,7 @@ func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	return flags.load(namespaceFile)
 }
 
-// sound is a command line without a fault, for all of the cluster unless more names
+// sound returns a valid command line, for the whole cluster unless more names
 // namespaces.
 func sound(t *testing.T, more ...string) []string {
 	t.Helper()
@@ -123,7 +123,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The same text is then no address that both would need.
+// The same text is then not an address that two servers would need.
 func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -260,8 +260,8 @@ func TestTheClusterIsThatOfTheFile(t *testing.T) {
 	}
 }
 
-// What reaches the cluster may hold credentials, so that the log shows all else,
-// by the names and in the form in which it is set.
+// The client configuration of the cluster may contain credentials, so the log has only the
+// other settings, by the names and in the form in which they are set.
 func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 	t.Parallel()
 	cfg, err := load(t, "", sound(t, "--namespaces=one,two", "--lease-duration=20s")...)

@@ -10,12 +10,12 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// AllFields is the value of --tenant-template-fields that withholds none; None
+// AllFields is the value of --tenant-template-fields that withholds no field; None
 // withholds all.
 const AllFields = "all"
 
-// Tenants says what RelayPools may have, for clusters where whoever makes them may
-// not make pods or read every Secret. The defaults are for a single tenant: all.
+// Tenants limits what RelayPools may request, for clusters where users who may make them
+// may not make pods or read every Secret. The defaults, for a single tenant, allow all.
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
 	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several of labels, annotations, resources, nodeSelector, tolerations, affinity and priorityClassName with commas between them."`
@@ -23,7 +23,7 @@ type Tenants struct {
 	Usable         []string `env:"RELAYPOOL_TENANT_USABLE" placeholder:"NAMESPACE/NAME" group:"Tenants" help:"Secrets and ConfigMaps that every RelayPool of their namespace may use without that label. Several with commas between them. It needs --tenant-require-label."`
 }
 
-// Check gives what is wrong with the flags of tenants.
+// Check returns what is wrong with the flags of tenants.
 func (t Tenants) Check() (problems []error) {
 	note := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
@@ -54,7 +54,7 @@ func (t Tenants) Check() (problems []error) {
 	return problems
 }
 
-// Policy is what holds by flags that Check has found right.
+// Policy returns the policy that valid flags describe.
 func (t Tenants) Policy() tenancy.Policy {
 	p := tenancy.Policy{RequireLabel: t.RequireLabel, Usable: t.Usable}
 	for _, text := range t.Images {

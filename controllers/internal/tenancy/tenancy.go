@@ -1,7 +1,7 @@
-// Package tenancy says what whoever may make RelayPools can have of a cluster by
-// them: which images run, which fields of the pods' template are set, and which
-// Secrets and ConfigMaps are mounted. The operator makes pods with its own rights,
-// so that without such bounds RelayPools are as good as the right to make pods.
+// Package tenancy limits what users who may make RelayPools can do in a cluster with
+// them: which images run, which fields of the pods' template are set, and which Secrets
+// and ConfigMaps are mounted. The operator makes pods with its own permissions, so without
+// such limits the right to make RelayPools amounts to the right to make pods.
 package tenancy
 
 import (
@@ -16,34 +16,34 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// The flags by which the operator is told.
+// These are the flags that set the policy.
 const (
 	FlagImages         = "tenant-images"
 	FlagTemplateFields = "tenant-template-fields"
 	FlagUsable         = "tenant-usable"
 )
 
-// Policy bounds RelayPools. Its zero value is for a cluster with one tenant: all is
-// allowed but another RelayPool's generated keys.
+// Policy limits RelayPools. Its zero value is for a cluster with one tenant: everything
+// is allowed except the use of another RelayPool's generated keys.
 type Policy struct {
-	// Images are the repositories that spec.image may name, as ParseRepository gives
+	// Images are the repositories that spec.image may name, as ParseRepository returns
 	// them. Empty: every image is allowed.
 	Images []string
 	// Withheld are the fields of spec.template that no RelayPool may set.
 	Withheld []string
-	// RequireLabel allows only Secrets and ConfigMaps with the label
-	// v1alpha1.LabelUsableBy, and those of Usable.
+	// RequireLabel allows only Secrets and ConfigMaps that have the label
+	// v1alpha1.LabelUsableBy or are in Usable.
 	RequireLabel bool
 	// Usable are NAMESPACE/NAME of Secrets and ConfigMaps that every RelayPool of the
 	// namespace may name without a label.
 	Usable []string
 }
 
-// below ends a repository that stands for all below it.
+// below ends a repository that stands for all repositories below it.
 const below = "/*"
 
-// ParseRepository gives the full name of an image's repository, registry included,
-// or of all repositories below it when it ends in /*.
+// ParseRepository returns the full name of an image's repository, registry included,
+// or of all repositories below it when text ends in /*.
 func ParseRepository(text string) (string, error) {
 	prefix, all := strings.CutSuffix(text, below)
 	if all {
@@ -59,8 +59,8 @@ func ParseRepository(text string) (string, error) {
 	return named.Name(), nil
 }
 
-// Faults are what a spec sets that it may not, besides what it names; ownImage is
-// the operator's for RelayPools that name none.
+// Faults returns the fields that a spec sets but may not set, apart from the objects that
+// it names. ownImage is the operator's default for RelayPools that name no image.
 func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	var out []string
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
@@ -96,9 +96,9 @@ func covers(allowed, repository string) bool {
 	return allowed == repository
 }
 
-// templateFields are those of spec.template that can be withheld, as the resource
-// names them. The names of pull secrets are bounded as those of all Secrets are, and
-// the level of the log gives nobody anything.
+// templateFields are the fields of spec.template that can be withheld, by their names in
+// the resource. Pull secrets have the same limits as all Secrets, and the log level gives
+// a user no access to anything.
 var templateFields = []struct {
 	name string
 	set  func(*v1alpha1.Template) bool
@@ -131,27 +131,27 @@ func (p Policy) allowedFields() string {
 
 // Named is an object that a RelayPool names.
 type Named struct {
-	// Pool is the RelayPool's name, Namespace that of both.
+	// Pool is the RelayPool's name; Namespace is the namespace of both.
 	Namespace, Pool string
 	// Kind is Secret or ConfigMap.
 	Kind, Name string
 	// Labels are the object's.
 	Labels map[string]string
-	// Payer: it is named as a fee payer's key.
+	// Payer: the RelayPool names the object as a fee payer's key.
 	Payer bool
 }
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: it is a generated key; else nobody has said that it may be used.
+	// Generated: the object is a generated key; else no label or setting allows its use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string
 }
 
-// Refuse looks whether a RelayPool may use an object, by the object's labels alone; nil
-// when it may. A generated key pays for the RelayPool that it was made for, and for
-// nothing else: that holds under every policy.
+// Refuse reports why a RelayPool may not use an object, from the object's labels alone; nil
+// when it may. Under every policy, a generated key pays only for the RelayPool that it was
+// made for.
 func (p Policy) Refuse(n Named) *Refusal {
 	if n.Kind == "Secret" && n.Labels[build.LabelPayerState] != "" {
 		of := n.Labels[build.LabelPool]

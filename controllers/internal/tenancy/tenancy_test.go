@@ -49,7 +49,7 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0f", 32)
 	tests := map[string]struct {
 		image string
-		// want is in the fault; empty where there is none.
+		// want is a part of the fault; empty when there is none.
 		want string
 	}{
 		"the operator's, by leaving it out":      {"", ""},
@@ -93,7 +93,7 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 	}
 }
 
-// filled are templates with one field set each, by the field's name.
+// filled returns templates with one field set each, by the field's name.
 func filled() map[string]v1alpha1.Template {
 	return map[string]v1alpha1.Template{
 		"labels":            {Labels: map[string]string{"a": "b"}},
@@ -108,7 +108,7 @@ func filled() map[string]v1alpha1.Template {
 	}
 }
 
-// A field that is added to the template later may not slip past the policy.
+// A field that is added to the template later must not escape the policy.
 func TestEveryFieldOfTheTemplateIsDecidedUpon(t *testing.T) {
 	t.Parallel()
 	templates := filled()
@@ -172,7 +172,7 @@ func TestWhatARelayPoolMayName(t *testing.T) {
 	tests := map[string]struct {
 		policy        Policy
 		named         Named
-		want          string // in the text; empty where it may be used
+		want          string // a part of the text; empty when the object may be used
 		wantGenerated bool
 	}{
 		"any Secret, where no label is required":         {Policy{}, Named{Name: "admin"}, "", false},

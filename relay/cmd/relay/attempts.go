@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// decidePace is the pause between two questions for the same attempts.
+// decidePace is the pause between two checks of the same attempts.
 const decidePace = 5 * time.Second
 
 type attemptsCmd struct{ config.AttemptList }
@@ -28,7 +28,7 @@ type attemptsCmd struct{ config.AttemptList }
 // errUndecided ends relay attempts --end with 1.
 var errUndecided = errors.New("the endpoints do not say of all attempts that they can land no more: look whether each endpoint's slot and block height move, as an explorer shows them, and give those alone that you trust")
 
-// Run lists attempts that should be over since long ago, and ends them when it is told to.
+// Run lists attempts that should have ended long ago, and ends them when --end asks for it.
 func (c *attemptsCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	url, endpoints, err := c.Load()
@@ -63,7 +63,7 @@ func (c *attemptsCmd) Run(env *environment) error {
 	})
 }
 
-// end asks until nothing waits for the end of an attempt, or the time is over.
+// end checks the attempts until no submission waits for the end of one, or the time is over.
 func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search) error {
 	ctx, cancel := context.WithTimeout(env, c.Wait)
 	defer cancel()
@@ -72,7 +72,7 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search)
 		pace = env.pace
 	}
 	for total := 0; ; {
-		// A pass is not cut off by the end of the time: it would leave submissions to a lease.
+		// The end of the time does not cancel a pass, which would leave submissions leased.
 		ended, waiting, err := txmgr.DecideUndecided(env, s, search)
 		if err != nil {
 			return err

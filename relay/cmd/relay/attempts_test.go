@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestAttempts: an attempt with a last valid height that the chain reaches in years
-// is listed, and ended by an endpoint that tells of 150 blocks after its blockhash.
+// TestAttempts: an attempt with a last valid height that the chain reaches in years is
+// listed, and ended by an endpoint that shows 150 blocks after the attempt's blockhash.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// migrated is a database of the test's own.
+// migrated returns a database of the test's own.
 func migrated(t *testing.T) *store.Store {
 	t.Helper()
 	db := pgtest.Pool(t)
@@ -34,7 +34,7 @@ func migrated(t *testing.T) *store.Store {
 	return s
 }
 
-// TestWhatIsEndedPassByPassIsToldInSum: of two attempts one can land for longer.
+// TestWhatIsEndedPassByPassIsToldInSum: one of two attempts can land for longer than the other.
 func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 	t.Parallel()
 	s, ctx, w := migrated(t), t.Context(), uuid.New()
@@ -66,8 +66,8 @@ func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 	}
 }
 
-// TestBooksAreNotCompleteWhileABalanceIsUnexplained: an endpoint's history may come
-// later than its balances, and what it lacks would be in no ledger for ever.
+// TestBooksAreNotCompleteWhileABalanceIsUnexplained: an endpoint's history may be behind its
+// balances, and the missing transactions would never be in a ledger.
 func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
 	t.Parallel()
 	vk, err := trapdoor.New("books", shieldpool.SignalCount).VerifyingKey()

@@ -34,8 +34,8 @@ func (c *keygenCmd) Run(env *environment) error {
 	return err
 }
 
-// complianceCmd is the officer's half. Only export touches the relay's database;
-// keygen and open are for a machine that nothing else reaches.
+// complianceCmd has the compliance officer's commands. Only export uses the relay's
+// database; keygen and open are for an isolated machine.
 type complianceCmd struct {
 	Keygen complianceKeygenCmd `cmd:"" help:"Make a pair on the officer's own machine: writes the private half, prints the public one for relay serve."`
 	Export complianceExportCmd `cmd:"" help:"Write every sealed viewing key of the database to standard output, a line each."`

@@ -17,12 +17,12 @@ import (
 	"testing"
 )
 
-// asRelay makes the test's own program the relay, so that it can be killed.
+// asRelay makes the test's own program run as the relay, so that it can be killed.
 const asRelay = "RELAYPOOL_TEST_AS_RELAY"
 
-// killer stands between a process and its chain and database, and kills it before
-// or after a call: before it is passed on, or after it had its effect and before
-// the answer comes back.
+// killer is a proxy between a process and its chain and database. It kills the process
+// before or after a call: before the call is passed on, or after the call had its effect
+// and before the answer comes back.
 type killer struct {
 	*testing.T
 	at death
@@ -33,7 +33,7 @@ type killer struct {
 	killed  bool
 }
 
-// death is when a process dies: at the n-th call of a kind. The zero death is never.
+// death is when a process dies: at the n-th call of a kind. The zero death never happens.
 type death struct {
 	call  string
 	n     int
@@ -53,8 +53,8 @@ func newKiller(t *testing.T, at death) *killer {
 	return &killer{T: t, at: at, calls: map[string]int{}}
 }
 
-// call counts one, and is asked again with done when it has had its effect. It is
-// false when the process is dead.
+// call counts a call, and is called again with done when the call has had its effect. It
+// returns false when the process is dead.
 func (k *killer) call(what string) (done func() bool, alive bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,7 +81,7 @@ func (k *killer) kill() {
 	}
 }
 
-// chain is the chain at the URL, through the killer.
+// chain returns a URL of the chain at the URL, through the killer.
 func (k *killer) chain(at string) http.Handler {
 	target, err := url.Parse(at)
 	noError(k.T, err)
@@ -109,11 +109,11 @@ func (k *killer) chain(at string) http.Handler {
 			w.Header()[name] = values
 		}
 		w.WriteHeader(max(answer.status, http.StatusOK))
-		_, _ = io.WriteString(w, answer.body.String()) // who is dead reads nothing
+		_, _ = io.WriteString(w, answer.body.String()) // a dead process reads nothing
 	})
 }
 
-// held keeps an answer back.
+// held delays an answer.
 type held struct {
 	header http.Header
 	status int
@@ -124,7 +124,7 @@ func (h *held) Header() http.Header         { return h.header }
 func (h *held) WriteHeader(status int)      { h.status = status }
 func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
 
-// database is the database of the URL, through the killer; what it gives is a URL.
+// database returns a URL of the database at the URL, through the killer.
 func (k *killer) database(at string) string {
 	u, err := url.Parse(at)
 	noError(k.T, err)
@@ -137,7 +137,7 @@ func (k *killer) database(at string) string {
 	noError(k.T, err)
 	var serving sync.WaitGroup
 	k.Cleanup(func() {
-		_ = listener.Close() // it only ends what serves
+		_ = listener.Close() // this only ends the accept loop
 		serving.Wait()
 		noError(k.T, os.RemoveAll(dir))
 	})
@@ -224,8 +224,8 @@ func (k *killer) serve(client net.Conn, address string) {
 	}
 }
 
-// called is a statement by its first words. The name under which it is prepared is
-// left out, and a prepared one is called as the last that was.
+// called returns the first words of a statement. It leaves out the name under which the
+// statement is prepared; a prepared statement counts as the last one that was prepared.
 func called(message string) string {
 	if _, sql, found := strings.Cut(message, "\x00"); found && sql != "" {
 		message = sql
@@ -245,15 +245,15 @@ func postgresMessage(from *bufio.Reader) (kind byte, message []byte, err error) 
 	return head[0], message, err
 }
 
-// run starts the relay and waits for its end, and gives its exit code, -1 when it
-// was killed, and all that it said.
+// run starts the relay and waits for its end. It returns the exit code, -1 when the relay
+// was killed, and the whole output.
 func (k *killer) run(args ...string) (code int, said string) {
 	k.Helper()
 	command := exec.CommandContext(k.Context(), os.Args[0], args...)
 	command.Env = append(os.Environ(), asRelay+"=1")
 	var out buffer
 	command.Stdout, command.Stderr = &out, &out
-	k.mu.Lock() // it makes no call before it can be killed
+	k.mu.Lock() // the relay makes no call before it can be killed
 	err := command.Start()
 	k.process = command.Process
 	k.mu.Unlock()

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// ledgerTries is how often the ledger is brought up to a chain that moves on
-	// meanwhile, and ledgerPause the time between: some blocks.
+	// ledgerTries is how often the ledger is reconciled with a chain that advances
+	// meanwhile, and ledgerPause the time between two attempts: some blocks.
 	ledgerTries = 8
 	ledgerPause = 2 * time.Second
 )
 
 type ledgerCmd struct{ config.Ledger }
 
-// errDisagrees ends relay ledger with 1: what was printed says why.
+// errDisagrees makes relay ledger exit with 1: what was printed says why.
 var errDisagrees = errors.New("lamports are not accounted for: see the last table's gaps, unknown, other, unexplained and difference")
 
-// Run prints what the fee payers spent, and compares with the chain.
+// Run prints what the fee payers spent, and compares it with the chain.
 func (c *ledgerCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	period, err := c.Load()
@@ -80,7 +80,7 @@ func (c *ledgerCmd) print(env *environment, s ledger.Statement) error {
 	return nil
 }
 
-// book is the ledger and the days of it that were asked for.
+// book reads the ledger, and the days of it that were asked for.
 type book struct {
 	*store.Ledger
 	period *config.Period
@@ -89,14 +89,14 @@ type book struct {
 func (b book) read(ctx context.Context) (*ledger.Ledger, error) {
 	until := b.period.Until
 	if until.IsZero() {
-		until = time.Now().AddDate(0, 0, 1) // no day is later than today, by whatever clock
+		until = time.Now().AddDate(0, 0, 1) // no day is later than today, by any clock
 	}
 	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
 }
 
-// compare brings the ledger up to the finalized chain and gives the balances
-// there. A payer of which new transactions keep coming has none: what they cost
-// is not in the ledger yet, and would count as a difference.
+// compare reconciles the ledger with the finalized chain and returns the balances there. A
+// payer that keeps getting new transactions has no balance: their cost is not in the ledger
+// yet, and would count as a difference.
 func (b book) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (*ledger.Ledger, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
@@ -142,8 +142,8 @@ func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {
 	return ok
 }
 
-// quiet reads the finalized balance of every payer that had no transaction
-// after its cursor.
+// quiet reads the finalized balance of every payer that has no transaction after its
+// cursor.
 func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cursor, balances map[solana.PublicKey]uint64) error {
 	for i := range cursors {
 		c := &cursors[i]
@@ -151,7 +151,7 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cur
 		if err != nil {
 			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
 		}
-		// Asked after the balance: none since means none in it either.
+		// This is read after the balance: no later transaction means none in the balance either.
 		later, err := endpoints.SignaturesFor(ctx, c.Payer, onchain.Finalized, solana.Signature{}, c.Signature, 1)
 		if err != nil {
 			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)
@@ -167,13 +167,13 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cur
 	return nil
 }
 
-// unobserved is for a ledger that nobody measures.
+// unobserved is the observer of a ledger without metrics.
 type unobserved struct{}
 
 func (unobserved) Entered(ledger.Kind, ledger.Amounts) {}
 func (unobserved) Gap()                                {}
 
-// pause waits; false when ctx ended before.
+// pause waits, and returns false when ctx ended before.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// Command relay puts shielded-pool transactions on the chain for clients, and
-// holds the tools around it: migrations, keys, and the compliance officer's half.
+// Command relay puts shielded-pool transactions on the chain for clients. It also has
+// tools for migrations, for keys, and for the compliance officer.
 package main
 
 import (
@@ -28,12 +28,12 @@ type cli struct {
 	Version    versionCmd    `cmd:"" help:"Print version and build."`
 }
 
-// environment is what commands need of the process.
+// environment is what commands need from the process.
 type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
-	// pace is the pause between relay sweep's looks at chain and database; 0 for its own.
+	// pace is the pause between two readings of chain and database in relay sweep; 0 for its own.
 	pace time.Duration
 	// malformed are the values of the command's flags that do not parse.
 	malformed []error
@@ -47,7 +47,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run parses and runs one command line and gives the exit code.
+// run parses and runs one command line and returns the exit code.
 func run(env *environment, args []string) int {
 	return program(env).Run(new(cli), args, func(malformed []error) any {
 		env.malformed = malformed

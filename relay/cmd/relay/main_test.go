@@ -68,7 +68,7 @@ func command(t *testing.T, in string, args ...string) (code int, out, stderr str
 	return code, o.String(), e.String()
 }
 
-// succeed runs a command that must not fail and gives what it prints.
+// succeed runs a command that must not fail and returns its output.
 func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
@@ -265,7 +265,7 @@ func TestADatabaseThatDoesNotAnswerEndsWithOne(t *testing.T) {
 	}
 }
 
-// serving is a command line of relay serve, and the file of its fee payer.
+// serving returns a command line of relay serve, and the file of its fee payer.
 func serving(t *testing.T, database, rpc string) (args []string, payer string) {
 	t.Helper()
 	payer = filepath.Join(t.TempDir(), "payer.json")
@@ -278,8 +278,8 @@ func serving(t *testing.T, database, rpc string) (args []string, payer string) {
 	}, payer
 }
 
-// TestServeStopsBeforeItHasServed: a relay that is told to stop while it waits for its
-// database ends as one that has served.
+// TestServeStopsBeforeItHasServed: a relay that gets a signal while it waits for its
+// database exits as one that has served.
 func TestServeStopsBeforeItHasServed(t *testing.T) {
 	t.Parallel()
 	args, _ := serving(t, "postgres://relay@127.0.0.1:1/relay?connect_timeout=2", "http://127.0.0.1:1")

@@ -18,7 +18,7 @@ import (
 // goldens are the objects that the operator makes.
 const goldens = "../../../controllers/internal/build/testdata/*.golden.yaml"
 
-// manifest is as much of an object as tells what a pod of it runs.
+// manifest is the part of an object that determines what its pod runs.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -45,8 +45,8 @@ type source struct {
 
 type projection struct{ Items []struct{ Path string } }
 
-// What the operator tells a relay has to be what this relay takes: each pod's
-// command line, variables and files are read here as that pod would.
+// The relay must accept what the operator configures: each pod's command line, variables
+// and files are read here as that pod would.
 func TestTheRelayTakesWhatTheOperatorGivesIt(t *testing.T) {
 	files, err := filepath.Glob(goldens)
 	if err != nil || len(files) < 6 {
@@ -97,7 +97,7 @@ func manifests(t *testing.T, file string) (all []manifest) {
 	}
 }
 
-// mount writes the files of the pod's volume below a folder and gives that.
+// mount writes the files of the pod's volume below a folder and returns the folder.
 func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -114,7 +114,7 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 		contract.ProfileFile:      "base: shield-pool-v1\n",
 		contract.EndpointsFile:    strings.ReplaceAll(data[filepath.Base(contract.EndpointsFile)], contract.Root, root),
 	}
-	if m.Kind == "Job" { // whose ConfigMap is in the golden file of the fleet
+	if m.Kind == "Job" { // its ConfigMap is in the golden file of the fleet
 		contents[contract.EndpointsFile] = "[{name: public, url: 'https://rpc.example'}]"
 	}
 	contents[contract.SignInMessagesFile] = data[filepath.Base(contract.SignInMessagesFile)]
@@ -146,8 +146,8 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 	return root
 }
 
-// takes reads a command line as far as the command does before it reaches for
-// database and chain.
+// takes parses a command line up to the point where the command would connect to database
+// and chain.
 func takes(t *testing.T, args []string) error {
 	t.Helper()
 	env := &environment{Context: t.Context(), in: strings.NewReader(""), out: io.Discard, err: io.Discard}

@@ -23,17 +23,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// lagAllowed is by how many slots an endpoint may be behind the best: two
-// minutes' worth are more than any cache or load balancer explains.
+// lagAllowed is by how many slots an endpoint may be behind the best one. Two minutes'
+// worth are more than any cache or load balancer explains.
 const lagAllowed = 300
 
 type probeCmd struct{ config.Probe }
 
-// errProbe ends relay probe with 1: what was printed says why.
+// errProbe makes relay probe exit with 1: what was printed says why.
 var errProbe = errors.New("something is not as it has to be: the table says what, and what to do")
 
-// Run asks endpoints, pool and payers, and prints what it found. It changes
-// nothing, and asks no database.
+// Run reads endpoints, pool and payers, and prints what it found. It changes nothing, and
+// uses no database.
 func (c *probeCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	keys, err := c.keys()
@@ -63,7 +63,7 @@ func (c *probeCmd) Run(env *environment) error {
 	return nil
 }
 
-// keys are the payers' addresses. Of what is no file, Load tells.
+// keys returns the payers' addresses. Load reports paths that are not files.
 func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
 	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
 		return nil, err
@@ -78,9 +78,9 @@ func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
 	return addresses, nil
 }
 
-// probeReport is what relay probe shows.
+// probeReport is the output of relay probe.
 type probeReport struct {
-	// OK is false when something failed, or could not be told of the pool.
+	// OK is false when a check failed, or its result for the pool is unknown.
 	OK        bool              `json:"ok"`
 	Endpoints []probedEndpoint  `json:"endpoints"`
 	Checks    []poolcheck.Check `json:"checks"`
@@ -92,7 +92,7 @@ type probedEndpoint struct {
 	Name  string          `json:"name"`
 	State poolcheck.State `json:"state"`
 	Roles []string        `json:"roles"`
-	// Genesis is empty, and the numbers are left out, where the endpoint did not tell.
+	// Genesis is empty, and the numbers are left out, where the endpoint did not return them.
 	Genesis string  `json:"genesis,omitempty"`
 	Version string  `json:"version,omitempty"`
 	Slot    *uint64 `json:"slot,omitempty"`
@@ -114,7 +114,7 @@ type probedPayer struct {
 	// Transactions is how many Transacts the balance above the minimum pays for.
 	Transactions *uint64 `json:"transactions,omitempty"`
 	// Runway is how long the balance lasts at the last hour's rate; left out when
-	// nothing was spent or the chain's history does not tell.
+	// nothing was spent or the chain's history is too short.
 	Runway *float64 `json:"runway_hours,omitempty"`
 	Remedy string   `json:"remedy,omitempty"`
 }
@@ -160,8 +160,8 @@ func (r *probeReport) writeTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// conclude decides whether all is well. What there was nothing to compare with
-// is no failure.
+// conclude decides whether all is well. A missing value to compare with is not a
+// failure.
 func (r *probeReport) conclude() {
 	r.OK = true
 	for i := range r.Endpoints {
@@ -176,7 +176,7 @@ func (r *probeReport) conclude() {
 	}
 }
 
-// askEach asks all endpoints at once.
+// askEach reads all endpoints concurrently.
 func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 	out := make([]probedEndpoint, len(p.Endpoints))
 	var wg sync.WaitGroup
@@ -192,7 +192,7 @@ func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 	best := uint64(0)
 	for i := range out {
 		if want.IsZero() {
-			want = out[i].hash // the first that tells decides, as for relay serve
+			want = out[i].hash // the first answer decides, as for relay serve
 		}
 		if out[i].Slot != nil && out[i].hash == want {
 			best = max(best, *out[i].Slot)
@@ -204,7 +204,7 @@ func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 	return out
 }
 
-// askEndpoint asks one for what it is; what it does not tell it may not serve.
+// askEndpoint reads the facts about one endpoint. It may not serve the calls for missing facts.
 func askEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
 	hash, err := c.GenesisHash(ctx)
@@ -251,10 +251,10 @@ func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
 	}
 }
 
-// errNoEndpoint has nobody to read the pool from.
+// errNoEndpoint means that no endpoint can be used to read the pool.
 var errNoEndpoint = errors.New("no RPC endpoint that reads answers")
 
-// silent reads nothing.
+// silent is a reader that reads nothing.
 type silent struct{}
 
 func (silent) GenesisHash(context.Context) (solana.Hash, error) {
@@ -265,7 +265,7 @@ func (silent) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchain.
 	return 0, nil, errNoEndpoint
 }
 
-// probe asks.
+// probe makes the checks.
 type probe struct {
 	*config.Probed
 	flags     *config.Probe
@@ -303,7 +303,7 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	}
 	report := poolcheck.Evaluate(poolcheck.Observe(reading, reader, target))
 	r.Checks = report.Checks
-	if p.Key == nil { // nobody asked for it
+	if p.Key == nil { // the check was not asked for
 		r.Checks = slices.DeleteFunc(r.Checks, func(c poolcheck.Check) bool { return c.Name == poolcheck.CheckVerifyingKey })
 	}
 	if p.flags.History > 0 {
@@ -317,8 +317,8 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	return r
 }
 
-// reader is the first endpoint that reads and is well, else the first of another
-// chain, whose checks then say so; nil when none answers.
+// reader returns the first healthy endpoint that reads, else the first of another chain,
+// whose checks then report that; nil when none answers.
 func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	for _, foreign := range []bool{false, true} {
 		for i := range endpoints {
@@ -331,11 +331,11 @@ func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	return nil
 }
 
-// compare holds the profile against the newest transactions of the first mint's tree.
+// compare checks the profile against the newest transactions of the first mint's tree.
 func (p *probe) compare(ctx context.Context, client *rpc.Client) []poolcheck.Check {
 	pools, err := poolcheck.Pools(p.Profile)
 	if err != nil {
-		return nil // which another check tells
+		return nil // another check reports it
 	}
 	var landed []poolcheck.Landed
 	err = errNoEndpoint
@@ -356,7 +356,7 @@ func (p *probe) compare(ctx context.Context, client *rpc.Client) []poolcheck.Che
 }
 
 const (
-	// slotsAnHour at the 400 milliseconds that the network means a slot to be.
+	// slotsAnHour assumes the network's nominal slot time of 400 milliseconds.
 	slotsAnHour = uint64(time.Hour / slotTime)
 )
 

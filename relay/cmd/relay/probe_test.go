@@ -23,7 +23,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// probed is a local chain under a key whose proofs can be made without a prover.
+// probed is a local chain with a key for which proofs can be made without a prover.
 type probed struct {
 	*testing.T
 	*localnet.Chain
@@ -133,7 +133,7 @@ func (p *probed) table(more ...string) (code int, out, stderr string) {
 	return command(p.T, "", append(args, more...)...)
 }
 
-// found gives a check's state, reason and text.
+// found returns a check's state, reason and text.
 func (r *probeReport) found(name string) poolcheck.Check {
 	for _, c := range r.Checks {
 		if c.Name == name {

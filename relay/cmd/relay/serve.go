@@ -17,7 +17,7 @@ import (
 
 type serveCmd struct{ config.Serve }
 
-// Run serves until the process is told to stop.
+// Run serves until the process gets a signal to stop.
 func (c *serveCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
@@ -34,7 +34,7 @@ func (c *serveCmd) Run(env *environment) error {
 	log.InfoContext(env, "configuration loaded", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: commandline.Build()})
 	switch {
-	case err != nil && env.Err() != nil: // told to stop before it served, which is no failure of its
+	case err != nil && env.Err() != nil: // a signal stopped it before it served, which is not a failure
 		log.InfoContext(env, "stopped at start", "error", err)
 		return nil
 	case err != nil:
@@ -43,9 +43,9 @@ func (c *serveCmd) Run(env *environment) error {
 	return a.Run(env)
 }
 
-// checkFeePayerKeys looks into the keys' files, so that a damaged one is listed
-// with the other problems. That there is nothing to read is for the
-// configuration to say, without the path, which may be a key in the wrong place.
+// checkFeePayerKeys checks the keys' files, so that a damaged one is listed with the other
+// problems. A missing file is reported by the configuration's check, without the path, which
+// may be a key in the wrong place.
 func checkFeePayerKeys(paths []string) error {
 	var there []string
 	for _, path := range paths {
@@ -89,7 +89,7 @@ func (c *migrateCmd) Run(env *environment) error {
 	})
 }
 
-// withDatabase lends a connection pool to f.
+// withDatabase opens a connection pool for f, and closes it after.
 func withDatabase(env *environment, url config.Secret, maxConnections int32, f func(*pgxpool.Pool) error) error {
 	pool, err := store.Open(env, url.Reveal(), maxConnections)
 	if err != nil {

@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// slotTime is how long the network means a slot to be.
+	// slotTime is the network's nominal time for a slot.
 	slotTime = 400 * time.Millisecond
-	// slotPatience bounds the question for the chain's slot.
+	// slotPatience bounds the request for the chain's slot.
 	slotPatience = 10 * time.Second
 )
 
 type swapsCmd struct{ config.SwapList }
 
-// errOverdue ends relay swaps --overdue with 1: what was printed says which.
+// errOverdue makes relay swaps --overdue exit with 1: what was printed says which.
 var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table says what each waits for")
 
-// Run lists swaps. It reads the database, and of the chain the slot alone.
+// Run lists swaps. It reads the database, and only the slot from the chain.
 func (c *swapsCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	url, endpoints, err := c.Load()
@@ -77,8 +77,8 @@ func (c *swapsCmd) Run(env *environment) error {
 	})
 }
 
-// slotNow is the slot that timeouts are held against: the chain's, or, when it
-// is not to be asked, that of the newest sighting and the time since.
+// slotNow returns the slot that timeouts are compared with: the chain's or, when the chain
+// must not be asked, one computed from the newest observed slot and the time since.
 func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log *slog.Logger) (slot uint64, reckoned bool, err error) {
 	if len(endpoints) == 0 {
 		seen, ago, err := s.LatestTreeSlot(env)
@@ -100,7 +100,7 @@ func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log 
 	return slot, false, nil
 }
 
-// read fills the report in.
+// read fills in the report.
 func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) error {
 	summary, err := s.Swaps(ctx, r.Slot)
 	if err != nil {
@@ -127,14 +127,14 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 	return nil
 }
 
-// swapReport is what relay swaps shows.
+// swapReport is the output of relay swaps.
 type swapReport struct {
 	// Slot is 0 when none is known; Reckoned when the chain was not asked for it.
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
-	// ByPhase counts all that have not ended, Unsettled those of them that are
-	// neither executed nor refunded; the rest is of these.
+	// ByPhase counts all swaps that have not ended, and Unsettled those of them that are
+	// neither executed nor refunded; the other counts are parts of Unsettled.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unsettled          int64                      `json:"unsettled"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
@@ -178,7 +178,7 @@ func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 	return line
 }
 
-// waitsFor is the reason that the relay wrote, or what can be seen of the row.
+// waitsFor returns the reason that the relay stored, or else what the row shows.
 func waitsFor(l *store.ListedSwap) string {
 	switch {
 	case l.Ended, l.State == submission.Failed:

@@ -24,7 +24,7 @@ import (
 )
 
 // someSwaps are rows of three swaps: one that waits for a price and times out in
-// slot 100, one in hand and one executed, both of which time out in slot 5000.
+// slot 100, one under way and one executed, both of which time out in slot 5000.
 func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	noError(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
@@ -108,7 +108,7 @@ func TestSwaps(t *testing.T) {
 	}
 	slots := func(n int64) *int64 { return &n }
 	phases := map[string]int64{"funded": 2}
-	// Nobody has seen a slot yet: nothing is overdue.
+	// No slot has been observed yet, so nothing is overdue.
 	want := report{Swaps: []line{{"funded", "swap_price", nil, false}, {"funded", "its worker", nil, false}}, Unsettled: 2, ByPhase: phases}
 	if diff := cmp.Diff(want, read(0, "--overdue"), cmpopts.IgnoreFields(want, "Swaps")); diff != "" {
 		t.Errorf("those past a timeout, no slot being known (-want +got):\n%s", diff)

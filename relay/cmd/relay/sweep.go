@@ -25,18 +25,18 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Exit codes of relay sweep, beside those of every command.
+// Exit codes of relay sweep, in addition to those of every command.
 const (
 	exitUnfinished = contract.ExitUnfinished
 	exitShort      = contract.ExitShort
 )
 
 const (
-	// containerLog is where Kubernetes reads a container's last word.
+	// containerLog is the file in which Kubernetes reads a container's termination message.
 	containerLog = contract.TerminationLog
-	// maxTermination is how much of it Kubernetes keeps, in bytes.
+	// maxTermination is how much of the message Kubernetes keeps, in bytes.
 	maxTermination = 4096
-	// flushPatience is above the time after which a send gives up by itself.
+	// flushPatience is longer than the timeout of a send.
 	flushPatience = 6 * time.Second
 )
 
@@ -70,7 +70,7 @@ type sweepDrainCmd struct {
 	From []string `required:"" placeholder:"FILE|ADDRESS" help:"Required. Address of an old fee payer, its key file, or a directory of such. May be repeated, or name several with commas between them."`
 }
 
-// Run waits for the old payers.
+// Run waits until no transaction of the old payers can land any more.
 func (c *sweepDrainCmd) Run(env *environment) error {
 	from, err := addressesOf("from", c.From)
 	return runSweep(env, &c.Sweep, "drain", []error{err}, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
@@ -84,7 +84,7 @@ type sweepAllCmd struct {
 	To   string   `required:"" placeholder:"FILE|ADDRESS" help:"Required. Where the lamports go: an address, or a key file."`
 }
 
-// Run moves everything off the old payers.
+// Run moves all lamports off the old payers.
 func (c *sweepAllCmd) Run(env *environment) error {
 	from, fromErr := keysOf("from", c.From)
 	to, toErr := addressesOf("to", []string{c.To})
@@ -102,13 +102,13 @@ type coded struct {
 	code int
 }
 
-// Unwrap gives the error.
+// Unwrap returns the error.
 func (e *coded) Unwrap() error { return e.error }
 
 // ExitCode implements commandline.Coded.
 func (e *coded) ExitCode() int { return e.code }
 
-// withCode gives errors of a sweep their exit codes.
+// withCode adds the exit codes to a sweep's errors.
 func withCode(err error) error {
 	var unfinished *sweep.Unfinished
 	var short *sweep.Short
@@ -124,7 +124,7 @@ func withCode(err error) error {
 	}
 }
 
-// runSweep runs a step and writes its last word.
+// runSweep runs a step and writes the termination message.
 func runSweep(env *environment, c *config.Sweep, step string, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) error {
 	result, err := sweepNow(env, c, problems, do)
 	err = withCode(err)
@@ -143,7 +143,7 @@ func runSweep(env *environment, c *config.Sweep, step string, problems []error, 
 	return errors.Join(err, terminate(c.TerminationLog, line))
 }
 
-// terminate writes the last word to where Kubernetes looks for it.
+// terminate writes the termination message to the file in which Kubernetes looks for it.
 func terminate(path, line string) error {
 	if path == "" {
 		if _, err := os.Stat(containerLog); err != nil {
@@ -198,7 +198,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 	return result, err
 }
 
-// flush lets sends under way end: one that is cut off may or may not have put its
+// flush waits for sends under way, because a send that is cut off may or may not have put its
 // transaction on the chain.
 func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushPatience)
@@ -208,8 +208,8 @@ func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
 	}
 }
 
-// rightChain makes sure, before anything is signed, that an endpoint serves the
-// chain that was named. Those that do not are never used.
+// rightChain checks, before anything is signed, that an endpoint serves the configured chain.
+// Endpoints of other chains are never used.
 func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logger) error {
 	for told := false; ; told = true {
 		_, err := endpoints.GenesisHash(ctx)
@@ -217,7 +217,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
 			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", commandline.ErrUsage, err)
 		}
-		// The hash was given, so it is known before any endpoint has answered.
+		// A configured hash is known before any endpoint has answered.
 		if _, err = endpoints.Slot(ctx, onchain.Confirmed); err == nil {
 			return nil
 		}
@@ -230,7 +230,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 	}
 }
 
-// apart refuses keys that lamports would be moved from and to.
+// apart refuses keys from which and to which lamports would be moved.
 func apart(from []txmgr.Payer, to []solana.PublicKey) error {
 	for _, k := range from {
 		if slices.Contains(to, k.PublicKey()) {

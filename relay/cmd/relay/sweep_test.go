@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 )
 
-// sweepWorld is a chain that a test moves by hand, a database, and key files.
+// sweepWorld is a chain whose slots a test advances, a database, and key files.
 func sweepWorld(t *testing.T, keys int) (net *localnet.Chain, rpc, database string, files []string) {
 	t.Helper()
 	vk, err := os.ReadFile(verifyingKey)
@@ -157,12 +157,12 @@ func TestAStoppedSweepSaysSo(t *testing.T) {
 	t.Parallel()
 	net, rpc, database, files := sweepWorld(t, 2)
 	noError(t, net.Fund(address(t, files[0]), sol))
-	net.Finalize() // and from here on time stands still: nothing is ever finalized
+	net.Finalize() // from here on no slot passes, so nothing is ever finalized
 	urlFile := file(t, database)
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	code, _, stderr := command(t, "", "sweep", "all", "--from="+files[0], "--to="+files[1], "--database-url-file="+urlFile, "--rpc-url="+rpc,
 		"--genesis-hash="+localnet.GenesisHash.String(), "--timeout=1500ms", "--termination-log="+filepath.Join(t.TempDir(), "last"), "--log-level=warn")
-	// On a busy machine the time may be over in the middle of a question.
+	// On a busy machine the time may be over in the middle of a request.
 	if code != exitUnfinished || !strings.Contains(stderr, "the time is over: transactions to ") && !strings.Contains(stderr, "the time is over: the chain, to tell of 1 transactions") {
 		t.Errorf("ends with %d: %s", code, stderr)
 	}

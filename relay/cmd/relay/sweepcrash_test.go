@@ -29,7 +29,7 @@ import (
 
 const (
 	sol = solana.LAMPORTS_PER_SOL
-	// each is what a sweep of these tests costs: no priority fee is asked for.
+	// each is the cost of a sweep in these tests, which set no priority fee.
 	each = 5000
 )
 
@@ -41,7 +41,7 @@ type rotation struct {
 	rpc      string
 	database string
 	old, new [2]*feepayer.Key
-	// files are those of the old keys' and the first new one's.
+	// files are the files of the old keys and of the first new key.
 	files []string
 }
 
@@ -71,7 +71,7 @@ func newRotation(t *testing.T) *rotation {
 	return r
 }
 
-// flags are those of relay sweep, but for its step's own.
+// flags are those of relay sweep, except those of its steps.
 func (r *rotation) flags(rpc, database string) []string {
 	return []string{
 		"--database-url-file=" + file(r.T, database), "--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String(),
@@ -98,8 +98,8 @@ func (r *rotation) balances() (out [4]uint64) {
 	return out
 }
 
-// fleet reads the ledger as a relay does that has the new keys alone, and gives
-// what relay ledger then says.
+// fleet reads the ledger as a relay that has only the new keys does, and returns the
+// output of relay ledger after that.
 func (r *rotation) fleet() ledger.Statement {
 	r.Helper()
 	pool, err := store.Open(r.Context(), r.database, 4)
@@ -125,8 +125,8 @@ func (r *rotation) fleet() ledger.Statement {
 	return statement
 }
 
-// wantLedger looks whether the ledger knows what was moved, and takes nothing of
-// it for income, expense or theft.
+// wantLedger checks that the ledger has the moved lamports, and counts none of them as
+// income, expense or theft.
 func (r *rotation) wantLedger(sweeps uint64) {
 	r.Helper()
 	s := r.fleet()
@@ -174,9 +174,9 @@ func TestARotationByHand(t *testing.T) {
 	r.wantLedger(4)
 }
 
-// TestASweepIsKilledAtEachOfItsCalls kills the process before and after each of
-// its calls of chain and database, and runs it again: it never moves a lamport
-// twice, and loses none.
+// TestASweepIsKilledAtEachOfItsCalls kills the process before and after each of its calls
+// to chain and database, and runs it again: it never moves a lamport twice, and loses
+// none.
 func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -184,8 +184,8 @@ func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
 	}
 	steps := map[string]struct {
 		args func(*rotation) []string
-		// want are the balances after so many transactions; of funding, those of the
-		// new ones are certain.
+		// want are the balances after so many transactions; after funding, only those of
+		// the new payers are certain.
 		want func(sweeps uint64) [4]uint64
 	}{
 		"fund": {(*rotation).fund, func(uint64) [4]uint64 { return [4]uint64{0, 0, sol, sol} }},
@@ -214,8 +214,8 @@ func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
 	}
 }
 
-// deaths is at how many calls of one kind a process is killed: at both of those
-// that change something for each of two payers, else at the first.
+// deaths returns at how many calls of one kind a process is killed: at both calls that
+// change something for each of two payers, else at the first.
 func deaths(call string) int {
 	for _, changes := range []string{"sendTransaction", "INSERT", "UPDATE", "WITH new AS", "commit"} {
 		if strings.HasPrefix(call, changes) {
@@ -233,8 +233,8 @@ func wantSums(r *rotation, step string, want [4]uint64) {
 	}
 }
 
-// killOnce runs a step that is killed, and then again until it is done, and gives
-// the calls that the first made.
+// killOnce runs a step that is killed, and then again until it is done. It returns the
+// calls of the first run.
 func killOnce(t *testing.T, args func(*rotation) []string, at death, check func(r *rotation, sweeps uint64)) (calls map[string]int) {
 	t.Helper()
 	r := newRotation(t)
@@ -246,7 +246,7 @@ func killOnce(t *testing.T, args func(*rotation) []string, at death, check func(
 	k.mu.Lock()
 	calls = maps.Clone(k.calls)
 	k.mu.Unlock()
-	// A poll that is not made in every run may not be there to be killed at.
+	// A poll that not every run makes may be missing, so that the process is not killed.
 	if (code != 0) != k.killed {
 		t.Errorf("killed (%v) %s it ends with %d: %s", k.killed, at, code, said)
 	}
@@ -270,8 +270,8 @@ func killOnce(t *testing.T, args func(*rotation) []string, at death, check func(
 	return calls
 }
 
-// wantOldLedger looks whether the ledger of the old keys is complete, which no
-// relay will read any more.
+// wantOldLedger checks that the ledger of the old keys is complete, because no relay will
+// read it any more.
 func (r *rotation) wantOldLedger() {
 	r.Helper()
 	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--log-level=warn")

@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxSwept is how many keys one sweep takes: what one question for statuses may
-// name, with much room.
+// maxSwept is how many keys one sweep takes. One request for statuses may name many
+// more.
 const maxSwept = 100
 
 // keysOf reads the keys that a flag's files and directories hold.
@@ -43,8 +43,8 @@ func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {
 	return keys, nil
 }
 
-// addressesOf gives the addresses that a flag names, by themselves or by the
-// files of their keys.
+// addressesOf returns the addresses that a flag names, directly or by the files of their
+// keys.
 func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 	var out []solana.PublicKey
 	for _, value := range values {
@@ -75,17 +75,17 @@ func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 	return out, nil
 }
 
-// ledgerPatience is how long a sweep asks for history that must be there before
-// its ledger goes on without it.
+// ledgerPatience is how long a sweep waits for missing history before its ledger continues
+// without that history.
 const ledgerPatience = time.Minute
 
-// sweepBooks bring the ledger of keys up to the chain. It implements sweep.AccountingReader.
+// sweepBooks reconciles the keys' ledger with the chain. It implements sweep.AccountingReader.
 type sweepBooks struct {
 	ledger    *store.Ledger
 	endpoints *chain.Endpoints
 	log       *slog.Logger
 
-	reconciler *ledger.Reconciler // made once: it knows since when history is missing
+	reconciler *ledger.Reconciler // made once, because it records since when history is missing
 }
 
 // Complete implements sweep.AccountingReader.
@@ -99,7 +99,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 		}
 		b.reconciler = reconciler
 	}
-	began := time.Now().Add(-time.Millisecond) // the database keeps times less exactly
+	began := time.Now().Add(-time.Millisecond) // the database stores times less exactly
 	if err := b.reconciler.Pass(ctx); err != nil {
 		if errors.Is(err, ledger.ErrMoved) {
 			return false, nil // another process reads it too
@@ -112,7 +112,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 			return false, err
 		}
 		if cursor == nil {
-			cursor = &ledger.Cursor{} // nothing has ever happened to it
+			cursor = &ledger.Cursor{} // it has never had a transaction
 		}
 		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, onchain.Finalized, cursor.Slot)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// A ledger that was never complete has no time since which it is behind, and is
-// reported all the same; a payer that was never funded is not behind.
+// A ledger that was never complete has no time since which it is behind, but it is reported.
+// A payer that was never funded is not behind.
 func TestLedgersAreBehindSince(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

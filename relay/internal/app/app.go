@@ -1,5 +1,5 @@
-// Package app wires the relay: it is the only package that knows all the
-// others, and the order in which they start and stop.
+// Package app wires the relay: it is the only package that imports all the
+// others, and it determines the order in which they start and stop.
 package app
 
 import (
@@ -34,26 +34,26 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// callTimeout bounds what a request asks of database and chain, the wait for its
-// outcome apart.
+// callTimeout bounds the calls of one request to database and chain, apart from the wait
+// for its outcome.
 const callTimeout = 15 * time.Second
 
 const (
-	// listStall is how long a reader of GET /commitments may leave a chunk of
-	// 100 KB untaken, and listTime how long it may take for an answer of 10 MB.
+	// listStall is how long a client of GET /commitments may delay the read of a chunk of
+	// 100 KB, and listTime how long it may take to read an answer of 10 MB.
 	listStall = 10 * time.Second
 	listTime  = 90 * time.Second
 )
 
-// Options are what a relay is made of.
+// Options are the inputs of a relay.
 type Options struct {
 	Config *config.Config
 	Log    *slog.Logger
 	// Version is X.Y.Z; Build is the build's identity, such as a commit.
 	Version, Build string
-	// Timing is the transaction manager's; the zero value is the default.
+	// Timing is that of the transaction manager; the zero value is the default.
 	Timing txmgr.Timing
-	// LedgerEvery is how often the ledger is brought up to the chain, at least a
+	// LedgerEvery is how often the ledger is reconciled with the chain, at least a
 	// second; 0 is 30 s.
 	LedgerEvery time.Duration
 }
@@ -64,7 +64,7 @@ type App struct {
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 
-	// heartbeats is the connection of the leases' heartbeats, apart from db.
+	// heartbeats is the connection pool for the heartbeats of leases, apart from db.
 	db, heartbeats *pgxpool.Pool
 	store          *store.Store
 	upkeep         *store.Upkeep
@@ -72,7 +72,7 @@ type App struct {
 	shielded       *shieldpool.Pool
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
-	// router is nil for a relay that accepts no swaps; swaps continues those of all relays.
+	// router is nil when the relay accepts no swaps; swaps processes those of all relays.
 	router      *router.Client
 	swaps       *swap.Planner
 	pool        *chain.PoolReader
@@ -90,7 +90,7 @@ type App struct {
 	swapSums    *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
-	// details answers GET /backlog and GET /health on the operations port, once open.
+	// details serves GET /backlog and GET /health on the operations port, once open.
 	details atomic.Pointer[http.Handler]
 	fatal   chan error
 	started time.Time
@@ -100,7 +100,7 @@ type App struct {
 }
 
 // New connects, migrates, listens and wires; it starts nothing. An RPC that
-// does not answer is no error: the relay says so in /health and waits.
+// does not answer is not an error: the relay reports it in /health and waits.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("the relay needs a configuration and a log")
@@ -128,7 +128,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 func (a *App) close() {
 	for _, l := range []net.Listener{a.apiListener, a.opsListener} {
 		if l != nil {
-			_ = l.Close() // a server that ran has closed it already
+			_ = l.Close() // a server that has run has already closed it
 		}
 	}
 	if a.endpoints != nil {
@@ -144,8 +144,8 @@ func (a *App) close() {
 	}
 }
 
-// openOperations serves probes and metrics from the start on: a relay that
-// waits for its database is alive, and not ready.
+// openOperations serves probes and metrics from the start, because a relay that waits for
+// its database is alive, but not ready.
 func (a *App) openOperations(ctx context.Context) error {
 	var listen net.ListenConfig
 	var err error
@@ -167,9 +167,9 @@ func (a *App) openOperations(ctx context.Context) error {
 // databaseRetry is the pause between tries to reach the database at start.
 const databaseRetry = time.Second
 
-// openDatabase connects and migrates. It waits for a database that is
-// unreachable at the start: a process that ended instead would be restarted
-// with growing delays.
+// openDatabase connects and migrates. It waits for a database that is unreachable at
+// the start, because a process that exited instead would be restarted with growing
+// delays.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
 	url := a.o.Config.DatabaseURL.Reveal()
@@ -241,8 +241,8 @@ func (a *App) openServers(ctx context.Context) error {
 	return nil
 }
 
-// Address is where the API listens.
+// Address is the address of the API.
 func (a *App) Address() string { return a.apiListener.Addr().String() }
 
-// OperationsAddress is where metrics and probes are served.
+// OperationsAddress is the address of metrics and probes.
 func (a *App) OperationsAddress() string { return a.opsListener.Addr().String() }

@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// backlogAge is how long /health and the gauges keep one count of the backlog.
+// backlogAge is how long /health and the gauges reuse one count of the backlog.
 const backlogAge = 2 * time.Second
 
 // backlogCache keeps one count for the gauges of one scrape, for scrapes that

@@ -195,8 +195,8 @@ func (e endpoints) Slot(context.Context, onchain.Commitment) (uint64, error) { r
 
 func (e endpoints) Status() []chain.EndpointStatus { return e.status }
 
-// TestTheGateWaitsForAnEndpointOfTheRightChain: one that serves another chain is
-// left out, and is no reason to stop while others may be right.
+// TestTheGateWaitsForAnEndpointOfTheRightChain: an endpoint of another chain is not used,
+// and the relay does not stop while other endpoints may serve the right chain.
 func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
 	t.Parallel()
 	want := solana.Hash{1}
@@ -255,7 +255,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 			t.Errorf("the metrics have the %s", name)
 		}
 	}
-	// What has no sample after one withdrawal is what did not happen.
+	// Metrics without a sample after one withdrawal count events that did not happen.
 	rare := []contract.Metric{
 		contract.MetricHeld, contract.MetricQueuePaused, contract.MetricSwapOldestFunded, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
 		contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
@@ -286,8 +286,8 @@ func (s *stand) text(url string) string {
 // leases leaves them to expire.
 func TestTheHandOverFitsItsTime(t *testing.T) {
 	t.Parallel()
-	// Half a lease for steps and one for what they have to write, one to give leases
-	// back, and the time for sends under way.
+	// Half a lease for steps and one for their writes, one to release leases, and the time
+	// for sends under way.
 	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
 		t.Errorf("the handover can take %s, the contract allows %s", worst, contract.HandOver)
 	}

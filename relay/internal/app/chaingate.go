@@ -26,13 +26,13 @@ type chainReader interface {
 	Status() []chain.EndpointStatus
 }
 
-// chainGate lets submissions in once the chain is known to be the one that the
-// configuration means: the wrong one would take proofs for another's money.
+// chainGate admits submissions once the endpoints are known to serve the configured chain.
+// On another chain, the same proofs would spend other money.
 type chainGate struct {
 	chain   chainReader
 	want    solana.Hash
 	keyHash [32]byte
-	// prepare reads what submissions need of the right chain, before they are let in.
+	// prepare reads from the chain what submissions need, before they are admitted.
 	prepare func(context.Context) error
 	open    atomic.Bool
 }
@@ -41,12 +41,12 @@ func newChainGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare
 	return &chainGate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
 }
 
-// errWrongChain says that the relay must not run against this chain.
+// errWrongChain means that the relay must not run against this chain.
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
-// check reads the chain's genesis and opens the gate once the chain answers.
-// errWrongChain and errBadTable are final, other errors are not. One endpoint of another chain
-// among several is left out, and /health names it.
+// check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
+// and errBadTable are final, other errors are not. If one of several endpoints serves
+// another chain, it is not used, and /health names it.
 func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
 	var foreign *chain.GenesisError
@@ -65,7 +65,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is taken with the local chain's %s alone; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
-	// A hash that was configured is known before any endpoint has answered.
+	// A configured hash is known before any endpoint has answered.
 	if _, err := g.chain.Slot(ctx, onchain.Confirmed); err != nil {
 		return got, err
 	}

@@ -19,7 +19,7 @@ import (
 // submission triggers it.
 const indexInterval = 500 * time.Millisecond
 
-// history is the endpoints as the commitment index asks for them.
+// history adapts the endpoints to the commitment index.
 type history struct{ *chain.Endpoints }
 
 // SignaturesFor implements commitments.Chain.
@@ -27,8 +27,8 @@ func (h history) SignaturesFor(ctx context.Context, address solana.PublicKey, be
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
-// FirstAvailableBlock implements commitments.Chain: the start of the longest
-// history, which is asked first.
+// FirstAvailableBlock implements commitments.Chain. It returns the start of the longest
+// history among the endpoints, which is asked first.
 func (h history) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	look, err := h.Search(ctx, []solana.Signature{})
 	return look.FirstAvailable, err
@@ -53,7 +53,7 @@ func (a *App) checkIndex(context.Context) error {
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
-	if !s.Doubtful { // else it may be anything, and the whole fleet goes by it
+	if !s.Doubtful { // a doubtful slot may be wrong, and the whole fleet uses it
 		a.submissions.TreeSlots.Observe(s.Slot)
 	}
 	if selfCheck != nil {
@@ -61,7 +61,7 @@ func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	}
 }
 
-// readIndexGauges registers what the index says of itself.
+// readIndexGauges registers the gauges of the index.
 func (a *App) readIndexGauges() {
 	seen := func(value func(commitments.Report) float64) func() (float64, bool) {
 		return func() (float64, bool) {

@@ -125,9 +125,9 @@ func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
 }
 
 // TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and
-// database, so that it can neither work nor hand over. Another finishes its
-// work with the same signed transactions, and the first, reconnected, does not
-// interfere.
+// database, so that it can neither work nor release its leases. Another finishes
+// the work with the same signed transactions, and the first, reconnected, does
+// not interfere.
 func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -185,14 +185,14 @@ func TestADrainHandsOverAtOnce(t *testing.T) {
 	eventually(t, "the first relay has signed them all", func() bool { return s.count("SELECT count(*) FROM attempts") == len(paths) })
 	first.stop()
 	began := time.Now()
-	s.completed(paths) // whose patience is shorter than the lease
+	s.completed(paths) // it waits for less time than the lease lasts
 	t.Logf("handing over took %s", time.Since(began))
 	if n := s.count("SELECT count(*) FROM attempts"); n != len(paths) {
 		t.Errorf("%d transactions were signed for %d submissions", n, len(paths))
 	}
 }
 
-// TestSeveralPayersWithOneDry: the funded ones are used, health names the
+// TestSeveralPayersWithOneDry: the funded payers are used, health names the
 // other, and it is used as soon as it is funded.
 func TestSeveralPayersWithOneDry(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestSeveralPayersWithOneDry(t *testing.T) {
 }
 
 // TestHeldWorkGoesOnWhenAPayerIsFunded: accepted work waits for funds, is
-// reported as held and not as due, and then goes on by itself.
+// reported as held and not as due, and then continues by itself.
 func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -228,7 +228,7 @@ func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	must(t, s.chain.Fund(s.payer.PublicKey(), 5_000_000))
 	s.ready()
 	f.fill(s)
-	// The first takes the only place, so that all are accepted before a second is paid for.
+	// The first uses the only worker, so that all are accepted before a second one is paid for.
 	s.faults(localnet.DefaultEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
 	paths := f.submit(s, 3)
 	s.faults(localnet.DefaultEndpoint)
@@ -250,7 +250,7 @@ func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	s.ready()
 }
 
-// TestASpendCapIsReachedAndLifted: new work is refused until a relay runs with a
+// TestASpendCapIsReachedAndLifted: the relay refuses new work until it runs with a
 // higher cap.
 func TestASpendCapIsReachedAndLifted(t *testing.T) {
 	t.Parallel()
@@ -307,8 +307,8 @@ func TestTheCapsOfADay(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatFailsAndRecovers: the other two carry on, and health and
-// metrics name the dead one while it is. While two are dead, outcomes wait.
+// TestAnEndpointThatFailsAndRecovers: the other two endpoints continue, and health and
+// metrics name the dead one while it is dead. While two are dead, outcomes wait.
 func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -388,8 +388,8 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	}
 }
 
-// TestAPoolWithAnotherRing: the program's own length of the root history is read
-// when it is configured, and reported when it is not.
+// TestAPoolWithAnotherRing: the relay uses the program's own length of the root history
+// when it is configured, and reports the length when it is not.
 func TestAPoolWithAnotherRing(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)

@@ -29,7 +29,7 @@ type client struct {
 	mint   fr.Element
 }
 
-// leaves are GET /commitments, rebuilt into a tree and compared with GET /merkle-root.
+// leaves returns GET /commitments, rebuilt into a tree and compared with GET /merkle-root.
 func (c *client) leaves(atLeast int) []fr.Element {
 	c.t.Helper()
 	var out []fr.Element

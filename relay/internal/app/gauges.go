@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
 
-// endpointEvents passes on what happens at the endpoints.
+// endpointEvents records events of the endpoints as metrics.
 type endpointEvents struct{ *telemetry.Metrics }
 
 // BreakerChanged implements chain.Observer.
@@ -45,7 +45,7 @@ func (a *App) readBacklogGauges() {
 	a.metrics.Read(contract.MetricBacklog, func() (float64, bool) { b, ok := a.backlog.get(); return float64(b.Due), ok })
 	a.metrics.Read(contract.MetricBacklogAge, func() (float64, bool) { b, ok := a.backlog.get(); return b.OldestDue.Seconds(), ok })
 	a.metrics.ReadEach(contract.MetricHeld, func(sample telemetry.Sample) {
-		b, _ := a.backlog.get() // without a reading, none
+		b, _ := a.backlog.get() // without a reading there are no samples
 		for reason, n := range b.Held {
 			sample(float64(n), reason)
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// healthPatience bounds each check: /health must answer when nothing else does.
+	// healthPatience bounds each check: /health must answer even when nothing else does.
 	healthPatience = 2 * time.Second
 	// healthTreeAge is how old the tree may be for the chain to count as answering.
 	healthTreeAge = 5 * time.Second
@@ -33,19 +33,19 @@ const (
 	// indexLagAllowed is how far the served commitments may be behind: clients
 	// stop using them at about 50 leaves.
 	indexLagAllowed = 50
-	// lagAllowed is by how many slots an endpoint may be behind for long: two
-	// minutes' worth are more than any cache or load balancer explains.
+	// lagAllowed is by how many slots an endpoint may be behind for long. Two minutes'
+	// worth are more than any cache or load balancer explains.
 	lagAllowed = 300
-	// contradictionShownFor is for how long after it an endpoint counts as sick that
+	// contradictionShownFor is how long an endpoint counts as unhealthy after it has
 	// contradicted others, or itself.
 	contradictionShownFor = time.Minute
-	// dueAllowed is how long what is due may wait for a process: a root lives for
-	// little more on a busy pool.
+	// dueAllowed is how long due work may wait for a process: on a busy pool, a root lives
+	// for little more.
 	dueAllowed = time.Minute
 )
 
-// Check implements httpapi.Health. Only the database makes the relay down;
-// everything else only degrades it, because it passes or lies elsewhere.
+// Check implements httpapi.Health. Only the database makes the relay down; all other
+// faults only degrade it, because they pass or have their cause elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
@@ -81,7 +81,7 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	return r
 }
 
-// healthCheck is one part's entry of the report.
+// healthCheck returns the entry of one part in the report.
 func healthCheck(name string, err error) openapi.HealthCheck {
 	switch {
 	case err == nil:
@@ -117,7 +117,7 @@ func (a *App) checkEndpoints(context.Context) error {
 	return endpointsProblem(a.endpoints.Status(), time.Now())
 }
 
-// endpointsProblem names every endpoint that is not well, and why.
+// endpointsProblem names every unhealthy endpoint, and why.
 func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 	var sick []string
 	for _, e := range all {
@@ -138,8 +138,8 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 	return joinProblems(sick)
 }
 
-// contradictionOf describes an endpoint's answers that others contradict; of two
-// endpoints that contradict each other, once.
+// contradictionOf describes an endpoint's answers that others contradict. Two endpoints
+// that contradict each other are described once.
 func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	switch {
 	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionShownFor || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
@@ -166,10 +166,10 @@ func endpointsNote(all []chain.EndpointStatus) string {
 	return "ok"
 }
 
-// age is in whole seconds.
+// age returns an age in whole seconds.
 func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
 
-// joinProblems joins what is wrong; nil when nothing is.
+// joinProblems joins the problems; nil when there are none.
 func joinProblems(parts []string) error {
 	if len(parts) == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (a *App) checkPayers(context.Context) error {
 	return payersProblem(a.payers.Balances(), a.o.Config.FeePayerMinBalance)
 }
 
-// payersProblem names every unused payer, and what it needs.
+// payersProblem names every payer that is not used, and how much it needs.
 func payersProblem(all []feepayer.Balance, minimum uint64) error {
 	var bad []string
 	for _, b := range all {
@@ -244,7 +244,7 @@ func (a *App) checkQueue(context.Context) error {
 	return queueProblem(b, a.submissions.Manager.PausedBy())
 }
 
-// queueProblem reports what is held, and what is due and not claimed.
+// queueProblem reports held submissions, and due ones that no process has claimed.
 func queueProblem(b submission.Backlog, holding string) error {
 	var parts []string
 	if holding != "" {
@@ -252,7 +252,7 @@ func queueProblem(b submission.Backlog, holding string) error {
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
-		// Waiting for a price is no fault; checkSwaps reports a swap past its timeout.
+		// Waiting for a price is not a fault; checkSwaps reports a swap past its timeout.
 		if n := b.Held[reason]; n > 0 && (reason == txmgr.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}

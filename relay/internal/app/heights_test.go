@@ -36,7 +36,7 @@ func TestAnEndpointThatLiesAboutHeightsStopsNothing(t *testing.T) {
 			s.ready()
 			paths := f.submit(s, 2)
 			s.reportedBy("rpc", test.want...)
-			// No height is checked for half a minute; the rest is the life of a blockhash.
+			// No height is checked for half a minute; the rest is the lifetime of a blockhash.
 			for deadline := time.Now().Add(3 * time.Minute); s.count("SELECT count(*) FROM attempts WHERE dead") == 0; time.Sleep(100 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("no attempt of a wrong height was found dead")

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// ledgerEvery is how often the ledger is brought up to the finalized chain.
+	// ledgerEvery is how often the ledger is reconciled with the finalized chain.
 	ledgerEvery = 30 * time.Second
-	// ledgerAge is how long /health and the gauges keep one reading of it.
+	// ledgerAge is how long /health and the gauges reuse one reading of it.
 	ledgerAge = 3 * time.Second
 	// ledgerDays is how long /health reports an unknown transaction: a whole week,
 	// to outlast a weekend.
 	ledgerDays = 7
-	// ledgerLate is for how long the ledger may be behind: its patience with a
-	// history that is missing, and as much again.
+	// ledgerLate is how long the ledger may be behind: the time for which it waits for
+	// missing history, and as much again.
 	ledgerLate = 20 * time.Minute
 )
 
@@ -42,14 +42,14 @@ func (e ledgerEvents) Entered(kind ledger.Kind, _ ledger.Amounts) {
 // Gap implements ledger.Observer.
 func (ledgerEvents) Gap() {}
 
-// accountingCache are the ledger as it was last read: one reading serves the gauges of a
+// accountingCache is the last reading of the ledger: one reading serves the gauges of a
 // scrape, and /health.
 type accountingCache struct {
 	ledger *store.Ledger
 	mu     sync.Mutex
 	last   *ledger.Ledger // nil when it could not be read
 	tried  time.Time
-	// unread is since when payers have been seen whose ledger was never complete.
+	// unread is when payers whose ledger was never complete were first seen.
 	unread map[solana.PublicKey]time.Time
 }
 
@@ -77,9 +77,9 @@ func (a *App) checkLedger(context.Context) error {
 	return ledgerProblem(l, a.accounting.lags(l, a.payers.Balances(), now), now, a.started)
 }
 
-// ledgerProblem reports what is not accounted for. A ledger that is behind is a
-// problem only for a relay that has run long enough to catch up, and only for
-// its own payers: those of the past are no longer read.
+// ledgerProblem reports lamports that are not accounted for. A ledger that is behind is a
+// problem only for a relay that has run long enough to catch up, and only for its own
+// payers, because former payers are no longer read.
 func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
@@ -104,17 +104,17 @@ func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) e
 	return joinProblems(parts)
 }
 
-// ledgerLag is since when a payer's ledger has not been up to the chain, and when it last
-// was: zero when it never was, and then Since is when that was first seen.
+// ledgerLag is since when a payer's ledger has been behind the chain, and when it was last up
+// to date: zero when it never was, and then Since is when that was first seen.
 type ledgerLag struct {
 	Payer          solana.PublicKey
 	Since, Checked time.Time
 }
 
-// lags returns the lag of each payer with a ledger, or with funds and so a history.
-// A payer whose ledger was never complete has a lag, too: an endpoint without its
-// history would otherwise leave a new fleet, or a new key, silently without a
-// ledger.
+// lags returns the lag of each payer that has a ledger, or has funds and so a history.
+// A payer whose ledger was never complete has a lag, too. Otherwise an endpoint without
+// that history would leave a new fleet, or a new key, without a ledger, and nothing would
+// report it.
 func (b *accountingCache) lags(l *ledger.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +145,7 @@ func checked(at time.Time, late time.Duration) string {
 	return fmt.Sprintf("complete %s ago", late.Round(time.Second))
 }
 
-// readLedgerGauges registers what the ledger says: figures of the whole fleet.
+// readLedgerGauges registers the gauges of the ledger, whose figures are the whole fleet's.
 func (a *App) readLedgerGauges() {
 	each := func(c contract.Metric, read func(l *ledger.Ledger, sample telemetry.Sample)) {
 		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
@@ -199,7 +199,7 @@ func (a *App) readLedgerGauges() {
 
 func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
 
-// byKind adds up the sums of one day, over all payers; of all for the zero day.
+// byKind adds up the sums of one day over all payers; for the zero day, those of all days.
 func byKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
 	out := map[ledger.Kind]ledger.Amounts{}
 	for _, s := range sums {
@@ -213,7 +213,7 @@ func byKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
 	return out
 }
 
-// costs counts rent as it was paid: returned rent has its own series, because a
+// costs counts rent as it was paid. Returned rent has a series of its own, because a
 // counter cannot fall.
 func costs(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {

@@ -12,12 +12,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// errBadTable says that the configured lookup table cannot be used.
+// errBadTable means that the configured lookup table cannot be used.
 var errBadTable = errors.New("--lookup-table is not usable")
 
-// newTable is the configured lookup table, nil for none. Its addresses are the
-// pool's own until the real ones are read from the chain: enough to compute how
-// many notes fit.
+// newTable returns the configured lookup table, nil for none. Until its addresses are read
+// from the chain, it has the pool's own, which are enough to compute how many notes
+// fit.
 func newTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool.LookupTable {
 	if address.IsZero() {
 		return nil
@@ -30,9 +30,9 @@ type accountReader interface {
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
-// readTable reads the relay's own lookup table, at finalized: a transaction
-// that uses an index which a fork removes is lost. errBadTable is final, other
-// errors are not.
+// readTable reads the relay's own lookup table at finalized, because a transaction that
+// uses an index which a fork removes is lost. errBadTable is final, other errors are
+// not.
 func readTable(ctx context.Context, chain accountReader, t *shieldpool.LookupTable, pool *shieldpool.Pool) error {
 	if t == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// nothing prepares nothing.
+// nothing is a preparation that does nothing.
 func nothing(context.Context) error { return nil }
 
 // account answers every reading with one account, which may be nil.

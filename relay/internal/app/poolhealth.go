@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// checksAge is how long /health keeps one reading of the pool's accounts, other
-// than the tree: what they are hardly changes.
+// checksAge is how long /health reuses one reading of the pool's accounts other than the
+// tree, because these hardly change.
 const checksAge = 30 * time.Second
 
 // poolChecks are the operator's checks of the pool, for /health.
@@ -23,8 +23,8 @@ type poolChecks struct {
 	at   time.Time
 }
 
-// problem returns what is wrong with the pool; nil when nothing is known to be.
-// Another check reports a chain that does not answer.
+// problem returns what is wrong with the pool; nil when no fault is known. Another check
+// reports a chain that does not answer.
 func (p *poolChecks) problem(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,5 +38,5 @@ func (p *poolChecks) problem(ctx context.Context) error {
 	case poolcheck.Failed:
 		p.last, p.at = errors.New(report.Message()), time.Now()
 	}
-	return p.last // what is unknown leaves the last known state
+	return p.last // an unknown result keeps the last known state
 }

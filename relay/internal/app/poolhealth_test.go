@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// checkedChain is a chain whose genesis hash alone is right or wrong.
+// checkedChain is a chain of which only the genesis hash is right or wrong.
 type checkedChain struct {
 	genesis solana.Hash
 	err     error

@@ -34,7 +34,7 @@ func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	must(t, err)
 	p.serving.Go(p.serve)
 	t.Cleanup(func() {
-		_ = p.listener.Close() // it only ends what serves
+		_ = p.listener.Close() // this only ends the accept loop
 		p.set(true)
 		p.serving.Wait()
 	})
@@ -56,14 +56,14 @@ func (p *proxy) serve() {
 		}
 		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 			p.serving.Go(func() {
-				_, _ = io.Copy(pair[0], pair[1]) // either side's end is both's
+				_, _ = io.Copy(pair[0], pair[1]) // when one side ends, both end
 				_, _ = client.Close(), server.Close()
 			})
 		}
 	}
 }
 
-// keep notes connections; false when the line is cut.
+// keep records connections; it returns false when the line is cut.
 func (p *proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *proxy) keep(conns ...net.Conn) bool {
 	return !p.cut
 }
 
-// set cuts the line, with all connections, or mends it.
+// set cuts the line, with all connections, or restores it.
 func (p *proxy) set(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ type refused struct {
 	words        []string
 }
 
-// quiet names the calls that a relay makes of its own accord.
+// quiet names the calls that a relay makes without a request.
 var quiet = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
 
 // TestRefusals sends every kind of bad input that a request can contain, to a

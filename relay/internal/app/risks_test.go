@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// TestARelayWarnsOfRiskySettingsAtStart: that it has only one endpoint, and no cap on what
-// its payers spend.
+// TestARelayWarnsOfRiskySettingsAtStart: it warns that it has only one endpoint, and that
+// its payers' spending has no cap.
 func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 	t.Parallel()
 	const onTrust, uncapped = "taken on trust from a single rpc endpoint", "no spend cap is set"

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// lastScrape is how long a scrape that is under way may take at the very end;
-	// the contract's margin includes it.
+	// lastScrape is how long a scrape under way may take at the very end; the
+	// contract's margin includes it.
 	lastScrape = 2 * time.Second
 	// flushPatience is longer than a send's own timeout.
 	flushPatience = 6 * time.Second
@@ -28,8 +28,8 @@ var errStarting = errors.New("starting: this relay has not migrated its database
 // errDraining makes /readyz fail while the relay stops.
 var errDraining = errors.New("draining: this relay is stopping and takes no new work")
 
-// ready is nil once the relay is configured and migrated and as long as it is
-// not draining: a sick RPC never empties the Service.
+// ready returns nil once the relay is configured and migrated, until it drains. A failing
+// RPC does not change it, so it never empties the Service.
 func (a *App) ready() error {
 	if !a.open.Load() {
 		return errStarting
@@ -40,17 +40,17 @@ func (a *App) ready() error {
 	return nil
 }
 
-// serve serves until the server is shut down; another end of it is fatal.
+// serve serves until the server is shut down; any other end is fatal.
 func (a *App) serve(s *http.Server, l net.Listener) {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.fatal <- err
 	}
 }
 
-// Run serves until ctx ends, then drains: not ready, no new connections,
-// waiting clients get their outcome, upkeep and running steps end, leases are
-// released, sends under way end, and the database is closed last. It returns an
-// error when the relay cannot go on.
+// Run serves until ctx ends, then drains: /readyz fails, no new connections are accepted,
+// waiting clients get their outcome, maintenance and running steps end, leases are
+// released, sends under way end, and the database is closed last. It returns an error when
+// the relay cannot continue.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close() //nolint:contextcheck // what is closed waits for nothing that a context could end
 	go a.serve(a.api, a.apiListener)
@@ -71,13 +71,13 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
 	err := a.await(ctx, a.fatal, opened, func() {
-		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
+		support.Go(func() { a.leaves.Run(background) }) // only now: another chain's leaves must not enter the index
 		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
 		working.Go(func() { a.submissions.Run(engine) })
 		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
-	a.submissions.Manager.Close() // what is accepted from here on is another process's
+	a.submissions.Manager.Close() // another process runs submissions that are accepted from here on
 	a.reader.Close()              // waiting clients get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
@@ -92,8 +92,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// flush waits for sends under way: the row is another's by now, but a request
-// that is cut off may or may not have put its transaction on the chain.
+// flush waits for sends under way. Another process may already have the row's lease, but a
+// request that is cut off may or may not have put its transaction on the chain.
 func (a *App) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
@@ -103,7 +103,7 @@ func (a *App) flush(ctx context.Context) {
 }
 
 // await returns when the relay has to stop: on a signal (nil), or because it
-// cannot go on. It starts the work once the chain is verified.
+// cannot continue. It calls work once the chain is verified.
 func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()) error {
 	for {
 		select {
@@ -130,12 +130,12 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Durati
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		a.log.WarnContext(ctx, "requests cut off at the end of the drain", "error", err)
-		_ = s.Close() // the error has no receiver left
+		_ = s.Close() // nothing can handle the error any more
 	}
 }
 
-// openGate reads the chain's genesis until the chain answers. Its error says
-// that the relay must not run against this chain.
+// openGate reads the chain's genesis until the chain answers. Its error means that the
+// relay must not run against this chain.
 func (a *App) openGate(ctx context.Context) error {
 	logged := false
 	for ctx.Err() == nil {

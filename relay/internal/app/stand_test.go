@@ -120,14 +120,14 @@ func newStand(t *testing.T, o standOptions) *stand {
 	return s
 }
 
-// again starts a relay, to which the stand sends from then on; changes add to
+// again starts a relay, to which the stand sends requests from then on; changes add to
 // those of the stand's options.
 func (s *stand) again(change ...func(*config.Serve)) {
 	s.t.Helper()
 	s.relay = s.serve(s.configure(change...))
 }
 
-// on is the same stand, speaking to another relay.
+// on returns the same stand with requests to another relay.
 func (s *stand) on(r *relay) *stand {
 	c := *s
 	c.relay = r
@@ -178,7 +178,7 @@ func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
 	return cfg
 }
 
-// folder has no test name in its path, which a path may not allow.
+// folder makes a folder whose path does not contain the test's name, which some paths may not.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relay")
@@ -195,7 +195,7 @@ func (s *stand) listen(name string) string {
 	return strings.TrimSuffix(url, "/") + "/" + credential
 }
 
-// list is a file of endpoints of those names.
+// list writes a file of endpoints of those names.
 func (s *stand) list(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -266,7 +266,7 @@ type answer struct {
 	body   map[string]any
 }
 
-// at digs into the body: at("data", "status").
+// at returns a member of the body: at("data", "status").
 func (a *answer) at(path ...string) any {
 	var v any = a.body
 	for _, p := range path {
@@ -326,7 +326,7 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// fields is a submission's body.
+// fields returns the body of a submission.
 func fields(proof, inputs []byte, more map[string]any) map[string]any {
 	b := map[string]any{
 		"proof_bytes": base64.StdEncoding.EncodeToString(proof), "public_inputs": base64.StdEncoding.EncodeToString(inputs),
@@ -342,7 +342,7 @@ func (s *stand) balance(key solana.PublicKey) uint64 {
 	return lamports
 }
 
-// deposit sends a call signed by a depositor's own wallet and waits for it.
+// deposit sends a call signed by a depositor's own wallet and waits until it has landed.
 func (s *stand) deposit(c *shieldpool.Call) {
 	s.t.Helper()
 	wallet := newKey(s.t)
@@ -350,7 +350,7 @@ func (s *stand) deposit(c *shieldpool.Call) {
 	s.land(wallet, c)
 }
 
-// land sends a call past the relay, paid and signed by wallet.
+// land sends a call without the relay, paid and signed by wallet.
 func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -391,7 +391,7 @@ func newForger(t *testing.T) (*forger, []byte) {
 	return f, vk
 }
 
-// inputs are of a withdrawal with fresh notes under the pool's newest root.
+// inputs returns those of a withdrawal with fresh notes under the pool's newest root.
 func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	s.t.Helper()
 	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, onchain.Confirmed, 0)
@@ -417,7 +417,7 @@ func (f *forger) prove(t *testing.T, in *shieldpool.PublicInputs) []byte {
 	return proof
 }
 
-// rows counts what submissions leave in the database.
+// rows counts the rows that submissions leave in the database.
 func (s *stand) rows() (n int) {
 	s.t.Helper()
 	must(s.t, s.db.QueryRow(s.t.Context(), `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM reservations)

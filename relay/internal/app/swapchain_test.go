@@ -25,17 +25,17 @@ func (s *swapStand) holdBefore() {
 	s.behave(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
 }
 
-// crowded is a router whose routes leave no room for the making of all accounts in the
-// transaction that executes, and fit without.
+// crowded is a router whose routes leave no room for creating all accounts in the
+// transaction that executes, and fit without that.
 func crowded() router.Settings { return router.Settings{Wide: 21, Outside: true} }
 
-// late delays the relay's sends by so much, before they act.
+// late delays the relay's sends by the given time.
 func late(d time.Duration) fault.Rule { return fault.Rule{Method: "sendTransaction", Latency: d} }
 
-// dropped loses them.
+// dropped drops the relay's sends.
 func dropped() fault.Rule { return fault.Rule{Method: "sendTransaction", Drop: true} }
 
-// slotNow is the chain's.
+// slotNow returns the chain's slot.
 func (s *swapStand) slotNow() uint64 {
 	s.t.Helper()
 	at, err := s.rpc.Slot(s.t.Context(), onchain.Processed)
@@ -53,7 +53,7 @@ func (w *swapping) until(fromTimeout int64) {
 	eventually(w.t, "the slot is reached", func() bool { return int64(w.slotNow())-int64(timeout) >= fromTimeout })
 }
 
-// executions counts what the chain has of them, failed ones apart.
+// executions counts the executions on the chain, except failed ones.
 func (w *swapping) executions() (landed, failed int) {
 	w.t.Helper()
 	for _, l := range w.history(w.swap.State) {
@@ -120,7 +120,7 @@ func (s *swapStand) owned(account bool) func(*swapping) {
 	}
 }
 
-// TestTheRecipientsAccountIsClosedInBetween, whenever that is.
+// TestTheRecipientsAccountIsClosedInBetween: it is closed at different times.
 func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 	t.Parallel()
 	t.Run("before there is a price", func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 // TestTheRecipientsAccountBecomesUnfit: frozen, and thawed or not; or transferred.
 func TestTheRecipientsAccountBecomesUnfit(t *testing.T) {
 	t.Parallel()
-	// All four are accepted before the first one times out, however slow the machine is.
+	// All four must be accepted before the first one times out, even on a slow machine.
 	s := newSwapStand(t, standOptions{slot: slow, timeout: 600})
 	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
 	thawed, frozen, given, output := s.begin(s.owned(true)), s.begin(s.owned(true)), s.begin(s.owned(true)), s.begin(nil)
@@ -194,7 +194,7 @@ func TestTheRecipientsAccountBecomesUnfit(t *testing.T) {
 	s.books(notesRent + 3*(notesRent+stateRent))
 }
 
-// TestAnExecutionLandsAndIsAnsweredWithAnError: it is found, and not repeated.
+// TestAnExecutionLandsAndIsAnsweredWithAnError: the relay finds it, and does not repeat it.
 func TestAnExecutionLandsAndIsAnsweredWithAnError(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
@@ -228,8 +228,8 @@ func TestAnExecutionLandsAndIsAnsweredWithAnError(t *testing.T) {
 	s.books(swaps * (notesRent + tokenRent))
 }
 
-// TestTheTimeoutRacesAnExecution that is signed before and lands after, or does
-// not land at all.
+// TestTheTimeoutRacesAnExecution that is signed before the timeout and lands after it, or
+// does not land at all.
 func TestTheTimeoutRacesAnExecution(t *testing.T) {
 	t.Parallel()
 	inFlight := func(t *testing.T) (*swapStand, *swapping) {
@@ -262,7 +262,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		last := s.count("SELECT last_valid_block_height FROM attempts WHERE purpose = 'execute'")
-		s.stop() // the next relay checks what it finds at once
+		s.stop() // the next relay checks existing swaps at once
 		s.again()
 		eventually(t, "the execution is dead", func() bool {
 			return s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute' AND dead") == 1
@@ -296,7 +296,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 	})
 }
 
-// TestAStrangerActs on a swap of ours: all three instructions are anybody's.
+// TestAStrangerActs on a swap of ours: anybody may send all three instructions.
 func TestAStrangerActs(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow, timeout: lasting})
@@ -338,12 +338,12 @@ func TestAStrangerActs(t *testing.T) {
 	// stranger's account and the lamport in the state.
 	s.chain.Skip(lasting)
 	stuck.refunded(tokenRent + 1)
-	// The payer got the rent of the state that it executed, and paid that of the
-	// accounts that it made for another executed one, and a lamport.
+	// The payer got the rent of the state that it executed. It paid the rent of the accounts
+	// that it made for another executed swap, and a lamport.
 	s.books(4*notesRent+tokenRent+2*stateRent, 1, 2*tokenRent)
 }
 
-// executeAs has a stranger execute the swap, whom the rents then go to.
+// executeAs makes a stranger execute the swap; the stranger gets the rents.
 func (w *swapping) executeAs(stranger *feepayer.Key) {
 	w.t.Helper()
 	at, err := market.For(localnet.OutputMint())
@@ -356,8 +356,8 @@ func (w *swapping) executeAs(stranger *feepayer.Key) {
 	w.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare, execute)...)
 }
 
-// TestAStrangerRefunds what the relay cannot, and the wallet has its lamports:
-// wrapped or not.
+// TestAStrangerRefunds a swap that the relay cannot refund, and the wallet gets its
+// lamports, wrapped or not.
 func TestAStrangerRefunds(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
@@ -386,7 +386,7 @@ func TestAStrangerRefunds(t *testing.T) {
 // swap, before it is made and after.
 func TestDustStopsNothing(t *testing.T) {
 	t.Parallel()
-	// Enough for an account of the system program to live, and not for a token account.
+	// This is enough for an account of the system program to live, but not for a token account.
 	const before, after, donated = 890_880, 12_345, 777
 	dusty := func(t *testing.T, o standOptions) (*swapStand, *swapping) {
 		t.Helper()
@@ -422,7 +422,7 @@ func TestDustStopsNothing(t *testing.T) {
 		if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
 			t.Errorf("the recipient got %d tokens, want %d with what was donated", got, want)
 		}
-		// Who sent tokens made the accounts of the state, whose rent is the payer's now.
+		// The sender of the tokens made the accounts of the state, so the payer gets their rent.
 		s.books(notesRent+tokenRent, 2*before+2*after+2*tokenRent)
 	})
 	t.Run("of a swap that is refunded", func(t *testing.T) {

@@ -18,11 +18,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
 
-// TestTwoRelaysOnOneDatabase: each swap is one relay's at a time, and the chain
+// TestTwoRelaysOnOneDatabase: only one relay at a time has a swap, and the chain
 // has one execution of each.
 func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	t.Parallel()
-	// Eight swaps are accepted before the first is executed, however slow the machine is.
+	// Eight swaps must be accepted before the first is executed, even on a slow machine.
 	s := newSwapStand(t, standOptions{slot: slow, timeout: 3000})
 	other := s.startAnother(s.endpointsOf(oneEndpoint))
 	other.ready()
@@ -65,8 +65,8 @@ func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	s.books(n * (notesRent + tokenRent))
 }
 
-// TestARelayWithoutARouterFinishesSwaps: with a refund, because the
-// lamports must not wait for a setting.
+// TestARelayWithoutARouterFinishesSwaps: it refunds them, because no refund must wait
+// until the relay has a router.
 func TestARelayWithoutARouterFinishesSwaps(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
@@ -108,7 +108,7 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 				t.Parallel()
 				database := pgtest.URL(t)
 				line, through := newProxy(t, database)
-				// The stand's own relay begins later: it is the heir.
+				// The stand's own relay starts later, and takes the swap over.
 				s := newSwapStand(t, standOptions{slot: slow, databaseURL: database})
 				s.stop()
 				endpoints := s.endpointsOf("dying")
@@ -194,8 +194,8 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 	w.silent()
 }
 
-// TestACrowdedRouteHasNothingMadeBeforehand: what is made before the execution is
-// anybody's to collect, so a route with fewer accounts is asked for, that leaves room.
+// TestACrowdedRouteHasNothingMadeBeforehand: anybody could collect accounts that are made
+// before the execution, so the relay asks for a route with fewer accounts, which has room.
 func TestACrowdedRouteHasNothingMadeBeforehand(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// TestASwapEndsInTokens: with and without an account of the recipient's, named
-// and not.
+// TestASwapEndsInTokens: the recipient has an account or not, and the request names it
+// or not.
 func TestASwapEndsInTokens(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
@@ -112,7 +112,7 @@ func TestRepeatsOfASwap(t *testing.T) {
 	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
 	first := w.post(s.stand, "Idempotency-Key", "once", "Prefer", "respond-async")
 	path := w.path
-	// What has landed can be copied from the chain: its id is for who has its key.
+	// Landed data can be copied from the chain: only the owner of its key gets the id.
 	repeats := map[string]struct {
 		header []string
 		id     any
@@ -127,7 +127,7 @@ func TestRepeatsOfASwap(t *testing.T) {
 		}
 	}
 	wantRefused(t, s.call(http.MethodGet, "/status/"+uuid.Nil.String(), nil), http.StatusNotFound, "not_found")
-	w.path = path // a repeat's own leads nowhere
+	w.path = path // a repeat's own path leads nowhere
 	other := s.newSwap(func(o *swapping) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
 	plain := fields(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// forking is a slot time with seconds between a landing and its finality, so
-// that a fork can happen in between.
+// forking is a slot time at which seconds pass between landing and finality, so that a
+// fork can happen in between.
 const forking = 200 * time.Millisecond
 
 // landedAt is the slot of a signature that the chain has.
@@ -77,12 +77,12 @@ func TestAForkUndoesTheFirstLeg(t *testing.T) {
 	s.books(notesRent + tokenRent)
 }
 
-// lasting is a swap's time, in slots, when a fork takes the execution's blockhash with
-// it: 150 blocks and finality on top prove it dead, which leaves next to nothing of
-// the usual 200.
+// lasting is a swap's time to its timeout, in slots, when a fork removes the execution's
+// blockhash too: only finality 150 blocks later proves the execution dead, which leaves
+// next to nothing of the usual 200 slots.
 const lasting = 1000
 
-// TestAForkUndoesBothLegs: with what the fork lands again by itself, and without.
+// TestAForkUndoesBothLegs: the fork lands some transactions again by itself, or none.
 func TestAForkUndoesBothLegs(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(*bank.Landed) bool{
@@ -194,8 +194,8 @@ func TestAForkUndoesARefund(t *testing.T) {
 	s.books(notesRent + stateRent)
 }
 
-// TestAForkSpendsTheNotesElsewhere: on the new branch another transaction spends them,
-// so that there is no swap, and nothing is signed for one.
+// TestAForkSpendsTheNotesElsewhere: on the new branch another transaction spends the notes,
+// so that there is no swap, and the relay signs nothing for it.
 func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})
@@ -235,8 +235,8 @@ func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 	s.ready()
 }
 
-// TestAStrangerEndsASwapThatAForkHadUndone: the relay has observed that the state
-// was closed, and not that it was restored.
+// TestAStrangerEndsASwapThatAForkHadUndone: the relay has observed that the state was
+// closed, but not that it was restored.
 func TestAStrangerEndsASwapThatAForkHadUndone(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})
@@ -253,7 +253,7 @@ func TestAStrangerEndsASwapThatAForkHadUndone(t *testing.T) {
 	s.sendAs(stranger, w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey())...)
 	var first []byte
 	must(t, s.db.QueryRow(t.Context(), "SELECT raw FROM attempts WHERE purpose = 'transact'").Scan(&first))
-	// The relay is out of sight of the chain until all is over.
+	// The relay cannot read the chain until all is over.
 	s.faults(oneEndpoint, dropped(), fault.Rule{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable})
 	must(t, s.rpc.Send(t.Context(), first, false, 0))
 	eventually(t, "the state is there again", func() bool { return s.account(w.swap.State) != nil })

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// swapCache keeps one sum of the fleet's swaps for the gauges of one scrape, and
+// swapCache keeps one summary of the fleet's swaps for the gauges of one scrape, and
 // for /health.
 type swapCache struct {
 	read func(context.Context) (store.SwapSummary, error)
@@ -26,8 +26,8 @@ type swapCache struct {
 	at   time.Time
 }
 
-// get is false when the sum, or the slot that it needs, cannot be read: unknown
-// is not zero.
+// get returns false when the summary, or the slot that it needs, cannot be read, because
+// unknown is not zero.
 func (c *swapCache) get() (store.SwapSummary, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *swapCache) get() (store.SwapSummary, bool) {
 	return c.last, c.err == nil
 }
 
-// sumSwaps sums swaps up as of the chain's slot.
+// sumSwaps summarises the swaps as of the chain's slot.
 func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
 	slot, err := a.endpoints.Slot(ctx, onchain.Confirmed)
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *App) readSwapGauges() {
 	})
 }
 
-// checkSwaps degrades health when a swap is past its timeout: its refund may still
-// land within the life of a blockhash, and a person has to act when it does not.
+// checkSwaps degrades health when a swap is past its timeout. Its refund may still land
+// within the lifetime of a blockhash; when it does not, a person has to act.
 func (a *App) checkSwaps(context.Context) error {
 	s, ok := a.swapSums.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if !ok {
@@ -87,7 +87,7 @@ func swapsProblem(s store.SwapSummary) error {
 	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps says what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
 
-// checkRouter is degraded while the router's calls fail.
+// checkRouter degrades health while calls to the router fail.
 func (a *App) checkRouter(context.Context) error {
 	if a.router != nil && a.router.Breaker() != outbound.Closed {
 		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")

@@ -20,12 +20,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// badRouter is one way in which a router is of no use.
+// badRouter is one way in which a router is useless.
 type badRouter struct {
 	settings router.Settings
 	// greedy asks for more than the market's output.
 	greedy bool
-	// waits are what the swap may be seen to wait for, and hostile is what is counted.
+	// waits are the reasons for which the swap may wait, and hostile is the counted fault.
 	waits   []string
 	hostile string
 }
@@ -61,7 +61,7 @@ func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 	}
 }
 
-// brokenRouters are those that do not answer, or not with what a router answers.
+// brokenRouters do not answer, or their answers are not those of a router.
 func brokenRouters() map[string]badRouter {
 	waits := []string{"router_unavailable"}
 	return map[string]badRouter{
@@ -100,19 +100,19 @@ func (s *swapStand) meet(all map[string]badRouter) map[string]*swapping {
 	return swaps
 }
 
-// rents are what refunds cost the payers, in lamports: the states' rents go to
+// rents is the cost of refunds for the payers, in lamports: the states' rents go to
 // the recipient. No account is made in vain.
 func rents(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
 
-// honest has them all be honest from now on.
+// honest makes all of them honest from now on.
 func (s *swapStand) honest() {
 	s.t.Helper()
 	s.door.treat(nil)
 	s.behave(router.Settings{})
 }
 
-// TestARouterIsOfNoUseForTheWholeWindow: however it fails, all lamports come
-// back, and none of its invalid routes is signed.
+// TestARouterIsOfNoUseForTheWholeWindow: however it fails, all lamports are refunded, and
+// none of its invalid routes is signed.
 func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]func(*swapStand) map[string]badRouter{
@@ -186,7 +186,7 @@ func TestARouterRecovers(t *testing.T) {
 	}
 }
 
-// TestAPriceFallsAndRecovers, and the router with it.
+// TestAPriceFallsAndRecovers: the price falls and recovers, and the router's quotes with it.
 func TestAPriceFallsAndRecovers(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
@@ -225,8 +225,8 @@ func TestATightPriceIsExecuted(t *testing.T) {
 	s.books(2 * (notesRent + tokenRent))
 }
 
-// TestRoutesThatDoNotFit: routes are requested again with fewer accounts, then
-// as direct ones. A router that has none ends in a refund.
+// TestRoutesThatDoNotFit: the relay requests routes again with fewer accounts, then direct
+// ones. A router that has none ends in a refund.
 func TestRoutesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -270,7 +270,7 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestTheRelaysOwnTable: both legs use it, with the router's.
+// TestTheRelaysOwnTable: both legs use the relay's lookup table in addition to the router's.
 func TestTheRelaysOwnTable(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
@@ -278,7 +278,7 @@ func TestTheRelaysOwnTable(t *testing.T) {
 	must(t, err)
 	at, err := market.For(localnet.OutputMint())
 	must(t, err)
-	// The content of the router's table, so that the relay's own saves more.
+	// The relay's own table includes the router's, so that it saves more.
 	table := solana.PublicKey{1}
 	s := newSwapStand(t, standOptions{accounts: map[solana.PublicKey]bank.Account{
 		table: bank.LookupTable(append(pool.Constant(), router.TableAddresses(at)...)...),

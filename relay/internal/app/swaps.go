@@ -12,12 +12,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at once.
+// swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at a time.
 const swapConcurrencyWithoutRouter = 16
 
-// openSwaps makes the worker of swaps. A relay without a router accepts no swaps,
-// but refunds those that others accepted: the lamports must not wait for a
-// setting.
+// openSwaps makes the worker of swaps. A relay without a router accepts no swaps, but
+// refunds those that other relays accepted: no refund must wait until a relay has a
+// router.
 func (a *App) openSwaps(context.Context) error {
 	c := a.o.Config
 	o := swap.Options{
@@ -39,7 +39,7 @@ func (a *App) openSwaps(context.Context) error {
 	return err
 }
 
-// swapsInfo is what the service information says of swaps; nil without a router.
+// swapsInfo returns the part of the service information about swaps; nil without a router.
 func (a *App) swapsInfo() *httpapi.Swaps {
 	if a.router == nil {
 		return nil
@@ -47,7 +47,7 @@ func (a *App) swapsInfo() *httpapi.Swaps {
 	return &httpapi.Swaps{RouterProgram: a.o.Config.Swaps.Program}
 }
 
-// swapConcurrency is how many second legs this process works on at once.
+// swapConcurrency is how many second legs this process executes at a time.
 func (a *App) swapConcurrency() int {
 	if n := a.o.Config.SwapConcurrency; n > 0 {
 		return n
@@ -59,7 +59,7 @@ func (a *App) swapConcurrency() int {
 // no instruction names.
 var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
 
-// noRouter is the router of a relay that has none.
+// noRouter is the router of a relay without one.
 type noRouter struct{}
 
 func (noRouter) unavailable() error {

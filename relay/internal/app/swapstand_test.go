@@ -34,20 +34,20 @@ import (
 )
 
 const (
-	// quick is a slot with which a swap times out after 8 s, slow one with which it
-	// has 20 s, for what has to happen in between.
+	// quick is a slot time with which a swap times out after 8 s, and slow one with which it
+	// has 20 s, for tests whose events have to happen in between.
 	quick, slow = 40 * time.Millisecond, 100 * time.Millisecond
-	// oneEndpoint is the relay's only endpoint, so that faults reach no test's own eyes.
+	// oneEndpoint is the relay's only endpoint, so that its faults do not affect the test.
 	oneEndpoint = "one"
 
-	// What a swap costs in rent, in lamports.
+	// These are the rents of a swap, in lamports.
 	notesRent, stateRent, tokenRent = 1_781_760, 2_011_440, 2_039_280
 	swapGross                       = sol
 )
 
-// frontDoor proxies the chain's router, so that a test can act between a call
-// and its answer, and configure the router for each swap: by the amount, the
-// only mark of a swap in a call.
+// frontDoor proxies the chain's router, so that a test can act between a call and its
+// answer, and configure the router for each swap by the amount, which is the only mark of
+// a swap in a call.
 type frontDoor struct {
 	to       atomic.Pointer[router.Router]
 	mu       sync.Mutex
@@ -88,14 +88,14 @@ func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // before calls hook for each later call, one at a time, before the router gets it.
-// hook may change the query; nil ends that.
+// hook may change the query; a nil hook ends that.
 func (d *frontDoor) before(hook func(call string, query url.Values)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hook = hook
 }
 
-// treat sets how the router behaves by the amount of lamports that a swap has.
+// treat sets the router's behaviour for swaps of that amount of lamports.
 func (d *frontDoor) treat(settings map[uint64]router.Settings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,8 +105,8 @@ func (d *frontDoor) treat(settings map[uint64]router.Settings) {
 	}
 }
 
-// swapStand is a stand whose relay swaps, and a view of its chain that no fault
-// of the relay's endpoint touches.
+// swapStand is a stand whose relay swaps, with a client of the chain that faults of the
+// relay's endpoint do not affect.
 type swapStand struct {
 	*stand
 	f     *forger
@@ -155,7 +155,7 @@ func (s *swapStand) startAnother(change ...func(*config.Serve)) *stand {
 	return o
 }
 
-// withoutRouter makes a relay one that takes no swaps.
+// withoutRouter makes a relay that accepts no swaps.
 func withoutRouter(c *config.Serve) { c.Router = config.Router{} }
 
 // endpointsOf configures a relay's own endpoints.
@@ -172,21 +172,21 @@ type swapping struct {
 	swap    *shieldpool.Swap
 	gross   uint64
 	net     uint64
-	unnamed bool // the request leaves the recipient to the chain
+	unnamed bool // the request names no recipient; the chain does
 	body    map[string]any
 	path    string // of its status
 	leg     string // the first leg's signature
 
-	lamports, tokens uint64 // of the wallet and in its account, before
+	lamports, tokens uint64 // of the wallet and in its account, before the swap
 }
 
-// price sets the market's price as a part of its first one, in per cent.
+// price sets the market's price in per cent of its first price.
 func (s *swapStand) price(percent uint64) {
 	s.t.Helper()
 	must(s.t, s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}))
 }
 
-// gives is the market's present output.
+// gives returns the market's present output.
 func (s *swapStand) gives(lamports uint64) uint64 {
 	s.t.Helper()
 	state, err := s.chain.MarketState()
@@ -211,13 +211,13 @@ func (s *swapStand) lies(rules ...router.LieRule) {
 	s.behave(router.Settings{Lies: rules})
 }
 
-// least is one per cent below the market's present output.
+// least returns the present output of the market less one per cent.
 func (s *swapStand) least(lamports uint64) uint64 {
 	s.t.Helper()
 	return s.gives(lamports) / 100 * 99
 }
 
-// newSwap is a swap in the making. Without another minimum it has least.
+// newSwap returns a swap that has not begun. Unless changed, its minimum is least.
 func (s *swapStand) newSwap(change func(*swapping)) *swapping {
 	s.t.Helper()
 	w := &swapping{swapStand: s, wallet: newKey(s.t), gross: swapGross}
@@ -250,7 +250,7 @@ func (s *swapStand) newSwap(change func(*swapping)) *swapping {
 	return w
 }
 
-// begin has the relay carry a swap to the end of its first leg.
+// begin starts a swap, and waits until its first leg has ended.
 func (s *swapStand) begin(change func(*swapping)) *swapping {
 	s.t.Helper()
 	w := s.newSwap(change)
@@ -281,8 +281,8 @@ func (w *swapping) status() *answer {
 	return w.stand.call(http.MethodGet, w.path, nil)
 }
 
-// shows waits for a phase and the reason that the swap waits for then; "" for
-// none, and "*" for any.
+// shows waits for a phase, and for the reason for which the swap then waits; "" means none,
+// and "*" any.
 func (w *swapping) shows(phase, waits string) *answer {
 	w.t.Helper()
 	var a *answer
@@ -297,7 +297,7 @@ func (w *swapping) shows(phase, waits string) *answer {
 	return a
 }
 
-// signed waits until so many attempts of a purpose are in the database.
+// signed waits until the database has so many attempts of a purpose.
 func (w *swapping) signed(purpose string, n int) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("%d attempts to %s are signed", n, purpose), func() bool { return w.attempts(purpose) >= n })
@@ -311,7 +311,7 @@ func (w *swapping) attempts(purpose string) (n int) {
 	return n
 }
 
-// ends waits until both legs are final and the swap has ended so.
+// ends waits until both legs are final and the swap has the given result.
 func (w *swapping) ends(status, phase string) *answer {
 	w.t.Helper()
 	var a *answer
@@ -349,8 +349,8 @@ func (w *swapping) executed() *answer {
 	return a
 }
 
-// refunded waits for the lamports, which include rents, paid in addition to the
-// swap state's own.
+// refunded waits for the lamports, which include rents that are paid in addition to those
+// of the swap's state.
 func (w *swapping) refunded(rents uint64) *answer {
 	w.t.Helper()
 	a := w.ends("failed", "refunded")
@@ -367,8 +367,8 @@ func (w *swapping) refunded(rents uint64) *answer {
 	return a
 }
 
-// settled compares the end with the chain's history: what ended the swap, once,
-// and that nothing of it is left.
+// settled compares the end with the chain's history: exactly one transaction ended the
+// swap, and nothing of it is left.
 func (w *swapping) settled(signature any, executions, refunds int) {
 	w.t.Helper()
 	var executed, closed []string
@@ -396,11 +396,11 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 	w.oneAtATime()
 }
 
-// blockhashLife is for how many blocks a blockhash is good.
+// blockhashLife is the number of blocks for which a blockhash is valid.
 const blockhashLife = 150
 
-// oneAtATime checks that each transaction to end the swap was signed after the
-// one before had failed on the chain, or could no longer land.
+// oneAtATime checks that each transaction to end the swap was signed after the one before
+// had failed on the chain, or could no longer land.
 func (w *swapping) oneAtATime() {
 	w.t.Helper()
 	onChain := map[string]bool{}
@@ -425,10 +425,10 @@ func (w *swapping) oneAtATime() {
 	must(w.t, rows.Err())
 }
 
-// id is the request's.
+// id returns the request's id.
 func (w *swapping) id() string { return w.path[strings.LastIndex(w.path, "/")+1:] }
 
-// landed is a transaction of the chain's history.
+// landed is a transaction in the chain's history.
 type landed struct {
 	signature string
 	payer     solana.PublicKey
@@ -437,7 +437,7 @@ type landed struct {
 	tags      []byte // of the pool program's instructions
 }
 
-// history is what the chain has of an address, the newest first.
+// history returns the chain's transactions of an address, the newest first.
 func (s *swapStand) history(of solana.PublicKey) (out []landed) {
 	s.t.Helper()
 	infos, err := s.watch.GetSignaturesForAddressWithOpts(s.t.Context(), of, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
@@ -476,7 +476,7 @@ func (s *swapStand) lamportsOf(key solana.PublicKey) uint64 {
 	return 0
 }
 
-// tokensOf is the balance of a token account; 0 without one.
+// tokensOf returns the balance of a token account; 0 when there is none.
 func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	s.t.Helper()
 	a := s.account(key)
@@ -488,9 +488,9 @@ func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	return account.Amount
 }
 
-// books compares the payers' balances with the chain's fees and the rent that was
-// paid for good, and the relay's ledger with both. The database must have
-// everything on the chain that a payer signed. Gifts are what strangers left.
+// books compares the payers' balances with the chain's fees and the rent that was not
+// returned, and the relay's ledger with both. The database must have every transaction on
+// the chain that a payer signed. Gifts are lamports that strangers left.
 func (s *swapStand) books(rent uint64, gifts ...uint64) {
 	s.t.Helper()
 	var have, fees uint64
@@ -534,7 +534,7 @@ func signatureBytes(t *testing.T, text string) []byte {
 	return sig[:]
 }
 
-// silent looks for what a request and its swap consist of in logs and metrics.
+// silent looks for the contents of a request and of its swap in logs and metrics.
 func (w *swapping) silent() {
 	w.t.Helper()
 	canaries := map[string]string{
@@ -547,7 +547,7 @@ func (w *swapping) silent() {
 	for _, s := range append([]*stand{w.stand}, w.others...) {
 		log, metrics := s.log.String(), s.text(s.ops+contract.MetricsPath)
 		for name, canary := range canaries {
-			// Whole: the digits of an amount may stand in a fraction, such as 0.39950000000000003.
+			// Only whole numbers: a fraction may contain the digits, such as 0.39950000000000003.
 			whole := regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(canary) + `($|[^0-9])`)
 			if _, err := strconv.ParseUint(canary, 10, 64); err != nil {
 				whole = regexp.MustCompile(regexp.QuoteMeta(canary))
@@ -562,8 +562,8 @@ func (w *swapping) silent() {
 	}
 }
 
-// sendAs lands instructions that a stranger pays for and signs; it fails the test
-// when they fail.
+// sendAs lands instructions that a stranger pays for and signs. It fails the test when they
+// fail.
 func (s *swapStand) sendAs(payer *feepayer.Key, instructions ...solana.Instruction) {
 	s.t.Helper()
 	if failure := s.try(payer, instructions...); failure != "" {
@@ -602,7 +602,7 @@ func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction)
 	return failure
 }
 
-// stranger is a funded key of no relay.
+// stranger returns a funded key that belongs to no relay.
 func (s *swapStand) stranger() *feepayer.Key {
 	s.t.Helper()
 	key := newKey(s.t)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// retentionEvery is how often old rows are deleted: a few hundred thousand at
-	// the pool's utmost, which takes a minute or two.
+	// retentionEvery is how often old rows are deleted: at the pool's greatest load a few
+	// hundred thousand, which takes a minute or two.
 	retentionEvery = 10 * time.Minute
 	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerRest
 	// the pause after each.
 	ledgerBatch = 1000
 	ledgerRest  = 50 * time.Millisecond
-	// ledgerGrace is for how much longer than asked submissions are kept whose
-	// transactions the ledger has not read: without their rows they would be
-	// unknown to it, which is an alarm.
+	// ledgerGrace is how much longer than configured submissions are kept whose
+	// transactions the ledger has not read. Without their rows the transactions would be
+	// unknown to the ledger, which raises an alert.
 	ledgerGrace = 7 * 24 * time.Hour
 )
 
-// openUpkeep makes what one process of the fleet does for all.
+// openUpkeep makes the maintenance jobs that one process of the fleet runs for all.
 func (a *App) openUpkeep(context.Context) error {
 	var err error
 	a.upkeep, err = store.NewUpkeep(a.store, store.UpkeepOptions{
@@ -39,16 +39,16 @@ func (a *App) openUpkeep(context.Context) error {
 	return err
 }
 
-// reconcile brings the ledger up to the finalized chain.
+// reconcile reconciles the ledger with the finalized chain.
 func (a *App) reconcile(ctx context.Context) error {
 	err := a.ledger.Pass(ctx)
 	if errors.Is(err, ledger.ErrMoved) {
-		return nil // another process has done so
+		return nil // another process has done it
 	}
 	return err
 }
 
-// deleteOld deletes what is not needed any more.
+// deleteOld deletes rows that are no longer needed.
 func (a *App) deleteOld(ctx context.Context) error {
 	read, err := a.store.Ledger().Read(ctx, time.Now(), time.Now())
 	if err != nil {
@@ -65,8 +65,8 @@ func (a *App) deleteOld(ctx context.Context) error {
 	return a.deleteLedger(ctx, time.Now().Add(-a.o.Config.Retention))
 }
 
-// retentionOf is how long finished submissions are kept: for longer than asked when
-// the ledger is behind, but not for ever.
+// retentionOf is how long finished submissions are kept: longer than configured when the
+// ledger is behind, but with a limit.
 func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
 	checked := map[solana.PublicKey]time.Time{}
 	for i := range cursors {
@@ -74,15 +74,15 @@ func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []l
 	}
 	oldest := now
 	for _, payer := range payers {
-		if at := checked[payer]; at.Before(oldest) { // a payer that has never been read has the zero time
+		if at := checked[payer]; at.Before(oldest) { // the zero time means never read
 			oldest = at
 		}
 	}
 	return retention + min(ledgerGrace, now.Sub(oldest))
 }
 
-// deleteLedger deletes the ledger's rows from before a time; the sums of their
-// days stay.
+// deleteLedger deletes the ledger's rows from before a time; the sums of their days are
+// kept.
 func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
 	for {
 		n, err := a.store.Ledger().DeleteBefore(ctx, before, ledgerBatch)

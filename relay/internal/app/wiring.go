@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Endpoints makes the configured endpoints. Nothing is asked of them yet.
+// Endpoints makes the configured endpoints, without calling them.
 func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.Endpoints, error) {
 	for _, e := range configured {
 		roles := make([]chain.Role, len(e.Roles))
@@ -80,7 +80,7 @@ func (a *App) openSpending(context.Context) error {
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-		Funded: func() { a.submissions.Manager.ClaimSoon() }, // it runs before anything is read, so the manager is there
+		Funded: func() { a.submissions.Manager.ClaimSoon() }, // it is called after the manager is set
 	})
 	if err != nil {
 		return err

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Clock is one that runs as the machine's does, and that a test sets forward.
-// The zero Clock is the machine's own.
+// Clock runs as the machine's clock does, and a test can set it forward. The zero Clock
+// shows the machine's time.
 type Clock struct{ ahead atomic.Int64 }
 
-// Now is the time by the clock.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // Advance sets the clock forward.

@@ -20,25 +20,25 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// node is where the stand-in runs pods.
+// node is the node on which the stand-in runs pods.
 const node = "pooltest"
 
 // Ended is how a container ended.
 type Ended struct {
 	ExitCode int32
-	// Message is what it left in its termination log.
+	// Message is the container's termination message.
 	Message string
 }
 
-// KubeletOptions say how pods fare.
+// KubeletOptions control what happens to pods.
 type KubeletOptions struct {
-	// Fleet gives the status of a fleet's pod that has begun; nil makes every one
+	// Fleet returns the status of a started pod of a fleet; nil makes every pod
 	// ready.
 	Fleet func(pod *corev1.Pod) corev1.PodStatus
-	// Job runs a Job's pod to its end; nil leaves these pods waiting. ctx ends with
+	// Job runs a Job's pod to its end; nil leaves these pods pending. ctx ends with
 	// the pod.
 	Job func(ctx context.Context, pod *corev1.Pod) Ended
-	// Linger is how long pods that are deleted take to end.
+	// Linger is how long deleted pods take to end.
 	Linger time.Duration
 }
 
@@ -56,7 +56,7 @@ type Kubelet struct {
 
 type runningPod struct {
 	cancel context.CancelFunc
-	// ended is set once the pod's container has.
+	// ended is set once the pod's container has ended.
 	ended *Ended
 	gone  time.Time // when a deleted pod may end; zero while it is not deleted
 }
@@ -89,7 +89,7 @@ func StartKubelet(t testing.TB, config *rest.Config, namespace string, o Kubelet
 	return k
 }
 
-// Set changes how pods fare from now on, those that run already included.
+// Set changes the options from now on, also for pods that run already.
 func (k *Kubelet) Set(o KubeletOptions) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -105,7 +105,7 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		case <-tick.C:
 		}
-		// From a cache: it may be behind, and what is written then conflicts.
+		// The pods are from a cache, which may be behind; a write then conflicts.
 		pods, err := k.pods.List(labels.Everything())
 		if err != nil {
 			t.Errorf("kubelet: %v", err)
@@ -119,10 +119,10 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 	}
 }
 
-// passing tells of errors that the next round has no more.
+// passing reports whether an error is expected to be gone in the next round.
 func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		!errors.As(err, new(apierrors.APIStatus)) // the connection's
+		!errors.As(err, new(apierrors.APIStatus)) // a connection error
 }
 
 func (k *Kubelet) tend(ctx context.Context, pod *corev1.Pod) error {
@@ -163,7 +163,7 @@ func (k *Kubelet) start(ctx context.Context, at *runningPod, pod *corev1.Pod, o 
 	})
 }
 
-// end lets a deleted pod go once its time is over.
+// end removes a deleted pod once its time is over.
 func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, at *runningPod, linger time.Duration) error {
 	at.cancel()
 	if at.gone.IsZero() {
@@ -200,7 +200,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o K
 	return err
 }
 
-// Ready is the status of a pod that serves.
+// Ready returns the status of a pod that serves.
 func Ready(pod *corev1.Pod) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}},
@@ -216,7 +216,7 @@ func Ready(pod *corev1.Pod) corev1.PodStatus {
 	}
 }
 
-// Crashing is the status of a pod whose relay ends again and again.
+// Crashing returns the status of a pod whose relay ends again and again.
 func Crashing(pod *corev1.Pod, ended Ended) corev1.PodStatus {
 	status := Ready(pod)
 	status.Conditions[1].Status, status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
@@ -242,7 +242,7 @@ func after(pod *corev1.Pod, ended Ended) corev1.PodStatus {
 	return status
 }
 
-// keepTimes gives conditions the times of those that were there.
+// keepTimes copies the transition times of unchanged conditions.
 func keepTimes(before, next []corev1.PodCondition) []corev1.PodCondition {
 	for i := range next {
 		next[i].LastTransitionTime = metav1.Now().Rfc3339Copy()
@@ -255,7 +255,7 @@ func keepTimes(before, next []corev1.PodCondition) []corev1.PodCondition {
 	return next
 }
 
-// same compares what a stand-in writes.
+// same compares the fields that the stand-in writes.
 func same(a, b *corev1.PodStatus) bool {
 	if a.Phase != b.Phase || a.PodIP != b.PodIP || len(a.ContainerStatuses) != len(b.ContainerStatuses) {
 		return false

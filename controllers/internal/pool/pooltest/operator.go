@@ -1,6 +1,6 @@
 // Package pooltest runs the operator against a real API server and a local
 // chain, for tests: the operator in this process, Kubernetes' own controllers
-// for what it makes, and a stand-in for the kubelet.
+// for the objects that it makes, and a stand-in for the kubelet.
 package pooltest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// Image is what the operators of tests give fleets that name none.
+// Image is the image that operators of tests give to fleets that name none.
 const Image = "relaypool.test/relay:test"
 
-// Controllers are those of Kubernetes that a fleet needs, for
+// Controllers returns the controllers of Kubernetes that a fleet needs, for
 // apiserver.Options.
 func Controllers() []string {
 	return []string{"deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller"}
@@ -30,39 +30,39 @@ func Controllers() []string {
 
 // OperatorOptions change an operator.
 type OperatorOptions struct {
-	// Namespaces that it looks after; none is all of them.
+	// Namespaces are those that it manages; empty means all of them.
 	Namespaces []string
-	// RefsInterval between readings of Secrets; 0 is 300 ms.
+	// RefsInterval is the time between readings of Secrets; 0 is 300 ms.
 	RefsInterval time.Duration
-	// Backlog answers for pods; nil asks them over HTTP.
+	// Backlog answers for pods; nil asks pods over HTTP.
 	Backlog pool.BacklogReader
-	// Log gets what it logs; nil is the test's output.
+	// Log receives the operator's log; nil is the test's output.
 	Log *slog.Logger
-	// LeaseNamespace has it lead by a Lease there; empty has it lead at once.
+	// LeaseNamespace makes it use a Lease there for leader election; empty makes it lead at once.
 	LeaseNamespace string
-	// Workers is how many RelayPools are worked on at once; 0 is 4.
+	// Workers is how many RelayPools are reconciled at once; 0 is 4.
 	Workers int
-	// Resync is how often every RelayPool is worked on without a cause; 0 is 10 h.
+	// Resync is how often every RelayPool is reconciled without a cause; 0 is 10 h.
 	Resync time.Duration
 	// Now is the operator's clock; nil is the machine's.
 	Now func() time.Time
-	// Chain calls the endpoints; nil has the operator make its own client.
+	// Chain calls the endpoints; nil makes the operator use its own client.
 	Chain *http.Client
-	// External has it serve external metrics, as an operator of OperatorNamespace
-	// would; its Listen is empty for none. Certificate changes the times of the
-	// certificate.
+	// External makes it serve external metrics, as an operator of OperatorNamespace
+	// would; when its Listen is empty, it serves none. Certificate changes the times of
+	// the certificate.
 	External          settings.ExternalMetrics
 	OperatorNamespace string
 	Certificate       servingcert.Options
-	// Tenants bounds what RelayPools may have; the zero value allows all.
+	// Tenants limits what RelayPools may request; the zero value allows all.
 	Tenants tenancy.Policy
-	// Traffic notes what the operator asks of the API server; nil is nobody.
+	// Traffic records the operator's requests to the API server; nil records nothing.
 	Traffic *Traffic
 }
 
-// Operator is one that runs.
+// Operator is a running operator.
 type Operator struct {
-	// External serves external metrics; nil without.
+	// External serves external metrics; nil when it serves none.
 	External *manager.External
 
 	stop  context.CancelFunc
@@ -86,7 +86,7 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	cfg := &settings.Config{Rest: rest.CopyConfig(config)}
-	// The limit is the API server's business, as in the operator's own command.
+	// The API server limits requests, as for the operator's own command.
 	cfg.Rest.QPS = -1
 	if o.Traffic != nil {
 		cfg.Rest.Wrap(o.Traffic.Wrap)

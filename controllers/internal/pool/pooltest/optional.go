@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// InstallOptional gives an API server an optional kind, by a definition that takes
-// everything. It is for a server of the test's own: statuses everywhere tell of it.
+// InstallOptional adds an optional kind to an API server, by a definition that accepts any
+// content. It is for a server of the test's own, because the kind changes every status there.
 func InstallOptional(t testing.TB, server *apiserver.Server, kind schema.GroupVersionKind, plural string) {
 	t.Helper()
 	if err := server.Install(apiservertest.ForeignCRD(kind, plural)); err != nil {

@@ -29,16 +29,16 @@ import (
 )
 
 // exitKilled is a process' exit code after SIGKILL, as a container runtime
-// tells it.
+// reports it.
 const exitKilled = 137
 
-// BuildRelay builds the relay for a test and gives the program's file.
+// BuildRelay builds the relay for a test and returns the program's file.
 func BuildRelay(t testing.TB) string {
 	t.Helper()
 	return program(t, "./relay/cmd/relay")
 }
 
-// BuildOperator builds the operator for a test and gives the program's file.
+// BuildOperator builds the operator for a test and returns the program's file.
 func BuildOperator(t testing.TB) string {
 	t.Helper()
 	return program(t, "./controllers/cmd/operator")
@@ -50,7 +50,7 @@ func program(t testing.TB, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
+	_ = os.Getenv("RELAYPOOL_SOURCES") // a cached result of a test that builds programs is valid until this changes
 	file := filepath.Join(t.TempDir(), filepath.Base(source))
 	command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", file, source)
 	command.Dir = root
@@ -60,14 +60,14 @@ func program(t testing.TB, source string) string {
 	return file
 }
 
-// Database starts a Postgres with the relay's schema, for one test, and gives
+// Database starts a Postgres with the relay's schema, for one test, and returns
 // its URL.
 func Database(t testing.TB, relay string) string {
 	t.Helper()
 	return Postgres(t, relay).URL(Migrated)
 }
 
-// Migrated is the database with the relay's schema on a server that Postgres
+// Migrated is the name of the database with the relay's schema on a server that Postgres
 // started.
 const Migrated = "postgres"
 
@@ -136,14 +136,14 @@ func StartProgram(t testing.TB, operator string, config *rest.Config, namespace 
 	return p
 }
 
-// Kill kills the process, which can do nothing about it. One that had ended by
-// itself before fails the test.
+// Kill kills the process with SIGKILL. A process that had ended by itself before fails
+// the test.
 func (p *Program) Kill(t testing.TB) {
 	t.Helper()
 	if p.command == nil {
 		return
 	}
-	_ = p.command.Process.Kill() // it fails when the process has ended, which is told below
+	_ = p.command.Process.Kill() // it fails when the process has ended, which is reported below
 	err := p.command.Wait()
 	if code := p.command.ProcessState.ExitCode(); code >= 0 {
 		words, readErr := os.ReadFile(p.log)
@@ -152,8 +152,8 @@ func (p *Program) Kill(t testing.TB) {
 	p.command = nil
 }
 
-// Processes runs pods of rotation Jobs as processes of the relay: with the
-// arguments, the environment and the files that the pod says, in a folder of
+// Processes runs pods of rotation Jobs as processes of the relay, with the
+// arguments, the environment and the files of the pod, in a folder of
 // their own.
 type Processes struct {
 	relay     string
@@ -183,7 +183,7 @@ func (s *Stand) Processes(t testing.TB, relay string) *Processes {
 }
 
 // Run runs one pod to its end. A pod that cannot be run ends with a code and a
-// message that say so.
+// message that report it.
 func (p *Processes) Run(ctx context.Context, pod *corev1.Pod) Ended {
 	ended, err := p.run(ctx, pod)
 	if err != nil {
@@ -214,7 +214,7 @@ func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
 	err := p.wait(command, pod)
 	words, readErr := os.ReadFile(log)
 	if readErr != nil || len(words) == 0 {
-		words = output.Bytes() // as terminationMessagePolicy FallbackToLogsOnError has it
+		words = output.Bytes() // as with terminationMessagePolicy FallbackToLogsOnError
 	}
 	var exit *exec.ExitError
 	switch {
@@ -245,14 +245,14 @@ func (p *Processes) wait(command *exec.Cmd, pod *corev1.Pod) error {
 	return err
 }
 
-// Runs is how many processes there were.
+// Runs returns how many processes were started.
 func (p *Processes) Runs() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.runs
 }
 
-// Running tells whether a process of that Job runs.
+// Running reports whether a process of that Job runs.
 func (p *Processes) Running(job string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -264,8 +264,8 @@ func (p *Processes) Running(job string) bool {
 	return false
 }
 
-// Kill kills the processes of that Job, which can do nothing about it, and
-// tells whether there was one.
+// Kill kills the processes of that Job with SIGKILL, and reports whether there was
+// one.
 func (p *Processes) Kill(job string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -276,13 +276,13 @@ func (p *Processes) Kill(job string) bool {
 	return killed
 }
 
-// lastBytes is as much as Kubernetes keeps of a termination message.
+// lastBytes returns as much as Kubernetes keeps of a termination message.
 func lastBytes(words []byte) string {
 	const most = 2048
 	return string(words[max(0, len(words)-most):])
 }
 
-// mount writes what the container mounts below contract.Root to root.
+// mount writes to root the files that the container mounts below contract.Root.
 func (p *Processes) mount(ctx context.Context, pod *corev1.Pod, root string) error {
 	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		inside, ok := strings.CutPrefix(m.MountPath, contract.Root)
@@ -331,7 +331,7 @@ func (p *Processes) project(ctx context.Context, sources []corev1.VolumeProjecti
 	return nil
 }
 
-// IsRotation tells pods of rotation Jobs from those of fleets.
+// IsRotation distinguishes pods of rotation Jobs from those of fleets.
 func IsRotation(pod *corev1.Pod) bool {
 	return pod.Labels[build.LabelComponent] == build.ComponentRotation
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = 5 * time.Minute
 
 // Stand is a namespace on a real API server, and a chain.
@@ -38,7 +38,7 @@ type Stand struct {
 	RPC string
 }
 
-// NewStand makes a namespace with what RelayPools name in it: the ConfigMap
+// NewStand makes a namespace with the objects that RelayPools name: the ConfigMap
 // circuit and the Secret postgres. The chain's pool is not initialised.
 func NewStand(t testing.TB, config *rest.Config) *Stand {
 	t.Helper()
@@ -70,7 +70,7 @@ func verifyingKey(t testing.TB) []byte {
 	return key
 }
 
-// furnish makes the namespace.
+// furnish makes the namespace and its objects.
 func (s *Stand) furnish(t testing.TB, config *rest.Config, key []byte) {
 	t.Helper()
 	s.Config, s.Namespace = config, apiservertest.NamespaceOn(t, config)
@@ -88,7 +88,7 @@ func (s *Stand) furnish(t testing.TB, config *rest.Config, key []byte) {
 	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "postgres"}, StringData: map[string]string{"url": "postgres://127.0.0.1:5432/relay"}})
 }
 
-// UseDatabase has RelayPools find the database at a URL.
+// UseDatabase makes RelayPools use the database at a URL.
 func (s *Stand) UseDatabase(t testing.TB, url string) {
 	t.Helper()
 	Change(t, s, "postgres", &corev1.Secret{}, func(secret *corev1.Secret) { secret.Data["url"] = []byte(url) })
@@ -114,7 +114,7 @@ func (s *Stand) startChain(t testing.TB, key []byte) {
 	s.Chain = chain
 }
 
-// Pool is a RelayPool of one generated key, which is not made yet.
+// Pool returns a RelayPool of one generated key, which does not exist yet.
 func (s *Stand) Pool(name string, change ...func(*v1alpha1.RelayPool)) *v1alpha1.RelayPool {
 	pool := &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
@@ -146,7 +146,7 @@ func (s *Stand) Create(t testing.TB, object client.Object) {
 	}
 }
 
-// Get reads an object of the namespace.
+// Get reads an object from the namespace.
 func (s *Stand) Get(t testing.TB, name string, object client.Object) {
 	t.Helper()
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, object); err != nil {
@@ -154,7 +154,7 @@ func (s *Stand) Get(t testing.TB, name string, object client.Object) {
 	}
 }
 
-// Change changes an object until no other writer comes in between.
+// Change changes an object, and retries until no other writer interferes.
 func Change[T client.Object](t testing.TB, s *Stand, name string, object T, change func(T)) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("change %T %s", object, name), func() error {
@@ -166,7 +166,7 @@ func Change[T client.Object](t testing.TB, s *Stand, name string, object T, chan
 	})
 }
 
-// Status is a RelayPool's.
+// Status returns the status of a RelayPool.
 func (s *Stand) Status(t testing.TB, name string) v1alpha1.RelayPoolStatus {
 	t.Helper()
 	var pool v1alpha1.RelayPool
@@ -213,8 +213,8 @@ func (s *Stand) AwaitAbsent(t testing.TB, name, condition string) {
 	})
 }
 
-// Fund gives every payer of a RelayPool's status so many lamports, once it has
-// one.
+// Fund gives lamports to every payer in a RelayPool's status, once the status has a
+// payer.
 func (s *Stand) Fund(t testing.TB, name string, lamports uint64) {
 	t.Helper()
 	var payers []v1alpha1.FeePayerStatus
@@ -231,7 +231,7 @@ func (s *Stand) Fund(t testing.TB, name string, lamports uint64) {
 	}
 }
 
-// AwaitEvent waits for an event on a RelayPool and gives its note.
+// AwaitEvent waits for an event on a RelayPool and returns its note.
 func (s *Stand) AwaitEvent(t testing.TB, name, reason string) string {
 	t.Helper()
 	note := ""

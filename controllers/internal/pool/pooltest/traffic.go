@@ -12,18 +12,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Request is one that an API server has answered.
+// Request is a request that an API server has answered.
 type Request struct {
-	// Method is HTTP's: GET also for lists and watches.
+	// Method is the HTTP method: GET also for lists and watches.
 	Method string
 	// Resource is the plural, with the subresource if there is one:
-	// relaypools/status. Of what is in no namespace it is the path.
+	// relaypools/status. For cluster-scoped requests it is the path.
 	Resource string
 	// Name is the object's; empty for lists, watches and creations.
 	Name string
 	// Manager is the field owner that the request names, if it does.
 	Manager string
-	// Status is HTTP's; 0 when there was no answer.
+	// Status is the HTTP status; 0 when there was no answer.
 	Status int
 }
 
@@ -32,21 +32,21 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + r.Resource + " " + r.Name)
 }
 
-// Writes tells whether the request asks for a change, even if none came of it.
+// Writes reports whether the request asks for a change, even if nothing changed.
 func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// Traffic notes requests to an API server. It shows also what the objects do
+// Traffic records requests to an API server. It shows facts that the objects do
 // not: writes that changed nothing, and reads.
 type Traffic struct {
-	// Answered is called with each request that was answered, before the asker has
-	// the answer. It may be nil, and is not changed once there is traffic.
+	// Answered is called with each answered request, before the client gets the
+	// answer. It may be nil, and must not change once there is traffic.
 	Answered func(Request)
 
 	mutex    sync.Mutex
 	requests []Request
 }
 
-// Wrap notes what goes through a transport.
+// Wrap records the requests that go through a transport.
 func (c *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
@@ -86,7 +86,7 @@ func requestOf(r *http.Request) Request {
 	return request
 }
 
-// Take gives the requests since the last Take, and forgets them.
+// Take returns the requests since the last Take, and forgets them.
 func (c *Traffic) Take() []Request {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -95,8 +95,8 @@ func (c *Traffic) Take() []Request {
 	return taken
 }
 
-// Proxy gives an address at which a process reaches the API server, by the
-// traffic and with the rights of config.
+// Proxy returns a configuration with which a process reaches the API server through the
+// recording transport, with the rights of config.
 func (c *Traffic) Proxy(t testing.TB, config *rest.Config) *rest.Config {
 	t.Helper()
 	transport, err := rest.TransportFor(config)
