@@ -18,17 +18,17 @@ import (
 
 const (
 	admin      = "relaypool-test-admin"
-	adminGroup = "system:masters" // may do anything
+	adminGroup = "system:masters" // has all permissions
 )
 
-// Config is the configuration of a client that may do anything.
+// Config is the configuration of a client with all permissions.
 func (s *Server) Config() (*rest.Config, error) { return s.User(admin, adminGroup) }
 
-// User is the configuration of a client with a certificate for the user of
-// that name in those groups. RBAC decides what it may do: nothing, until a
-// binding names it. The user system:serviceaccount:<namespace>:<name> in the
-// groups system:serviceaccounts and system:serviceaccounts:<namespace> is what
-// pods of that service account are; ServiceAccount has the same with a token.
+// User is the configuration of a client with a certificate for the user of that name in
+// those groups. RBAC decides what it may do: nothing, until a binding names it. Pods of a
+// service account are the user system:serviceaccount:<namespace>:<name> in the groups
+// system:serviceaccounts and system:serviceaccounts:<namespace>; ServiceAccount returns
+// the same with a token.
 func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
 	user, err := s.user(name, groups)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
 func (s *Server) user(name string, groups []string) (*envtest.AuthenticatedUser, error) {
 	s.users.Lock()
 	defer s.users.Unlock()
-	// Tests do what they do at once; the default is 5 requests a second.
+	// Tests need many requests at once; the default is 5 a second.
 	return s.Plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: 1000, Burst: 2000})
 }
 
@@ -66,7 +66,7 @@ func (s *Server) ServiceAccount(ctx context.Context, namespace, name string) (*r
 	return config, nil
 }
 
-// Kubeconfig writes a file with which kubectl may do anything, and returns its
+// Kubeconfig writes a file that gives kubectl all permissions, and returns its
 // path.
 func (s *Server) Kubeconfig() (string, error) {
 	user, err := s.user(admin, []string{adminGroup})
@@ -80,8 +80,8 @@ func (s *Server) Kubeconfig() (string, error) {
 	return s.path("kubeconfig"), os.WriteFile(s.path("kubeconfig"), content, 0o600)
 }
 
-// Install makes the server serve resources, and returns when it does. A definition
-// that is there already is replaced.
+// Install makes the server serve resources, and returns once it does. It replaces
+// existing definitions.
 func (s *Server) Install(crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	config, err := s.Config()
 	if err != nil {

@@ -16,25 +16,25 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockPoll is how often a lock is tried that another process holds.
+// lockPoll is the interval of tries for a lock that another process has.
 const lockPoll = 50 * time.Millisecond
 
-// The releases that the modules in kubernetes/ and etcd/ require. A test holds both
-// places together.
+// The releases that the modules in kubernetes/ and etcd/ require. A test compares the
+// two places.
 const (
 	kubernetesVersion = "v1.36.3"
 	etcdVersion       = "v3.6.0"
 )
 
 const (
-	// assetsVariable names a folder with etcd and kube-apiserver, as it does for
-	// everything that tests with controller-runtime.
+	// assetsVariable names a folder with etcd and kube-apiserver, as for all tests with
+	// controller-runtime.
 	assetsVariable = "KUBEBUILDER_ASSETS"
 	// releasesIndex lists the releases that setup-envtest downloads; it is
 	// setup-envtest's own default.
 	releasesIndex   = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 	downloadTimeout = 5 * time.Minute
-	// progressInterval is how often a build says that it still goes on.
+	// progressInterval is the interval of a build's progress messages.
 	progressInterval = 10 * time.Second
 
 	etcdProgram       = "etcd"
@@ -45,7 +45,7 @@ const (
 // Programs are files, by the names of the programs.
 type Programs map[string]string
 
-// program is one binary and what it is built from.
+// program is one binary and its source.
 type program struct{ name, module, pkg, version string }
 
 // programs lists what a server needs, in the order of their start.
@@ -64,10 +64,10 @@ func programs(controllers bool) []program {
 // EnsurePrograms returns etcd and kube-apiserver, and kube-controller-manager when
 // controllers is set. etcd and kube-apiserver are those of KUBEBUILDER_ASSETS where
 // it is set. Otherwise they are in the user's cache folder: setup-envtest downloads
-// these two when it can, and everything else is built from source. A build takes
-// some minutes and 2 GB of memory, and progress says every ten seconds that it goes
-// on. Processes that ask at the same time share one build. The caller works inside
-// the repository.
+// these two if it can, and the rest is built from source. A build takes some minutes
+// and 2 GB of memory, and writes to progress every ten seconds. Processes that start at
+// the same time share one build. The caller's working directory is inside the
+// repository.
 func EnsurePrograms(ctx context.Context, progress io.Writer, controllers bool) (Programs, error) {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -95,7 +95,7 @@ func EnsurePrograms(ctx context.Context, progress io.Writer, controllers bool) (
 // builder finds programs, and makes those that are missing.
 type builder struct {
 	assets   string // the folder of KUBEBUILDER_ASSETS, or empty
-	cache    string // the folder that it fills
+	cache    string // the folder for the programs that it makes
 	progress io.Writer
 	download func() (folder string, err error)
 	compile  func(p program, file string) error
@@ -105,7 +105,7 @@ func (b *builder) ensure(ctx context.Context, wanted []program) (found Programs,
 	found = Programs{}
 	var missing []program
 	for _, p := range wanted {
-		given := b.assets != "" && p.name != controllerProgram // which such a folder never has
+		given := b.assets != "" && p.name != controllerProgram // it never has that program
 		found[p.name] = filepath.Join(b.cache, p.name)
 		if given {
 			found[p.name] = filepath.Join(b.assets, p.name)
@@ -131,7 +131,7 @@ func (b *builder) ensure(ctx context.Context, wanted []program) (found Programs,
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	for _, p := range missing {
-		if exists(found[p.name]) { // the process that had the lock made it
+		if exists(found[p.name]) { // made by the process that had the lock
 			continue
 		}
 		if err := b.make(p, found[p.name]); err != nil {
@@ -157,7 +157,7 @@ func (b *builder) make(p program, file string) error {
 	}
 	began := time.Now()
 	fmt.Fprintf(b.progress, "building %s %s, once, which takes some minutes\n", p.name, p.version)
-	// Built beside its place and renamed: whoever finds the file has a whole one.
+	// The rename makes the file appear complete, so that nobody runs half a program.
 	done := make(chan error, 1)
 	go func() { done <- b.compile(p, file+".new") }()
 	for {
@@ -175,8 +175,8 @@ func (b *builder) make(p program, file string) error {
 	}
 }
 
-// download has setup-envtest fetch etcd and kube-apiserver of our minor version into
-// a folder, and returns the folder of both.
+// download makes setup-envtest fetch etcd and kube-apiserver of our minor version into a
+// folder, and returns the folder of both.
 func download(ctx context.Context, root, index, into string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -185,10 +185,10 @@ func download(ctx context.Context, root, index, into string) (string, error) {
 		"use", minor+".x", "--index", index, "--bin-dir", into, "--print", "path")
 }
 
-// compile has the go command build in the module that pins the program.
+// compile builds with the go command in the module that pins the program.
 func compile(ctx context.Context, root string, p program, file string) error {
-	// A Kubernetes that is not told its version calls itself v0.0.0, and clients
-	// disable what they believe that it cannot do.
+	// Without a version Kubernetes reports v0.0.0, and clients disable features that they
+	// believe missing there.
 	number := strings.Split(strings.TrimPrefix(p.version, "v"), ".")
 	const stamp = "-X k8s.io/component-base/version."
 	flags := "-s -w " + stamp + "gitVersion=" + p.version + " " + stamp + "gitMajor=" + number[0] + " " + stamp + "gitMinor=" + number[1]
@@ -204,7 +204,7 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go then ends its compilers too
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go then also ends its compilers
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -215,8 +215,8 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// ModuleRoot is the repository's folder, found upwards from the working
-// directory, which for a test is its package's.
+// ModuleRoot is the repository's folder, found upwards from the working directory, which
+// is the package's in a test.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

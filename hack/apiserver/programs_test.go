@@ -33,8 +33,8 @@ func root(t *testing.T) string {
 	return root
 }
 
-// The versions name the folder of the programs: were they not those that are
-// built, a newer release would never be.
+// The versions are in the name of the programs' folder. If they differed from the built ones, a
+// newer release would never be built.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	t.Parallel()
 	for _, p := range programs(true) {
@@ -58,9 +58,9 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 	all := programs(true)
 	failure := errors.New("no compiler")
 	tests := map[string]struct {
-		assets     []string // nil where KUBEBUILDER_ASSETS is not set
+		assets     []string // nil if KUBEBUILDER_ASSETS is not set
 		cached     []string
-		downloads  []string // nil where nothing can be downloaded
+		downloads  []string // nil if nothing can be downloaded
 		failOn     string
 		wantAsked  bool // for a download
 		wantBuilt  []string
@@ -93,7 +93,7 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 				return downloads, nil
 			}, compile: func(p program, file string) error {
 				built = append(built, p.name)
-				write(t, filepath.Dir(file), filepath.Base(file)) // what a compiler that fails has written so far
+				write(t, filepath.Dir(file), filepath.Base(file)) // the partial output of a compiler that fails
 				if p.name == tt.failOn {
 					return failure
 				}
@@ -125,7 +125,7 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 	}
 }
 
-// The real setup-envtest, on a list of releases of our own.
+// The real setup-envtest, with our own list of releases.
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -142,7 +142,7 @@ func TestDownload(t *testing.T) {
 		fmt.Fprintf(w, "releases:\n  %s:\n    %s:\n      hash: %x\n      selfLink: %s/archive\n", release, name, sha512.Sum512(archive), server.URL)
 	})
 	dir := t.TempDir()
-	t.Cleanup(func() { // setup-envtest takes the right to write away
+	t.Cleanup(func() { // setup-envtest removes the write permission
 		_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
 	})
 	folder, err := download(t.Context(), root(t), server.URL+"/index.yaml", dir)
@@ -241,7 +241,7 @@ func write(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// names lists a folder that there may be, without its lock.
+// names lists a folder, which may be missing, without its lock.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

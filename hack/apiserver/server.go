@@ -1,13 +1,13 @@
 // Package apiserver runs a real Kubernetes API server with its etcd for tests:
 // validation, defaulting, server-side apply, RBAC and PodSecurity admission are
 // the real ones. controller-runtime's envtest starts both on the loopback address;
-// this package gets the programs, and ends them with the test however it ends.
+// this package gets the programs, and ends them with the test, even if it is killed.
 //
 // There are no nodes. Without Options.Controllers there are no controllers
-// either: nobody makes pods of a Deployment or deletes what has lost its owner.
+// either: nothing makes pods of a Deployment or deletes objects without their owner.
 // The admission plugin ServiceAccount is off, so that pods need no service account
-// to exist. An APIService whose Service is of the type ExternalName has requests
-// passed on to any server on this machine.
+// to exist. An APIService whose Service is of the type ExternalName forwards requests
+// to any server on this machine.
 //
 // Tests use the package apiservertest.
 package apiserver
@@ -44,25 +44,25 @@ const (
 	readyTimeout = 2 * time.Minute
 	stopTimeout  = 10 * time.Second
 	pollInterval = 50 * time.Millisecond
-	// proxyName is who the API server is to the servers that it passes requests on to.
+	// proxyName is the API server's name for the servers that it forwards requests to.
 	proxyName = "relaypool-test-proxy"
 )
 
-// wrapper stands for a program: it notes the process id, which envtest keeps to
-// itself, and becomes the program, without the caller's proxies and ETCD_ variables.
+// wrapper replaces a program: it records the process id, which envtest does not export,
+// and becomes the program, without the caller's proxies and ETCD_ variables.
 const wrapper = `#!/bin/sh
 echo $$ >"$0.pid"
 exec env -i HOME="${0%/*}" "$0.program" "$@"
 `
 
-// watchdog waits for the end of its input, which comes from Stop or with the end of
-// this process, however that ends. Then it kills the programs and deletes the folder.
+// watchdog waits for the end of its input, which Stop closes, or the kernel at the end of
+// this process. Then it kills the programs and deletes the folder.
 const watchdog = `read -r _
 for pid in $(cat "$1"/*.pid); do kill -9 "$pid"; done
 for _ in 1 2 3 4 5; do rm -rf "$1" && exit; sleep 1; done
 `
 
-// Options says what a server is made of.
+// Options configures a server.
 type Options struct {
 	// Log receives the progress of a build. Nil discards it.
 	Log io.Writer
@@ -72,8 +72,8 @@ type Options struct {
 	// horizontal-pod-autoscaler-controller. Nil runs none and builds no
 	// controller manager.
 	Controllers []string
-	// Data is the folder of another server's etcd to begin with, and to write to.
-	// Empty begins with nothing.
+	// Data is the data folder of another server's etcd, which this server continues to
+	// write to. Empty means no data.
 	Data string
 	// NoCRDs leaves the project's own resources out.
 	NoCRDs bool
@@ -93,7 +93,7 @@ type Server struct {
 
 // Start makes the programs that are missing, starts etcd and the API server on a
 // folder of their own and returns when the server is ready, normally after five
-// seconds. They end when this process does, however it ends; ctx bounds only the
+// seconds. They end when this process does, even if it is killed; ctx bounds only the
 // start.
 func Start(ctx context.Context, opts Options) (_ *Server, err error) {
 	if opts.Log == nil {
@@ -162,9 +162,9 @@ func (s *Server) makeFolder(programs Programs) (err error) {
 	return s.writeProxyCertificate()
 }
 
-// writeProxyCertificate makes the certificate that the API server shows to servers
-// behind it. It is its own authority, of which users have no certificates: they must
-// not be able to say that they are somebody else.
+// writeProxyCertificate makes the certificate that the API server presents to servers
+// behind it. It is its own authority, which issues no certificates to users, so that
+// they cannot impersonate other users.
 func (s *Server) writeProxyCertificate() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Server) startPlane(data, etcdAddress, apiAddress string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the programs have their own
+	defer func() { _ = log.Close() }() // the programs have their own descriptors
 	s.Plane = envtest.ControlPlane{
 		Etcd: &envtest.Etcd{
 			Path: s.path(etcdProgram), DataDir: data, URL: &url.URL{Scheme: "http", Host: etcdAddress},
@@ -210,10 +210,10 @@ func (s *Server) startPlane(data, etcdAddress, apiAddress string) error {
 	s.Plane.Etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0").Set("log-level", "warn")
 	s.Plane.APIServer.Configure().
 		Set("service-cluster-ip-range", "10.0.0.0/16"). // room for hundreds of fleets
-		// The Service kubernetes may not point to a loopback address, and nobody here
+		// The Service kubernetes may not point to a loopback address, and no test here
 		// uses it.
 		Set("endpoint-reconciler-type", "none").
-		// For APIServices: requests are passed on with who asks in these headers.
+		// For APIServices: these headers name the user of a forwarded request.
 		Set("requestheader-client-ca-file", s.path("proxy.crt")).Set("requestheader-allowed-names", proxyName).
 		Set("requestheader-username-headers", "X-Remote-User").Set("requestheader-group-headers", "X-Remote-Group").
 		Set("requestheader-extra-headers-prefix", "X-Remote-Extra-").
@@ -244,7 +244,7 @@ func (s *Server) startControllers(ctx context.Context, address string, controlle
 	return wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return false, manager.Ended() // not yet
+			return false, manager.Ended() // not ready yet
 		}
 		return true, conn.Close()
 	})
@@ -259,23 +259,23 @@ func (s *Server) Dir() string { return s.dir }
 // nothing.
 func (s *Server) Stop() error {
 	if s.dir == "" {
-		return nil // it has not begun
+		return nil // Start has not begun
 	}
-	noted, _ := filepath.Glob(s.path("*.pid")) // it fails for a pattern that is none
+	noted, _ := filepath.Glob(s.path("*.pid")) // Glob fails only for an invalid pattern
 	for _, file := range noted {
 		text, _ := os.ReadFile(file)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err != nil {
-			continue // killed before it noted its id
+			continue // killed before it recorded its id
 		}
-		// Until it has been reaped: its port is closed then.
+		// Wait until the process has been reaped, because its port is closed then.
 		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline) && syscall.Kill(pid, syscall.SIGKILL) == nil; {
 			time.Sleep(pollInterval)
 		}
 	}
 	if s.watched != nil {
-		_ = s.watched.Close() // it is closed after the first Stop
-		_ = s.watchdog.Wait() // what it has left is found below
+		_ = s.watched.Close() // the first Stop has closed it
+		_ = s.watchdog.Wait() // RemoveAll below reports what it has left
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("stop the API server: %w", err)

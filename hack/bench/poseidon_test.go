@@ -1,6 +1,6 @@
-// Package bench compares the relay's Poseidon with a library's, in a module of its
-// own: the relay does without the library. make bench ARGS='-only crypto' prints it
-// with the other comparisons, which are beside what they measure.
+// Package bench compares the relay's Poseidon with a library's, in a module of its own, because
+// the relay does not use the library. make bench ARGS='-only crypto' prints the result with the
+// other comparisons, which are next to the code that they measure.
 package bench
 
 import (

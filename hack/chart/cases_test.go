@@ -37,14 +37,14 @@ const pool = `
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `
 
-// set is a choice of values, and what they are rendered for.
+// set is a choice of values, and the options of the rendering.
 type set struct {
 	values  string
 	options release.Options
 }
 
-// sets are the choices that are rendered into testdata, and held to everything that
-// the tests hold. Their keys are file names, too.
+// sets are the choices that are rendered into testdata, and that the other tests check as
+// well. Their keys are file names, too.
 func sets() map[string]set {
 	return map[string]set{
 		"the whole cluster":          {},
@@ -89,7 +89,7 @@ monitoring: {serviceMonitor: {enabled: true, authorization: {credentials: {name:
 	}
 }
 
-// example is one of the values' files that come with the chart.
+// example is one of the values' files in the chart's folder.
 func example(name string) string {
 	content, err := os.ReadFile(filepath.Join(chartPath, "examples", name+".yaml"))
 	if err != nil {
@@ -98,8 +98,8 @@ func example(name string) string {
 	return string(content)
 }
 
-// everything has each value at something else than its default, as far as they go
-// together.
+// everything sets each value to something else than its default, if the others allow
+// that.
 const everything = `
 imageRegistry: registry.your.org
 imagePullSecrets: [{name: mirror}]
@@ -150,8 +150,8 @@ func loaded(t *testing.T) *chart.Chart {
 	return c
 }
 
-// parsed are values, for the whole cluster where they do not say for what: the chart
-// asks for one of the two.
+// parsed are values. They are for the whole cluster unless they choose: the chart requires
+// either that or namespaces.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := map[string]any{}
@@ -173,8 +173,8 @@ func rendered(t *testing.T, s set) ([]*unstructured.Unstructured, string) {
 	return objects, notes
 }
 
-// pick gives the one object of a kind with that name, as the type that is asked
-// for.
+// pick returns the one object of a kind with that name, as the requested
+// type.
 func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	for _, u := range objects {

@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// built is what kubectl apply -k would apply: these folders of config, one after
-// the other, and these components over them.
+// built is the result of kubectl apply -k: these folders of config in turn, and these
+// components over them.
 func built(t *testing.T, resources, components []string) []*unstructured.Unstructured {
 	t.Helper()
 	memory := filesys.MakeFsInMemory()
@@ -56,21 +56,21 @@ func built(t *testing.T, resources, components []string) []*unstructured.Unstruc
 	return objects
 }
 
-// byName are objects by kind and name, without what one way of installing has and
-// the other cannot have.
+// byName are objects by kind and name, without the parts that only one of the two ways of
+// installing can have.
 func byName(objects []*unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for _, u := range objects {
 		switch u.GetKind() {
 		case "Namespace": // helm install --create-namespace
 			continue
-		case "CustomResourceDefinition": // crds/, which is no template
+		case "CustomResourceDefinition": // crds/ has no templates
 			continue
 		}
-		if u.GetKind() == "ClusterRole" && u.GetLabels() == nil { // what controller-gen writes
+		if u.GetKind() == "ClusterRole" && u.GetLabels() == nil { // controller-gen writes no labels
 			u.SetLabels(map[string]string{"app.kubernetes.io/name": "relaypool-operator"})
 		}
-		if u.GetKind() == "Deployment" { // what the API server has by itself, and the chart says
+		if u.GetKind() == "Deployment" { // the chart writes the API server's default
 			strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "strategy")
 			if cmp.Equal(strategy, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}) {
 				unstructured.RemoveNestedField(u.Object, "spec", "strategy")
@@ -81,8 +81,8 @@ func byName(objects []*unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// withoutHelmsLabels takes the labels off, wherever they are, that say of which
-// release something is, and brings numbers into one form.
+// withoutHelmsLabels removes all labels that name the release of an object, and converts
+// numbers to one form.
 func withoutHelmsLabels(in any) any {
 	switch v := in.(type) {
 	case map[string]any:
@@ -103,7 +103,7 @@ func withoutHelmsLabels(in any) any {
 		for i := range v {
 			out[i] = withoutHelmsLabels(v[i])
 		}
-		// Of what has names, such as variables and ports, the order means nothing.
+		// The order of a list of named items, such as variables and ports, means nothing.
 		slices.SortStableFunc(out, func(a, b any) int { return strings.Compare(nameOf(a), nameOf(b)) })
 		return out
 	case float64:
@@ -191,7 +191,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(out)
 }
 
-// marked are the permissions of the markers beside the reconciler.
+// marked are the permissions of the markers next to the reconciler.
 func marked(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(root + "/controllers/internal/pool/rbac.go")
@@ -208,8 +208,8 @@ func marked(t *testing.T) []string {
 	return permissions(rules)
 }
 
-// The operator may do the same however it is installed, and nowhere more than its
-// code says.
+// The operator has the same permissions in each way of installing, and no more than its code
+// declares.
 func TestPermissionsAreThoseOfConfigAndMarkers(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(root + "/config/rbac/role.yaml")
@@ -228,8 +228,8 @@ func TestPermissionsAreThoseOfConfigAndMarkers(t *testing.T) {
 	}
 }
 
-// grants are what the operator's service account gets by all bindings: where, by
-// which role.
+// grants are the roles of the operator's service account by all bindings: for the cluster, and
+// for each namespace.
 func grants(objects []*unstructured.Unstructured, account string) (cluster []string, namespaced map[string][]string) {
 	namespaced = map[string][]string{}
 	for _, u := range objects {
@@ -256,8 +256,8 @@ func grants(objects []*unstructured.Unstructured, account string) (cluster []str
 	return cluster, namespaced
 }
 
-// With namespaces, all of the cluster is reached by nothing but what only a
-// ClusterRole can give.
+// With namespaces, cluster-wide permissions are only those that need a
+// ClusterRole.
 func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -304,7 +304,7 @@ func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
 	}
 }
 
-// No role in the chart can lose a key, read one by the way, or give itself more.
+// No role in the chart can delete a key, list or watch keys, or extend its own permissions.
 func TestNoRoleGivesTooMuch(t *testing.T) {
 	t.Parallel()
 	for name, s := range sets() {
@@ -330,7 +330,7 @@ func TestNoRoleGivesTooMuch(t *testing.T) {
 	}
 }
 
-// What the chart writes down is what contract says.
+// The chart uses the values of package contract.
 func TestTheChartUsesTheContractsNames(t *testing.T) {
 	t.Parallel()
 	objects, _ := rendered(t, set{values: everything})

@@ -23,7 +23,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// The README is written by helm-docs, which only make verify runs.
+// helm-docs writes the README, and only make verify runs it.
 func TestTheReadmeHasEveryValue(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(chartPath, "README.md"))

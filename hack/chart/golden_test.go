@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// Whoever changes a template sees in the goldens what becomes of it.
+// A change of a template shows its effect in the goldens.
 func TestRendersAreTheGoldens(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -42,8 +42,8 @@ func TestRendersAreTheGoldens(t *testing.T) {
 	}
 }
 
-// golden is what a set is made into, and then the notes. Definition and alerts are
-// config's, which other tests hold.
+// golden is the rendered text of a set, and then the notes. It leaves out the definition and
+// the alerts, which are config's and have other tests.
 func golden(t *testing.T, s set) string {
 	t.Helper()
 	objects, notes := rendered(t, s)

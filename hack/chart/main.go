@@ -1,6 +1,6 @@
-// Command chart writes what is generated of charts/relaypool, but for the README,
-// which helm-docs writes: the RelayPool's definition, the operator's role and its
-// alerts as they stand in config, and the schema of the values.
+// Command chart writes the generated files of charts/relaypool: the RelayPool's
+// definition, the operator's role and its alerts, copied from config, and the schema of
+// the values. helm-docs generates the README.
 package main
 
 import (
@@ -41,7 +41,7 @@ func write(root string) error {
 	return nil
 }
 
-// generate gives the generated files by their paths in the chart.
+// generate returns the generated files by their paths in the chart.
 func generate(root string) (map[string][]byte, error) {
 	sources := map[string][]byte{}
 	for _, path := range []string{definitionFile, roleFile, alertsFile, valuesFile, schemaDefinitionsFile} {
@@ -75,7 +75,7 @@ func generate(root string) (map[string][]byte, error) {
 	}, nil
 }
 
-// What the chart is made from, below the root.
+// The sources of the chart, below the root.
 const (
 	definitionFile        = "config/crd/relaypool.dev_relaypools.yaml"
 	roleFile              = "config/rbac/role.yaml"
@@ -84,9 +84,9 @@ const (
 	schemaDefinitionsFile = "hack/chart/definitions.yaml"
 )
 
-// annotated is the custom resource definition with annotations that keep it when a
-// release goes, and that say which it is: an upgrade applies the chart's where the one
-// in the cluster is another.
+// annotated adds annotations to the custom resource definition that keep it when a release
+// is uninstalled, and that identify its version: an upgrade applies the chart's definition
+// if the cluster has another one.
 func annotated(crd []byte) ([]byte, error) {
 	const mark = "  annotations:\n"
 	before, after, found := bytes.Cut(crd, []byte(mark))
@@ -97,8 +97,8 @@ func annotated(crd []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s%s    helm.sh/resource-policy: keep\n    relaypool.dev/definition: %s\n%s", before, mark, hex.EncodeToString(sum[:8]), after), nil
 }
 
-// part is a file from the key's line on, under a line that says which file it is: what
-// a template puts into an object of its own.
+// part is a file from the key's line on, below a line that names the file. A template puts
+// it into an object of its own.
 func part(path string, file []byte, key string) ([]byte, error) {
 	at := bytes.Index(file, []byte("\n"+key+":\n"))
 	if at < 0 {

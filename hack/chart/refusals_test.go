@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// What a cluster lacks is said in a sentence, where a cluster is asked.
+// A sentence names what the cluster lacks, if the rendering can ask a cluster.
 func TestWhatTheClusterLacksIsNamed(t *testing.T) {
 	t.Parallel()
 	const values = "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}"
@@ -39,8 +39,8 @@ func TestWhatTheClusterLacksIsNamed(t *testing.T) {
 	}
 }
 
-// Alerts and scrapes of metrics that are not served are refused, also where no
-// cluster is asked.
+// Alerts and scrapes of metrics that are not served are refused, even without a
+// cluster.
 func TestMonitoringWantsMetrics(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"serviceMonitor", "prometheusRule"} {
@@ -56,8 +56,8 @@ func TestMonitoringWantsMetrics(t *testing.T) {
 	}
 }
 
-// Who has not said that the operator may reach all of a cluster does not give it that,
-// and neither does a value that is left over beside the other.
+// Only an explicit value gives the operator the whole cluster: neither a missing value nor one
+// left over next to the other does.
 func TestAllOfAClusterIsSaidOutLoud(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ values, want string }{
@@ -85,7 +85,7 @@ func TestAllOfAClusterIsSaidOutLoud(t *testing.T) {
 	}
 }
 
-// Notes tell what works otherwise than one may think.
+// Notes warn of settings that work differently from what users may expect.
 func TestNotesWarn(t *testing.T) {
 	t.Parallel()
 	monitored := []string{"apiregistration.k8s.io/v1", "monitoring.coreos.com/v1"}
@@ -143,7 +143,7 @@ func TestEveryDashboardIsAConfigMap(t *testing.T) {
 		if m.Data[file] != string(f.Data) || !json.Valid(f.Data) || m.Labels["grafana_dashboard"] != "1" {
 			t.Errorf("%s is not what the ConfigMap holds, or is no JSON, or has not the label of the sidecar", f.Name)
 		}
-		// An object may have one and a half MB, a ConfigMap one.
+		// The limit of an object is one and a half MB, that of a ConfigMap one.
 		if len(f.Data) > 900_000 {
 			t.Errorf("%s has %d bytes", f.Name, len(f.Data))
 		}
@@ -153,7 +153,7 @@ func TestEveryDashboardIsAConfigMap(t *testing.T) {
 	}
 }
 
-// Helm keeps chart and manifests of a release in one Secret, which holds a MB.
+// Helm keeps chart and manifests of a release in one Secret, which has room for a MB.
 func TestAReleaseFitsIntoItsSecret(t *testing.T) {
 	t.Parallel()
 	c, err := release.Load(chartPath)
@@ -167,7 +167,7 @@ func TestAReleaseFitsIntoItsSecret(t *testing.T) {
 	_, err = w.Write(text)
 	must(t, err)
 	must(t, w.Close())
-	// Base64 twice, once by Helm and once by the API.
+	// Both Helm and the API encode it in base64.
 	if size := compressed.Len() * 16 / 9; size > 500_000 {
 		t.Errorf("a release has %d bytes", size)
 	} else {

@@ -16,7 +16,7 @@ import (
 // object is a JSON schema.
 type object = map[string]any
 
-// valuesSchema is values.schema.json: what helm refuses before it asks a cluster.
+// valuesSchema is values.schema.json: by it helm refuses values before it contacts a cluster.
 func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
 	var document kyaml.Node
 	if err := kyaml.Unmarshal(values, &document); err != nil {
@@ -26,7 +26,7 @@ func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Helm hands it to every chart that another one depends on.
+	// Helm passes this value to every chart that is a dependency of another one.
 	properties["global"] = object{"type": "object", "description": "Values that a chart around this one shares. None is used here."}
 	var defined object
 	if err := yaml.UnmarshalStrict(definitions, &defined); err != nil {
@@ -68,7 +68,7 @@ func propertiesOf(group *kyaml.Node) (object, error) {
 			schema = object{"type": "object", "additionalProperties": false, "properties": inside}
 		case schema == nil:
 			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment with @schema", key.Line, key.Value)
-		case schema["$ref"] != nil: // beside which nothing else counts in this draft
+		case schema["$ref"] != nil: // this draft ignores all keywords next to $ref
 			schema = object{"allOf": []any{schema}}
 		}
 		if doc != "" {
@@ -79,11 +79,11 @@ func propertiesOf(group *kyaml.Node) (object, error) {
 	return properties, nil
 }
 
-// typeName is what helm-docs takes for a value's type.
+// typeName is the form of a value's type for helm-docs.
 var typeName = regexp.MustCompile(`^\([a-z]+\) `)
 
-// annotation reads the comment above a value: its schema and its documentation, as
-// the head of values.yaml says.
+// annotation reads the comment above a value: its schema and its documentation, in the
+// form that the head of values.yaml describes.
 func annotation(comment string) (schema object, doc string, err error) {
 	for line := range strings.Lines(comment) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "#"))
@@ -98,8 +98,8 @@ func annotation(comment string) (schema object, doc string, err error) {
 	return schema, doc, err
 }
 
-// specSchema is the schema of a RelayPool's spec. It has the fields, types and forms of
-// the resource; the rules between fields are the API server's alone.
+// specSchema is the schema of a RelayPool's spec. It has the fields, types and formats of
+// the resource; only the API server checks the rules between fields.
 func specSchema(file []byte) (*apiextensionsv1.JSONSchemaProps, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(file, &crd); err != nil {
@@ -116,8 +116,8 @@ func specSchema(file []byte) (*apiextensionsv1.JSONSchemaProps, error) {
 	return &spec, nil
 }
 
-// makeStrict makes a JSON schema of one of Kubernetes: without what only Kubernetes
-// knows, and with unknown fields refused.
+// makeStrict turns a schema of Kubernetes into a JSON schema: it removes the extensions of
+// Kubernetes, and refuses unknown fields.
 func makeStrict(s *apiextensionsv1.JSONSchemaProps) {
 	s.Description = firstSentence(s.Description)
 	s.Default, s.XValidations, s.XIntOrString = nil, nil, false
@@ -136,11 +136,11 @@ func makeStrict(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// firstSentence of a description says what a thing is.
+// firstSentence is the first sentence of a description.
 func firstSentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for i := 0; i+2 < len(text); i++ {
-		// What is not followed by a capital is an e.g. or an i.e.
+		// A full stop without a capital after it ends an abbreviation, such as e.g.
 		if text[i] == '.' && text[i+1] == ' ' && unicode.IsUpper(rune(text[i+2])) {
 			return text[:i+1]
 		}

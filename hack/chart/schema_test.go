@@ -7,12 +7,12 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// What is wrong with values is said before a cluster is asked, with the place.
+// Faults in values are reported with their place, before a cluster is contacted.
 func TestWrongValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		values string
-		// want is in the refusal; empty where the values are taken.
+		// want is in the refusal; empty if the values are accepted.
 		want string
 	}{
 		"nothing is set":                           {"{}", ""},

@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// changes are each value at something else than in the set everything.
+// changes set each value to something else than the set everything does.
 func changes() map[string]string {
 	return map[string]string{
 		"imageRegistry":                               `other.org`,
@@ -113,7 +113,7 @@ func valuesOf(t *testing.T) map[string][]string {
 	return found
 }
 
-// A value that changes nothing is a promise that is not kept.
+// Every value must change the rendered objects.
 func TestEveryValueChangesWhatIsMade(t *testing.T) {
 	t.Parallel()
 	left := changes()
@@ -136,26 +136,26 @@ func TestEveryValueChangesWhatIsMade(t *testing.T) {
 	}
 }
 
-// renderedWith is the text of what the set everything is made into, with one value
+// renderedWith is the rendered text of the set everything with one value
 // changed.
 func renderedWith(t *testing.T, path []string, change string) string {
 	t.Helper()
 	given := parsed(t, everything)
 	switch name := strings.Join(path, "."); name {
 	case "leaderElection.enabled":
-		// Off is for one replica alone.
+		// Off is only for one replica.
 		group(given, "operator")["replicas"] = 1
 	case "operator.metrics.enabled":
-		// Off, nothing is scraped and nothing alerted on.
+		// When this is off, nothing is scraped and there are no alerts.
 		group(group(given, "monitoring"), "serviceMonitor")["enabled"] = false
 		group(group(given, "monitoring"), "prometheusRule")["enabled"] = false
 	case "clusterWide":
-		// It takes the place of namespaces.
+		// It replaces namespaces.
 		if change != "" {
 			delete(given, "namespaces")
 		}
 	case "tenants.requireLabel":
-		// Off, every Secret is usable.
+		// When this is off, every Secret is usable.
 		delete(group(given, "tenants"), "usable")
 	case "operator.image.registry", "relay.image.registry":
 		delete(given, "imageRegistry")
@@ -176,7 +176,7 @@ func renderedWith(t *testing.T, path []string, change string) string {
 	return string(text) + notes
 }
 
-// group gives the values of that group, and makes it where it is missing.
+// group returns the values of that group, and makes the group if it is missing.
 func group(in map[string]any, key string) map[string]any {
 	inside, ok := in[key].(map[string]any)
 	if !ok {
@@ -186,8 +186,8 @@ func group(in map[string]any, key string) map[string]any {
 	return inside
 }
 
-// Every .Values.x of a template is a value of the chart, or a group of them: one
-// that is not there would be empty for ever.
+// Every .Values.x of a template is a value of the chart, or a group of them: a name without a
+// value would always be empty.
 func TestTemplatesNameValuesThatAreThere(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -1,5 +1,5 @@
 // Command circuit proves transactions of the shielded pool for tests and demonstrations. Its keys
-// come from a published seed: whoever reads the source can forge proofs, so it is for development
+// come from a published seed, by which anybody can forge proofs, so it is for development
 // only.
 //
 //	circuit vk       prints the verifying key as snarkjs' verification_key.json

@@ -34,8 +34,8 @@ type answer struct {
 	Error        string `json:"error,omitempty"`
 }
 
-// serve says that it is ready and answers requests in order until its input ends. One at a time: a
-// proof uses every core.
+// serve reports that it is ready and answers requests in order until its input ends. It makes one
+// proof at a time, because a proof uses every core.
 func serve(keys *setup.Keys, in io.Reader, out io.Writer) error {
 	write := json.NewEncoder(out)
 	hash := setup.Hash(keys.Verifying)

@@ -46,7 +46,7 @@ type runCmd struct {
 
 type demoCmd struct{}
 
-// session is what every command needs of the process.
+// session has the context and the output of every command.
 type session struct {
 	context.Context
 	print *terminal.Printer
@@ -54,8 +54,8 @@ type session struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// From the first signal on, another one ends us at once, and the kernel the
-	// children with us.
+	// After the first signal, another one ends this process at once, and the kernel ends
+	// the children with it.
 	context.AfterFunc(ctx, stop)
 	s := &session{ctx, terminal.New(os.Stdout, terminal.StyleOf(os.Stdout))}
 	command := kong.Parse(new(cli), kong.Name("dev"), kong.Description("Relaypool on one machine. For development only: keys and coins are worth nothing."),
@@ -72,14 +72,14 @@ func main() {
 	}
 }
 
-// Run serves until the process is told to stop, which is its success.
+// Run serves until a signal stops the process, which counts as success.
 func (c *runCmd) Run(s *session) error {
 	at, err := c.claim(s)
 	if err != nil {
 		return err
 	}
 	requests := filepath.Join(c.State, "requests")
-	// Those of an earlier run are for a chain that is gone.
+	// The requests of an earlier run are for a chain that no longer exists.
 	if err := os.RemoveAll(requests); err != nil {
 		return fmt.Errorf("delete old requests: %w", err)
 	}
@@ -89,7 +89,7 @@ func (c *runCmd) Run(s *session) error {
 				return err
 			}
 		}
-		if err := prover.Close(); err != nil { // it holds the keys in memory, and nobody asks it any more
+		if err := prover.Close(); err != nil { // it keeps the keys in memory, and nothing uses it from here on
 			return err
 		}
 		s.serving(all, requests)
@@ -100,8 +100,8 @@ func (c *runCmd) Run(s *session) error {
 	})
 }
 
-// claim checks that the ports are free, and says which one is not, what it is for
-// and what to do.
+// claim checks that the ports are free. The error names the port that is not, its
+// purpose and the remedy.
 func (c *runCmd) claim(ctx context.Context) (at addresses, err error) {
 	for _, want := range []struct {
 		what, flag string
@@ -124,8 +124,7 @@ func (c *runCmd) claim(ctx context.Context) (at addresses, err error) {
 	return at, nil
 }
 
-// Run makes the tour and leaves nothing behind, but for the folder when
-// something went wrong.
+// Run makes the tour and leaves nothing behind, except the folder after an error.
 func (c *demoCmd) Run(s *session) error {
 	at, err := freeAddresses(s)
 	if err != nil {
@@ -135,8 +134,8 @@ func (c *demoCmd) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	// Postgres may run as another user, who has to pass; what is secret in the
-	// folder is closed by itself.
+	// Postgres may run as another user, who needs to enter; secret files in the folder
+	// have modes of their own.
 	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("make a folder: %w", err)
 	}
@@ -149,8 +148,8 @@ func (c *demoCmd) Run(s *session) error {
 	return os.RemoveAll(state)
 }
 
-// with starts everything, works with it and stops it, in the order that loses
-// nothing.
+// with starts everything, runs work and stops everything, in an order that loses no
+// data.
 func (s *session) with(at addresses, state string, work func(*stack, *wallet.Prover) error) (err error) {
 	s.print.Title("Starting. For development only: the proofs' set-up is public and the coins are worth nothing")
 	root, err := checkout(s)
@@ -173,8 +172,8 @@ func (s *session) with(at addresses, state string, work func(*stack, *wallet.Pro
 	return work(all, prover)
 }
 
-// checkout is the folder of the module around the working folder, by the go
-// command that also builds from it.
+// checkout is the folder of the module around the working folder, according to the go
+// command, which also builds from it.
 func checkout(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -221,7 +220,7 @@ func (s *session) serving(all *stack, requests string) {
 	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", all.Router, solana.WrappedSol, localnet.OutputMint())
 }
 
-// nearby is the path from the working folder, when that is shorter.
+// nearby is the path from the working folder, if that is shorter.
 func nearby(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

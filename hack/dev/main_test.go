@@ -35,7 +35,7 @@ func TestDemo(t *testing.T) {
 	}
 	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	t.Setenv("TMPDIR", passable(t))
-	wallettest.Prover(t) // so that the circuit is built with the patience of a test
+	wallettest.Prover(t) // so that the circuit is built within a test's time limit
 	var out bytes.Buffer
 	if err := new(demoCmd).Run(&session{t.Context(), terminal.New(&out, terminal.Style{Colour: true})}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -76,7 +76,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// screen is what a reader sees so far.
+// screen is the output so far.
 type screen struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -94,7 +94,7 @@ func (s *screen) String() string {
 	return s.out.String()
 }
 
-// make run, and what its reader is told to try.
+// make run, and the commands that its output suggests.
 func TestRunServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -168,8 +168,8 @@ func passable(t *testing.T) string {
 	return folder
 }
 
-// A demonstration that cannot fail shows nothing. The lies are told in the order
-// of the steps, because each tour wants a pool that nobody has used.
+// A demonstration that cannot fail shows nothing. The lies are in the order of the steps, because
+// each tour needs an unused pool.
 func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -182,7 +182,7 @@ func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 	})
 }
 
-// The swap is a tour of its own, because the wallet has deposited by then.
+// The swap has a tour of its own, because the wallet has deposited by then.
 func TestTheTourNoticesALieAboutASwap(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -194,8 +194,8 @@ func TestTheTourNoticesALieAboutASwap(t *testing.T) {
 	}})
 }
 
-// lie is a text that is told in the place of another on one path, and the error
-// that has to follow.
+// lie is a text that replaces another one on one path, and the error that has to
+// follow.
 type lie struct{ path, is, told, want string }
 
 // tellLies makes a tour for each lie, all on one stack.
@@ -228,8 +228,8 @@ func tellLies(t *testing.T, lies []lie) {
 	}
 }
 
-// altering passes requests on to the relay, and what it answers on one path
-// with a text replaced.
+// altering passes requests on to the relay, and replaces a text in the answers on one
+// path.
 func altering(t *testing.T, relay, path, is, told string) http.Handler {
 	target, err := url.Parse(relay)
 	if err != nil {

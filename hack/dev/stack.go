@@ -28,7 +28,7 @@ const (
 	chainLog         = "localnet.log"
 )
 
-// addresses are where everything listens.
+// addresses are the listening addresses of all parts.
 type addresses struct {
 	sandbox.Addresses
 	relay, operations string
@@ -42,7 +42,7 @@ func freeAddresses(ctx context.Context) (addresses, error) {
 	return addresses{sandbox.Addresses{Chain: free[0], Router: free[1], Admin: free[2]}, free[3], free[4]}, nil
 }
 
-// stack is a relay with what it stands on.
+// stack is a relay with the services that it needs.
 type stack struct {
 	*sandbox.Sandbox
 	relay    *sandbox.Relay
@@ -51,8 +51,8 @@ type stack struct {
 	print    *terminal.Printer
 }
 
-// start builds and starts everything and returns when the relay reports itself
-// healthy. What had been started is stopped when something fails.
+// start builds and starts everything and returns when the relay reports itself healthy.
+// After a failure it stops everything that it has started.
 func start(ctx context.Context, root, state string, at addresses, printer *terminal.Printer) (_ *stack, err error) {
 	box, err := sandbox.New(root, state, printer)
 	if err != nil {
@@ -70,14 +70,14 @@ func start(ctx context.Context, root, state string, at addresses, printer *termi
 		fact  string
 		told  func() string
 	}{
-		// Postgres goes first: its lock keeps a second run off the whole folder.
+		// Postgres goes first: its lock prevents a second run in the same folder.
 		{"starting Postgres", func() error {
 			if err := s.StartPostgres(ctx); err != nil {
 				return err
 			}
 			return s.FreshDatabase(ctx, "relay", "")
 		}, "Postgres", func() string { return "on a private socket" }},
-		// From the checkout, so that what runs is what the reader has before them.
+		// The build is from the checkout, so that the reader runs the code at hand.
 		{"building the relay (minutes the first time)", func() error {
 			if err := s.BuildRelay(ctx); err != nil {
 				return err
@@ -127,7 +127,7 @@ func (s *stack) startRelay(ctx context.Context, at addresses) (err error) {
 	return sandbox.Await(ctx, s.relay.Process, func(ctx context.Context) error { return healthy(ctx, s.relay.Operations) })
 }
 
-// healthy repeats what GET /health says is wrong.
+// healthy is the error that GET /health reports.
 func healthy(ctx context.Context, operations string) error {
 	page, err := sandbox.Get(ctx, operations+contract.HealthPath)
 	var report struct{ Status string }
@@ -137,7 +137,7 @@ func healthy(ctx context.Context, operations string) error {
 	return err
 }
 
-// tour is a visit to everything.
+// tour returns the options of a tour of this stack.
 func (s *stack) tour(session *session, prover *wallet.Prover, requests string) tour.Options {
 	return tour.Options{
 		RelayURL: s.relay.URL, OperationsURL: s.relay.Operations, ChainURL: s.URL, RouterURL: s.Router, AdminURL: s.admin,
@@ -146,8 +146,8 @@ func (s *stack) tour(session *session, prover *wallet.Prover, requests string) t
 	}
 }
 
-// while runs work, and ends it when the relay ends by itself: then its error says
-// so, with the end of the log.
+// while runs work, and cancels it when the relay exits: the error is then the relay's,
+// with the end of its log.
 func (s *stack) while(ctx context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -165,8 +165,8 @@ func (s *stack) while(ctx context.Context, work func(context.Context) error) err
 	return err
 }
 
-// stop ends the relay first, which may have submissions under way, then the chain
-// that they go to and the database that holds them.
+// stop ends the relay first, which may have submissions under way, and then the chain
+// and the database that those need.
 func (s *stack) stop(ctx context.Context) (err error) {
 	defer s.print.Busy("stopping relay, local chain and Postgres")()
 	if s.relay != nil {

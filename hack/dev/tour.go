@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// tourCmd is for a relay that somebody else started, such as a fleet in a cluster
-// whose ports are forwarded.
+// tourCmd makes the tour with a relay that is already running, such as a fleet in a
+// cluster with forwarded ports.
 type tourCmd struct {
 	Relay      string `default:"http://127.0.0.1:${relayPort}" placeholder:"URL" help:"The relay's interface."`
 	Operations string `default:"http://127.0.0.1:${operationsPort}" placeholder:"URL" help:"Its operations port."`
@@ -28,7 +28,7 @@ type tourCmd struct {
 	Admin      string `default:"http://127.0.0.1:${adminPort}" placeholder:"URL" help:"The local chain's admin interface."`
 }
 
-// Run makes the tour; what it spends is spent.
+// Run makes the tour; the lamports and notes that it spends are not returned.
 func (c *tourCmd) Run(s *session) error {
 	trim := func(url string) string { return strings.TrimSuffix(url, "/") }
 	payer, err := feePayer(s, trim(c.Operations)+contract.MetricsPath)
@@ -54,7 +54,7 @@ func (c *tourCmd) Run(s *session) error {
 	return nil
 }
 
-// feePayer is the relay's only one, as its metrics have it.
+// feePayer is the relay's only fee payer, according to its metrics.
 func feePayer(ctx context.Context, url string) (payer solana.PublicKey, err error) {
 	page, err := sandbox.Get(ctx, url)
 	if err != nil {

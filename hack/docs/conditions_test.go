@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each condition of a RelayPool has a section, and each reason and event a place
-// in it: whoever reads one in a terminal searches for it.
+// Each condition of a RelayPool has a section, and each reason and event a place in it, because
+// a reader searches for the name that a terminal shows.
 func TestEveryConditionReasonAndEventIsExplained(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/reference/conditions.md")

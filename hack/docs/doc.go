@@ -1,3 +1,3 @@
-// Package docs holds the documents against the tree as tests: their links, and
-// the names of codes, settings, metrics, targets, paths and log lines in them.
+// Package docs tests the documents against the tree: their links, and the names of codes,
+// settings, metrics, targets, paths and log lines in them.
 package docs

@@ -65,7 +65,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Every page is found from the index: one that nobody reaches nobody keeps true.
+// Every page has to be reachable from the index, because nobody maintains an unreachable page.
 func TestEveryPageIsReached(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
@@ -91,7 +91,7 @@ func TestEveryPageIsReached(t *testing.T) {
 	}
 }
 
-// links gives the targets of a document's links, those in code apart.
+// links returns the targets of a document's links, except for those in code.
 func links(text string) []string {
 	var out []string
 	for _, m := range linked.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
@@ -107,8 +107,8 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// follow says why a link leads nowhere; empty when it does. Links out of the
-// tree are not asked for, because a test needs no network.
+// follow returns why a link is broken; empty when it is not. It does not request links out of the
+// tree, because a test needs no network.
 func follow(from, target string, docs map[string]string) string {
 	u, err := url.Parse(target)
 	switch {
@@ -208,14 +208,14 @@ func among(names []string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
-// isMetric takes a metric's name, and those of a histogram's series.
+// isMetric accepts a metric's name, and those of a histogram's series.
 func isMetric(name string) bool {
 	return slices.ContainsFunc(slices.Concat(contract.Metrics(), contract.OperatorMetrics()), func(m contract.Metric) bool {
 		return name == m.Name || slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, m.Name))
 	})
 }
 
-// testNames knows the test functions of every module.
+// testNames reports whether a name is a test function of any module.
 func testNames(t *testing.T) func(string) bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -274,7 +274,7 @@ func TestDrainTimingsAreTheContracts(t *testing.T) {
 	}
 }
 
-// A log line that the person on call searches for has to be one that is written.
+// The programs have to write every log line that the documents advise to search for.
 func TestLogLinesAreWritten(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder

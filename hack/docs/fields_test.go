@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A field that was renamed leaves its old name behind in prose and in examples.
+// Prose and examples can keep the old name of a renamed field.
 func TestFieldsOfARelayPoolExist(t *testing.T) {
 	t.Parallel()
 	resource, found := definition(t), 0
@@ -71,7 +71,7 @@ func TestValuesOfTheChartExist(t *testing.T) {
 	}
 }
 
-// inline gives what a pattern's group finds in a document's code between words.
+// inline returns the matches of a pattern's group in a document's inline code.
 func inline(text, pattern string) []string {
 	var out []string
 	find := regexp.MustCompile(pattern)

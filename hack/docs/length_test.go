@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What documents may grow to. A page that says more has to say something else less.
+// The limits of the documents' lengths. An addition to a page has to replace other text.
 const (
 	readmeLines    = 200
 	allWords       = 32_000
@@ -38,7 +38,7 @@ func TestDocumentsAreShort(t *testing.T) {
 	}
 }
 
-// What a program prints at length belongs into a tutorial.
+// Long outputs of programs belong into a tutorial.
 func TestTranscriptsAreShort(t *testing.T) {
 	t.Parallel()
 	for page, text := range documents(t) {

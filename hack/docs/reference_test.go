@@ -66,8 +66,8 @@ In brackets: least and greatest value. References to a Secret or ConfigMap are `
 | --- | --- | --- |
 `
 
-// settingsOf says which field of a RelayPool the operator passes on by which
-// variable. What is not here has the one or the other alone.
+// settingsOf maps a field of a RelayPool to the variables by which the operator passes it on. A
+// setting that is not here exists only as a field or only as a variable.
 var settingsOf = map[string][]string{
 	"spec.api.clientIPHeader":                       {contract.EnvClientIPHeader},
 	"spec.api.corsOrigins":                          {contract.EnvCORSOrigins},
@@ -165,8 +165,8 @@ func flagAndVariable(variable string) string {
 // setting is a flag of a program, as its struct declares it.
 type setting struct{ variable, fallback, meaning string }
 
-// settings reads the flags from the tags of a package's structs: those that a
-// command embeds are in the same package.
+// settings reads the flags from the tags of a package's structs, and of the structs of the same
+// package that a command embeds.
 func settings(t *testing.T, folder, command string) []setting {
 	t.Helper()
 	structs := map[string]*ast.StructType{}
@@ -219,10 +219,10 @@ func settings(t *testing.T, folder, command string) []setting {
 	return out
 }
 
-// resourceField is one value of a RelayPool that somebody sets or reads.
+// resourceField is one value of a RelayPool that a user sets or reads.
 type resourceField struct{ path, fallback, meaning string }
 
-// fields are those of a RelayPool below a path, in the order of their names.
+// fields are the fields of a RelayPool below a path, in the order of their names.
 func fields(t *testing.T, below string) []resourceField {
 	t.Helper()
 	var out []resourceField
@@ -253,8 +253,8 @@ func fields(t *testing.T, below string) []resourceField {
 	return out
 }
 
-// ours says that a type is made of fields of the resource's own, rather than of a
-// reference to a Secret, a destination, or a type of Kubernetes.
+// ours reports whether a type is made of fields of the resource's own. A reference to a Secret, a
+// destination, and a type of Kubernetes are not.
 func ours(path string, p apiextensionsv1.JSONSchemaProps) bool {
 	names := slices.Sorted(maps.Keys(p.Properties))
 	return len(names) > 0 && !slices.Equal(names, []string{"key", "name"}) && !slices.Equal(names, []string{"name"}) && !slices.Equal(names, []string{"cidr", "port"}) &&
@@ -266,7 +266,7 @@ var (
 	subject   = regexp.MustCompile(`^\w+ (?:is|are) `)
 )
 
-// describe takes a comment apart: what it says first, and its default.
+// describe splits a comment into its first sentence and its default.
 func describe(description string) (meaning, fallback string) {
 	text := strings.Join(strings.Fields(description), " ")
 	meaning = text

@@ -1,5 +1,5 @@
-// Command drill runs relays into everything that goes wrong in the field, and
-// then holds what clients were told, the database and the chain against each
+// Command drill runs relays under every fault that occurs in the field, and then
+// compares the answers that clients got, the database and the chain with each
 // other: nothing accepted may be lost, and nothing may be sent twice.
 //
 // Run it by make drill, with SEED=n for another schedule and DURATION for a
@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/report"
 )
 
-// errFailed says that the drill found something; the report has what.
+// errFailed says that the drill found a fault, which the report describes.
 var errFailed = errors.New("the drill found faults: see the report above")
 
 func main() {
@@ -37,9 +37,9 @@ func main() {
 	}
 }
 
-// hostile chooses how many endpoints there are, what one of them claims that is
-// not so, and what hostile clients do. By the seed, one of two endpoints is
-// hostile when it is even, and one of three when it ends in 5.
+// hostile chooses the number of endpoints, the false claims of one of them, and the
+// attacks of hostile clients. By the seed, one of two endpoints is hostile when it
+// is even, and one of three when it ends in 5.
 func hostile(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
 	if who == "seed" {
 		switch {

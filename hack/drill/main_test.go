@@ -10,12 +10,12 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/report"
 )
 
-// shortSeed is one whose short schedule has kills, a crash of the database, a
-// fork and faults on both endpoints.
+// shortSeed is a seed whose short schedule has kills, a crash of the database, a fork and faults
+// on both endpoints.
 const shortSeed = 1206
 
-// TestShortDrill is make drill in little: faster slots, a few seconds of load, and
-// one endpoint and clients that are hostile, since no other test has all of it at once.
+// TestShortDrill is a small make drill: faster slots, a few seconds of load, and one hostile
+// endpoint and hostile clients, since no other test has all of it at once.
 func TestShortDrill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")

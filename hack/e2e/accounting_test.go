@@ -28,22 +28,22 @@ import (
 )
 
 const (
-	// maxFaults bounds what is told of one claim.
+	// maxFaults bounds the faults that are reported for one claim.
 	maxFaults = 5
-	// minFinal outcomes are enough for an accounting to mean something.
+	// minFinal is the number of outcomes that make an accounting meaningful.
 	minFinal = 30
-	// answerWithin bounds a question to a fleet.
+	// answerWithin bounds a request to a fleet.
 	answerWithin = 20 * time.Second
-	// swapGrace is how many slots after its timeout a swap has to be gone: two
-	// transactions that got lost have to expire first, and pods come and go meanwhile.
+	// swapGrace is how many slots after its timeout a swap must be closed: two lost
+	// transactions have to expire first, while pods come and go.
 	swapGrace = 2*(150+32) + 200
 )
 
-// accounting ends the load and holds every claim of the drill's accountant against
-// what clients were told, the database and the chain.
+// accounting ends the load and checks every claim of package account against the answers
+// to clients, the database and the chain.
 func (s *suite) accounting(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	// Without a swap and a withdrawal there would be nothing to hold claims against.
+	// Without a swap and a withdrawal the claims about them would be untested.
 	s.await(t, "clients have had some outcomes", 5*time.Minute, func(context.Context) error {
 		if p := s.traffic.progress(); p.Finalized < minFinal || p.Refunded == 0 {
 			return errors.New(s.traffic.String())
@@ -72,7 +72,7 @@ func (s *suite) accounting(t *testing.T) {
 	s.log(t, "%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(all))
 }
 
-// results holds every claim against the evidence, or those alone that are named.
+// results checks every claim against the evidence, or only the named ones.
 func results(e *account.Evidence, only ...string) (all []account.Result) {
 	for _, check := range account.Checks() {
 		if len(only) == 0 || slices.Contains(only, check.Name) {
@@ -82,7 +82,7 @@ func results(e *account.Evidence, only ...string) (all []account.Result) {
 	return all
 }
 
-// verdict is an error of the claims that do not hold.
+// verdict is an error that names the claims that do not hold.
 func verdict(results []account.Result) error {
 	var errs []error
 	for i := range results {
@@ -102,8 +102,8 @@ func verdict(results []account.Result) error {
 	return errors.Join(errs...)
 }
 
-// ledgerFault has the relay's own command bring the ledger up to the chain, in a pod
-// as an operator of it would. It gives what the command says against it.
+// ledgerFault runs the relay's own command in a pod, as its user would, to update the
+// ledger to the chain. It returns the discrepancies that the command reports.
 func (s *suite) ledgerFault() string {
 	pod := restrictedPod("ledger", s.images.relay, "ledger", "--database-url-file=/etc/database/"+urlKey, "--rpc-url="+s.stage.rpcURL())
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "database", MountPath: "/etc/database", ReadOnly: true}}
@@ -130,8 +130,8 @@ func (f *fleet) awaitFinal(t *testing.T) {
 	})
 }
 
-// gather reads the rows of a quiet fleet's database, asks it for its swaps, and reads
-// the finalized chain.
+// gather reads the rows of a quiet fleet's database, asks the fleet for the status of its
+// swaps, and reads the finalized chain.
 func (f *fleet) gather(t *testing.T, records []load.Record) *account.Evidence {
 	t.Helper()
 	e := &account.Evidence{
@@ -196,8 +196,8 @@ func searchLeaks(e *account.Evidence, set *canary.Set, source string, text io.Re
 	return err
 }
 
-// awaitMetrics waits until every pod of a fleet has given its metrics: one may have
-// just been added.
+// awaitMetrics waits until every pod of a fleet has returned its metrics, because one may
+// have just been added.
 func (f *fleet) awaitMetrics(t *testing.T) {
 	t.Helper()
 	f.await(t, "every pod of "+f.name+" shows its metrics", 3*time.Minute, f.keepMetrics)
@@ -215,8 +215,8 @@ func (f *fleet) keepMetrics(ctx context.Context) error {
 	return err
 }
 
-// keepPages keeps what pods say now that may be gone at the end. One that does not
-// answer at this moment is left out: those that must answer are asked at the end.
+// keepPages stores the metrics of pods that may be gone at the end. It leaves out a pod that
+// does not answer: at the end, all pods that must answer are asked.
 func (s *suite) keepPages() {
 	if s.fleet == nil {
 		return
@@ -236,7 +236,7 @@ func (s *suite) readMetrics(ctx context.Context, pod *corev1.Pod) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answer.Body.Close() }() // read to its end
+	defer func() { _ = answer.Body.Close() }() // the body was read to its end
 	page, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the metrics of %s answer %s", pod.Name, answer.Status)

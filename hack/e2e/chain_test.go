@@ -20,7 +20,7 @@ import (
 const (
 	// authorityLamports pay for the pool's accounts, whose tree grows with the root history.
 	authorityLamports = 100 * solana.LAMPORTS_PER_SOL
-	// poolLamports are what withdrawals under simulated proofs draw on.
+	// poolLamports pay for the withdrawals with simulated proofs.
 	poolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
 )
 
@@ -36,7 +36,7 @@ type chain struct {
 }
 
 func newChain(t *testing.T, url string, with *http.Client) *chain {
-	// Calls have to end, whatever becomes of the connection.
+	// The timeout ends calls, regardless of the connection.
 	bounded := *with
 	bounded.Timeout = 30 * time.Second
 	c := &chain{

@@ -15,11 +15,11 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// clear deletes everything of this suite, so that the cluster is as it was found,
-// but for a definition that somebody else's RelayPools need.
+// clear deletes everything of this suite, so that the cluster is as before, except for a
+// definition that other RelayPools need.
 func (s *suite) clear(t *testing.T) {
 	t.Helper()
-	// Before anything is touched: an operator under this name may be at work for somebody.
+	// This check comes first: another user's operator may run under this name.
 	for _, name := range []string{namespace, nodeNamespace, operatorNamespace} {
 		s.ownNamespace(t, name)
 	}
@@ -36,7 +36,7 @@ func (s *suite) clear(t *testing.T) {
 	s.deleteObject(t, definition(), time.Minute)
 }
 
-// listPools gives the RelayPools of a cluster, which may not know the resource.
+// listPools returns the RelayPools of a cluster, which may not have the resource.
 func (s *suite) listPools(t *testing.T, options ...client.ListOption) []v1alpha1.RelayPool {
 	t.Helper()
 	pools := &v1alpha1.RelayPoolList{}
@@ -46,8 +46,8 @@ func (s *suite) listPools(t *testing.T, options ...client.ListOption) []v1alpha1
 	return pools.Items
 }
 
-// deletePools deletes the RelayPools of this suite while their operator, which
-// finalises them, is there.
+// deletePools deletes the RelayPools of this suite while their operator runs, because it
+// finalises them.
 func (s *suite) deletePools(t *testing.T) {
 	t.Helper()
 	operators, err := s.listPods(s.ctx, operatorNamespace, operatorLabels())
@@ -75,7 +75,7 @@ func (s *suite) deletePools(t *testing.T) {
 	})
 }
 
-// definition is the resource's own.
+// definition is the name of the resource's definition.
 func definition() *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

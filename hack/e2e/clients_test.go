@@ -55,8 +55,8 @@ func (s *suite) clients(t *testing.T) {
 	s.log(t, "2 withdrawals, 1 transfer, 1 swap executed and 1 refunded, 4 refusals, each figure checked; %s has them, and %d requests are kept to be searched for", path, len(sent.records()))
 }
 
-// recorder passes requests on and records the submissions in them, of a client that
-// keeps no journal.
+// recorder passes requests on and records the submissions in them, for a client without a
+// journal.
 type recorder struct {
 	next http.RoundTripper
 
@@ -74,7 +74,7 @@ func (o *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// record takes in a submission; other bodies hold none of a proof's length.
+// record records a submission; other bodies have no proof of the right length.
 func (o *recorder) record(body io.ReadCloser) {
 	defer func() { _ = body.Close() }() // it is in memory
 	var sent struct {

@@ -35,7 +35,7 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet/simulator"
 )
 
-// requirements refuses a run that does not say which cluster it is for.
+// requirements refuses a run that does not name its cluster.
 func requirements(kubeconfig, loadImage string) error {
 	switch {
 	case kubeconfig == "":
@@ -46,14 +46,14 @@ func requirements(kubeconfig, loadImage string) error {
 	return nil
 }
 
-// connect makes a suite for the cluster that a kubeconfig leads to.
+// connect makes a suite for the cluster of a kubeconfig.
 func connect(ctx context.Context, t *testing.T, kubeconfig, loadImage string) *suite {
 	ok(t, requirements(kubeconfig, loadImage))
 	s := &suite{ctx: ctx, kubeconfig: kubeconfig, loadImage: loadImage, began: time.Now(), pages: make(map[string][]byte), victims: make(map[string]string)}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	ok(t, err)
 	config.QPS = -1                           // the API server's priority and fairness suffice
-	config.WarningHandler = rest.NoWarnings{} // they are about our own pods' details
+	config.WarningHandler = rest.NoWarnings{} // the warnings concern details of our own pods
 	ok(t, v1alpha1.AddToScheme(clientgoscheme.Scheme))
 	s.kube, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	ok(t, err)
@@ -91,16 +91,16 @@ func (p podProxy) gate(pod string) *gate.Dialer {
 // owned is the label of namespaces that this suite made and may delete.
 const owned = "relaypool.dev/e2e"
 
-// makeNamespace makes a namespace with a pod security standard. One that is there, or
-// still ending, is an error: it may be somebody's.
+// makeNamespace makes a namespace with a pod security standard. It is an error if the
+// namespace exists or is still ending, because it may be another user's.
 func (s *suite) makeNamespace(name, standard string) error {
 	return s.kube.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": standard, owned: "true"},
 	}})
 }
 
-// ownNamespace gives a namespace of an earlier run or of this one, and nil when there
-// is none. One without our label ends the test: nothing in it may be touched.
+// ownNamespace returns a namespace of an earlier run or of this one, and nil if there is
+// none. One without our label ends the test, because nothing in it may be touched.
 func (s *suite) ownNamespace(t *testing.T, name string) *corev1.Namespace {
 	t.Helper()
 	found := &corev1.Namespace{}
@@ -144,15 +144,15 @@ func (s *suite) apply(t *testing.T, manifests []byte) {
 		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
 			return
 		} else if ok(t, err); len(object.Object) == 0 {
-			continue // a comment alone
+			continue // a document with only a comment
 		}
 		object.SetNamespace(namespace)
 		ok(t, s.kube.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership))
 	}
 }
 
-// diagnose keeps what the cluster has: objects as YAML, without any Secret, and
-// events. Logs are kept by the watches.
+// diagnose stores the state of the cluster: objects as YAML, without any Secret, and events.
+// The watches store the logs.
 func (s *suite) diagnose(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 2*time.Minute)
 	defer cancel()

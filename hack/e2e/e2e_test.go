@@ -20,9 +20,9 @@ var (
 	build = flag.Bool("build", true, "build the images first, by make images e2e-images")
 )
 
-// TestE2E runs the scenarios in their order and ends with the first that fails.
+// TestE2E runs the scenarios in their order and ends at the first failure.
 func TestE2E(t *testing.T) {
-	t.Chdir(filepath.Join("..", "..")) // the paths that a user gives start there
+	t.Chdir(filepath.Join("..", "..")) // a user's paths are relative to it
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	chosen, err := choose(*only)

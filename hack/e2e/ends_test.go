@@ -16,14 +16,14 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// leaseLost is what an operator says last that could not renew its Lease. It has to
-// end then, and a cluster whose API server stalls for ten seconds brings any operator
-// to it.
+// leaseLost is the last message of an operator that could not renew its Lease. The operator
+// has to end then, and this happens to any operator when the cluster's API server stalls
+// for ten seconds.
 const leaseLost = "leader election lost"
 
-// ends checks that no relay and no operator ended without a reason, from the
-// installation on: whoever was not killed by this suite was told to end, and ended by
-// itself, with 0, within its pod's grace.
+// ends checks that no relay and no operator has ended without a reason since the
+// installation: every container that this suite did not kill was asked to end, and ended
+// by itself, with 0, within its pod's grace period.
 func (s *suite) ends(t *testing.T) {
 	for _, in := range []string{namespace, operatorNamespace} {
 		s.await(t, "no pod of "+in+" is ending", 3*time.Minute, func(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (s *suite) ends(t *testing.T) {
 	}
 }
 
-// endsWith looks for words in the last lines of a file; one that is not there has none.
+// endsWith looks for words in the last lines of a file; a missing file has none.
 func endsWith(path, words string) (found bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

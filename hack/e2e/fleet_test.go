@@ -21,10 +21,10 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// relayContainer is the relay's in a fleet's pods.
+// relayContainer is the name of the relay's container in a fleet's pods.
 const relayContainer = "relay"
 
-// fleet is a RelayPool as its user handles it.
+// fleet is a RelayPool as its user works with it.
 type fleet struct {
 	*suite
 	name string
@@ -39,7 +39,7 @@ func (f *fleet) get(ctx context.Context) (*v1alpha1.RelayPool, error) {
 	return pool, f.kube.Get(ctx, f.key(), pool)
 }
 
-// change edits the spec, again when somebody else was faster.
+// change edits the spec, and repeats it after a conflict.
 func (f *fleet) change(t *testing.T, edit func(*v1alpha1.RelayPoolSpec)) {
 	t.Helper()
 	ok(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -52,8 +52,8 @@ func (f *fleet) change(t *testing.T, edit func(*v1alpha1.RelayPoolSpec)) {
 	}))
 }
 
-// condition waits until one has a status and, unless empty, a reason, for the spec as
-// it is now, and gives its message.
+// condition waits until a condition has a status and, unless empty, a reason, for the
+// current spec, and returns its message.
 func (f *fleet) condition(t *testing.T, kind string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	f.await(t, fmt.Sprintf("RelayPool %s is %s=%s %s", f.name, kind, status, reason), 5*time.Minute, func(ctx context.Context) error {
@@ -86,8 +86,8 @@ func (f *fleet) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, f.kube.Get(ctx, f.key(), d)
 }
 
-// awaitPods waits until every pod is of the newest template, passes a check, unless
-// that is nil, and is ready, and there are as many as the Deployment wants.
+// awaitPods waits until there are as many pods as the Deployment wants, and each is of the
+// newest template, passes a check, unless that is nil, and is ready.
 func (f *fleet) awaitPods(t *testing.T, what string, check func(*corev1.Pod) error) (pods []corev1.Pod) {
 	t.Helper()
 	f.await(t, "every pod of "+f.name+" "+what, 8*time.Minute, func(ctx context.Context) error {
@@ -135,7 +135,7 @@ func (f *fleet) payers(t *testing.T, states ...v1alpha1.FeePayerState) (keys []s
 	return keys, secrets
 }
 
-// operationsURL is that of a pod's operations port.
+// operationsURL is the URL of a pod's operations port.
 func operationsURL(pod *corev1.Pod) string { return "http://" + operationsAddress(pod) }
 
 func operationsAddress(pod *corev1.Pod) string {

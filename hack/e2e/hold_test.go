@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// firstFunds are what the fleet's payer gets: enough for tens of thousands of
+	// firstFunds are the funds of the fleet's payer: enough for tens of thousands of
 	// transactions.
 	firstFunds = 200 * solana.LAMPORTS_PER_SOL
-	// maxReplicas is what a backlog grows the fleet to, by one pod for so many
-	// submissions that wait.
+	// maxReplicas is the size to which a backlog grows the fleet: one pod for a number of
+	// waiting submissions.
 	maxReplicas, submissionsPerReplica = 3, 24
 )
 
-// hold follows the documentation's second command: the RelayPool says what is
-// missing until it is there.
+// hold follows the documentation's second command: the RelayPool's conditions name the
+// missing objects until they exist.
 func (s *suite) hold(t *testing.T) {
 	ok(t, s.makeNamespace(namespace, "restricted"))
 	began := time.Now()
@@ -62,7 +62,7 @@ func (s *suite) hold(t *testing.T) {
 	s.airdrop(t, s.stage.Pool.Address, poolLamports)
 }
 
-// fund sends lamports where the condition says, and waits until it is content.
+// fund sends lamports to the address in the condition, and waits until the condition is true.
 func (f *fleet) fund(t *testing.T, lamports uint64) {
 	t.Helper()
 	message := f.condition(t, v1alpha1.ConditionFeePayersFunded, metav1.ConditionFalse, v1alpha1.ReasonUnderfunded)

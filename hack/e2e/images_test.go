@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// images are what the suite runs, by their references. nextRelay is the relay's image
-// under another name, as the next release is to a fleet.
+// images are the images of the suite, by their references. nextRelay is the relay's image
+// under another name, which a fleet treats as the next release.
 type images struct{ operator, relay, nextRelay, postgres, chain, gate string }
 
-// nextFolder has the archive of the next release.
+// nextFolder is the folder of the next release's archive.
 const nextFolder = "bin/images/next"
 
-// makeArguments are those of each make that builds images, for this machine's
-// architecture, which the suite's own images are of in any case, and whose nodes are
-// here. Our own ARGS would reach these through the environment.
+// makeArguments are the arguments of each make that builds images: for this machine's
+// architecture, which the suite's own images always have, and for a cluster on this
+// machine. They replace our own ARGS, which the environment would pass on.
 func makeArguments() [][]string {
 	platform := "PLATFORMS=linux/" + runtime.GOARCH
 	return [][]string{
@@ -46,8 +46,8 @@ func (s *suite) prepareImages(t *testing.T, build bool) {
 	s.log(t, "images loaded: %+v", s.images)
 }
 
-// loadImages makes every image known to the nodes, by a shell command to which an
-// archive's path is added, and gives their references.
+// loadImages makes every image known to the nodes, by a shell command that gets an
+// archive's path as its last argument, and returns their references.
 func loadImages(ctx context.Context, command, root string) (out images, err error) {
 	for folder, wanted := range map[string]map[string]*string{
 		"bin/images":     {"operator": &out.operator, "relay": &out.relay},
@@ -80,7 +80,7 @@ func loadImages(ctx context.Context, command, root string) (out images, err erro
 	return out, nil
 }
 
-// chartImage gives the chart's values of an image.
+// chartImage returns the chart's values of an image.
 func chartImage(reference string) map[string]any {
 	registry, name, _ := strings.Cut(reference, "/")
 	repository, tag, _ := strings.Cut(name, ":")

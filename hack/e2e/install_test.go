@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// operatorContainer is the operator's in its pods, operatorReplicas how many
-	// there are with external metrics.
+	// operatorContainer is the name of the operator's container in its pods,
+	// operatorReplicas the number of pods with external metrics.
 	operatorContainer = "operator"
 	operatorReplicas  = 2
-	// refsInterval has Secrets read more often than once a minute, to save time.
+	// refsInterval is the interval of reading Secrets, less than a minute to save time.
 	refsInterval = "15s"
 )
 
@@ -30,7 +30,7 @@ func operatorLabels() map[string]string {
 	return map[string]string{"app.kubernetes.io/instance": releaseName, "app.kubernetes.io/name": "relaypool-operator"}
 }
 
-// install does what the documentation's first command does.
+// install runs the documentation's first command.
 func (s *suite) install(t *testing.T) {
 	ok(t, s.makeNamespace(operatorNamespace, "restricted"))
 	s.values = map[string]any{
@@ -50,7 +50,7 @@ func (s *suite) install(t *testing.T) {
 	s.log(t, "the external metrics API is served")
 }
 
-// leading is the operator that leads.
+// leading is the leading operator.
 type leading struct {
 	pod *corev1.Pod
 	// identity is the Lease's holder; since is when it acquired the Lease, by its node's clock.
@@ -58,8 +58,8 @@ type leading struct {
 	since    time.Time
 }
 
-// leader waits until a living operator holds the Lease, another one than those
-// whose identities are given.
+// leader waits until a living operator holds the Lease, whose identity is none of the given
+// ones.
 func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
 	t.Helper()
 	s.await(t, "an operator leads", 2*time.Minute, func(ctx context.Context) error {
@@ -75,7 +75,7 @@ func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
 			return errors.New("the Lease is still held by the one before")
 		}
 		pods, err := s.listPods(ctx, operatorNamespace, operatorLabels())
-		// The identity is the pod's name and something random.
+		// The identity is the pod's name and a random part.
 		i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return strings.HasPrefix(*holder, pod.Name) })
 		if err != nil || i < 0 {
 			return errors.Join(err, errors.New("the Lease's holder is no living pod"))

@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// kill ends a pod's container with SIGKILL, from a pod of its node that may, and
-// gives its end.
+// kill ends a pod's container with SIGKILL, from a privileged pod on its node, and returns
+// its end.
 func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podWatch) check.End {
 	t.Helper()
 	id := containerID(t, victim, container)
@@ -45,7 +45,7 @@ func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podW
 	return end
 }
 
-// killPod ends a relay as a kernel does that is out of memory.
+// killPod kills a relay, like a kernel that is out of memory.
 func (s *suite) killPod(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	pods := s.fleet.awaitPods(t, "serves", nil)
@@ -78,7 +78,7 @@ func (s *suite) killPod(t *testing.T) {
 // restarts counts how often a pod's relay was started again.
 func restarts(pod *corev1.Pod) int32 { return containerStatus(pod, relayContainer).RestartCount }
 
-// killOperator ends the operator that leads.
+// killOperator kills the leading operator.
 func (s *suite) killOperator(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	served := s.startServing(t, check.Bounds{Away: maxAway, Share: failedShare})
@@ -88,7 +88,7 @@ func (s *suite) killOperator(t *testing.T) {
 	end := s.kill(t, leader.pod, operatorContainer, s.operators)
 	next := s.leader(t, leader.identity)
 	s.log(t, "%s leads", next.pod.Name)
-	// By the cluster's clocks: ours goes on while the pod is read and deleted that killed.
+	// By the cluster's clocks: ours includes the reading and deleting of the pod that killed.
 	s.figure("a leading operator killed to the next one leading", "%.0f s", next.since.Sub(end.At).Seconds())
 	s.awaitReady(t, operatorNamespace, operatorLabels(), operatorReplicas)
 	s.awaitRepair(t)
@@ -98,7 +98,7 @@ func (s *suite) killOperator(t *testing.T) {
 	served()
 }
 
-// fleetPods gives the fleet's pods, and the most and the least that the autoscaler
+// fleetPods returns the fleet's pods, and the largest and smallest size that the autoscaler
 // wanted while they were listed.
 func (s *suite) fleetPods(t *testing.T) (of []check.Pod, most, least int) {
 	t.Helper()
@@ -114,8 +114,8 @@ func (s *suite) fleetPods(t *testing.T) (of []check.Pod, most, least int) {
 	return of, int(max(*first.Spec.Replicas, *last.Spec.Replicas)), int(min(*first.Spec.Replicas, *last.Spec.Replicas))
 }
 
-// awaitRepair changes the fleet's Service by hand and waits until the operator undoes
-// that.
+// awaitRepair changes the fleet's Service by hand and waits until the operator undoes the
+// change.
 func (s *suite) awaitRepair(t *testing.T) {
 	t.Helper()
 	const label = "app.kubernetes.io/managed-by"

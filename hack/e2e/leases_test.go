@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// minHeld submissions under way make it sure that a relay still holds some when
-	// the pod that kills it has started. At the calm rate a fleet of three holds
+	// minHeld is the number of submissions under way that ensures that a relay still holds
+	// some when the pod that kills it has started. At the calm rate a fleet of three holds
 	// about forty.
 	minHeld = 5
-	// takenOverWithin is ten times what a takeover takes by design: the lease of 5 s
-	// that a dead process keeps, and a second until the others look. One that is left to
-	// anything slower, such as a row's own timeout, takes minutes.
+	// takenOverWithin is ten times the duration of a takeover by design: 5 s for the lease of
+	// a dead process, and a second until the others check. A takeover by a slower mechanism,
+	// such as a row's own timeout, takes minutes.
 	takenOverWithin = time.Minute
-	// leasesEvery is between two looks at the leases: what a dead process held stays as
-	// it is for three seconds at least.
+	// leasesEvery is the interval of reading the leases: those of a dead process stay as
+	// they are for three seconds at least.
 	leasesEvery = 250 * time.Millisecond
 
 	leasesSQL = `SELECT w.id, s.id, s.epoch FROM workers w LEFT JOIN submissions s ON s.lease_owner = w.id`
@@ -47,16 +47,16 @@ type leaseWatch struct {
 
 	mu   sync.Mutex
 	seen []check.Snapshot
-	err  error // of the last look
+	err  error // of the last reading
 }
 
-// watchLeases begins to look at the leases in the fleet's database, until close.
+// watchLeases starts to read the leases in the fleet's database, until close.
 func (s *suite) watchLeases() *leaseWatch {
 	ctx, stop := context.WithCancel(s.ctx)
 	w := &leaseWatch{s: s, stop: stop}
 	w.looking.Go(func() {
 		for ctx.Err() == nil {
-			// Again with another connection whenever one breaks.
+			// Read with another connection whenever one breaks.
 			err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return w.look(ctx, conn) })
 			w.mu.Lock()
 			w.err = err
@@ -95,14 +95,14 @@ func (w *leaseWatch) look(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// close ends the looks.
+// close ends the reading.
 func (w *leaseWatch) close() {
 	w.stop()
 	w.looking.Wait()
 }
 
-// restart forgets the snapshots once the newest has as many processes as there are
-// pods, so that the one that is missing later was killed since.
+// restart discards the snapshots once the newest has as many processes as there are pods, so
+// that a process that is missing later was killed after that.
 func (w *leaseWatch) restart(t *testing.T, pods int) {
 	t.Helper()
 	w.s.await(t, "the database knows each relay's process, and no other", time.Minute, func(context.Context) error {
@@ -168,7 +168,7 @@ func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.U
 	return now, err
 }
 
-// busiest waits until a pod has enough under way, and gives the one with most.
+// busiest waits until a pod has enough submissions under way, and returns the pod with the most.
 func (s *suite) busiest(t *testing.T, pods []corev1.Pod) (victim *corev1.Pod) {
 	t.Helper()
 	s.await(t, fmt.Sprintf("a relay holds %d submissions", minHeld), 2*time.Minute, func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listPods gives the pods of a namespace with these labels, without those that are
+// listPods returns the pods of a namespace with these labels, except for pods that are
 // ending.
 func (s *suite) listPods(ctx context.Context, in string, labels map[string]string) (living []corev1.Pod, err error) {
 	list := &corev1.PodList{}
@@ -27,7 +27,7 @@ func (s *suite) listPods(ctx context.Context, in string, labels map[string]strin
 	return living, err
 }
 
-// podCondition gives a condition of a pod; an empty one when it has none.
+// podCondition returns a condition of a pod; an empty one when it has none.
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
@@ -41,8 +41,8 @@ func isReady(pod *corev1.Pod) bool {
 	return podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
-// awaitReady waits until so many pods with these labels are ready and there are no
-// others, and gives them.
+// awaitReady waits until so many pods with these labels are ready and there are no others,
+// and returns them.
 func (s *suite) awaitReady(t *testing.T, in string, labels map[string]string, count int) (pods []corev1.Pod) {
 	t.Helper()
 	s.await(t, fmt.Sprintf("%d pods of %v in %s are ready", count, labels, in), 5*time.Minute, func(ctx context.Context) (err error) {
@@ -63,7 +63,7 @@ func (s *suite) awaitReady(t *testing.T, in string, labels map[string]string, co
 	return pods
 }
 
-// notReady says in a few words why a pod is not ready.
+// notReady returns a short reason why a pod is not ready.
 func notReady(pod *corev1.Pod) error {
 	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		switch waiting, ended := status.State.Waiting, status.State.Terminated; {
@@ -79,15 +79,15 @@ func notReady(pod *corev1.Pod) error {
 	return fmt.Errorf("%s: %s, not ready", pod.Name, pod.Status.Phase)
 }
 
-// evict asks for a pod's eviction, as draining a node does. What a disruption
-// budget refuses is an error that apierrors.IsTooManyRequests knows.
+// evict requests a pod's eviction, as draining a node does. apierrors.IsTooManyRequests
+// recognises the error of a refusal by a disruption budget.
 func (s *suite) evict(pod *corev1.Pod) error {
 	return s.clientset.PolicyV1().Evictions(pod.Namespace).Evict(s.ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 	})
 }
 
-// containerStatus is that of a pod's container; an empty one when it has none.
+// containerStatus is the status of a pod's container; an empty one when it has none.
 func containerStatus(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == container {
@@ -134,8 +134,8 @@ func restrictedPod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// runToEnd makes a pod, waits until it has ended and gives what it printed. An exit
-// code other than 0 is an error with the output.
+// runToEnd makes a pod, waits until it has ended and returns its output. An exit code other
+// than 0 is an error with the output.
 func (s *suite) runToEnd(pod *corev1.Pod) (output string, err error) {
 	if err := s.kube.Create(s.ctx, pod); err != nil {
 		return "", err

@@ -20,22 +20,22 @@ const (
 	dryFunds = 62_000_000
 	// moreFunds are sent once the payer is empty.
 	moreFunds = 50 * solana.LAMPORTS_PER_SOL
-	// burstRate accepts more in a moment than the queue that is wanted, four times
-	// limitedSubmissions: what dryFunds do not pay for would call for more pods, were it a
-	// backlog. limitedConcurrency is so small that the queue grows on a machine that
-	// is slow with everything, too.
+	// burstRate fills the wanted queue, four times limitedSubmissions, in a moment: as a
+	// backlog, the submissions that dryFunds cannot pay for would need more pods.
+	// limitedConcurrency is so small that the queue grows even on a machine that is slow in
+	// everything.
 	burstRate, limitedSubmissions, limitedConcurrency = 60, 4, 1
-	// heldFor is how long the fleet has to keep its size: the autoscaler looks every
-	// 15 s by default, at readings that are made every 10 s.
+	// heldFor is how long the fleet has to keep its size: by default the autoscaler checks
+	// every 15 s, with readings that are made every 10 s.
 	heldFor = 45 * time.Second
 )
 
-// limit is something that holds a fleet's queue, whatever its size.
+// limit is a cause for which a fleet of any size holds its queue.
 type limit struct {
 	reason string
-	// funds are the payer's.
+	// funds are the payer's lamports.
 	funds uint64
-	// set brings the limit about while submissions come in, lift ends it.
+	// set starts the limit while submissions come in, lift ends it.
 	set, lift func()
 }
 
@@ -49,7 +49,7 @@ func (s *suite) dry(t *testing.T) {
 	})
 }
 
-// narrow uses up the plan of another fleet's only RPC endpoint.
+// narrow uses up the request limit of another fleet's only RPC endpoint.
 func (s *suite) narrow(t *testing.T) {
 	f := &fleet{s, "narrow"}
 	pool := s.relayPool(f.name, maxReplicas, limitedSubmissions)
@@ -62,9 +62,9 @@ func (s *suite) narrow(t *testing.T) {
 	})
 }
 
-// holdQueue has a fleet of its own accept more than the limit lets through, and
-// checks that it keeps its size until the limit is lifted. The autoscaler comes when
-// the queue is held already: before, it would be right to add pods.
+// holdQueue makes a fleet accept more submissions than the limit lets through, and checks
+// that the fleet keeps its size until the limit is lifted. It adds the autoscaler once the
+// queue is held: before that, adding pods would be right.
 func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
 	f.makeDatabase(t, f.name)
 	autoscaling := pool.Spec.Autoscaling
@@ -97,8 +97,8 @@ func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
 	ok(t, f.kube.Delete(f.ctx, pool))
 }
 
-// awaitHeld lets submissions come until enough wait for the limit, and gives how many
-// the fleet says that it holds.
+// awaitHeld waits until enough submissions wait for the limit, and returns the number that
+// the fleet reports as held.
 func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) {
 	t.Helper()
 	f.await(t, "a queue is there", 2*time.Minute, func(context.Context) error {
@@ -130,7 +130,7 @@ func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) 
 	return held
 }
 
-// accountFor checks that all that was accepted meanwhile came to its one true end.
+// accountFor checks that every submission accepted meanwhile has its one true outcome.
 func (f *fleet) accountFor(t *testing.T, clients *traffic) {
 	t.Helper()
 	records := clients.Journal().Records()
@@ -138,7 +138,7 @@ func (f *fleet) accountFor(t *testing.T, clients *traffic) {
 	f.awaitFinal(t)
 	f.awaitMetrics(t)
 	e := f.gather(t, records)
-	// This fleet's clients do not swap, and another fleet's do: these are the claims
-	// that are about its own.
+	// This fleet's clients do not swap, unlike another fleet's: these are the claims about
+	// this fleet alone.
 	ok(t, verdict(results(e, "accepted-is-final", "told-is-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))
 }

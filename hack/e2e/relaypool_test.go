@@ -47,7 +47,7 @@ func (s *suite) relayPool(name string, maxReplicas, submissionsPerReplica int32)
 				Database:       anywhere(5432), RPC: anywhere(contract.LocalChainPort), Router: anywhere(contract.LocalRouterPort),
 			},
 			Template: v1alpha1.Template{
-				// The more is logged, the more could be shown that must not be.
+				// Debug logs contain the most, so a leak of request content shows in them.
 				LogLevel: v1alpha1.LogDebug,
 				Resources: &corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
@@ -58,5 +58,5 @@ func (s *suite) relayPool(name string, maxReplicas, submissionsPerReplica int32)
 	}
 }
 
-// compliancePublicKey has a private half that nobody has.
+// compliancePublicKey is a key whose private key nobody has.
 const compliancePublicKey = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// rotatedPayers is how many keys there are from the rotation on.
+// rotatedPayers is the number of keys from the rotation on.
 const rotatedPayers = 2
 
 // rotation replaces the fleet's keys under load.
@@ -49,9 +49,9 @@ func (s *suite) rotation(t *testing.T) {
 	served()
 }
 
-// awaitRotation waits for the rotation's end and logs each step, which have to come in
-// their order. Those that wait for Jobs or for pods take ten seconds and more, longer
-// than any pause between two looks, and have to be among them.
+// awaitRotation waits for the rotation's end and logs each step. The steps have to come in
+// their order, and have to include the steps that wait for Jobs or for pods: those take ten
+// seconds and more, longer than the pause between two polls.
 func (s *suite) awaitRotation(t *testing.T) {
 	t.Helper()
 	var seen []string

@@ -16,13 +16,13 @@ import (
 
 const waitingSQL = `SELECT count(*) FROM submissions WHERE state IN ('pending', 'processing') AND hold_reason IS NULL AND lease_owner IS NULL AND due_at <= now()`
 
-// waiting counts the submissions that nobody has leased, as the database has them.
+// waiting counts the submissions that no process has leased, according to the database.
 func (s *suite) waiting(ctx context.Context) (n int, err error) {
 	err = s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, waitingSQL).Scan(&n) })
 	return n, err
 }
 
-// scaleUp floods the fleet until it has its most pods, then lets it go on calmly.
+// scaleUp floods the fleet until it has its most pods, then returns to calm traffic.
 func (s *suite) scaleUp(t *testing.T) {
 	s.startTraffic(t, peakRate)
 	var first, backlog time.Time
@@ -68,15 +68,15 @@ func (s *suite) scaleUp(t *testing.T) {
 	s.log(t, "the backlog is worked off")
 }
 
-// pace is the autoscaler's: the scale-down of its definition, by its own clock. Ten
-// seconds either way are for times to the second and for two clocks; a pace that is
-// another one misses them by more.
+// pace is the autoscaler's: the scale-down of its definition, by its own clock. The
+// tolerance of ten seconds is for times to the second and for two clocks; a wrong pace
+// differs by more.
 func pace() check.Pace {
 	return check.Pace{Calm: 5 * time.Minute, Apart: time.Minute, Slack: 10 * time.Second}
 }
 
-// scaleDown waits until the fleet is small again, under calm traffic, and holds each
-// step of it to the pace, those before this scenario included.
+// scaleDown waits until the fleet is small again, under calm traffic, and checks the pace of
+// each step down, including those before this scenario.
 func (s *suite) scaleDown(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	s.await(t, "the fleet has one pod", 20*time.Minute, func(ctx context.Context) error {

@@ -23,13 +23,13 @@ import (
 const (
 	// sealed is a pod that admits nobody, and its policy.
 	sealed = "sealed"
-	// enforcedWithin is the time that a cluster gets to enforce a policy, which takes
-	// those that do a second or two. One that is slower counts as one that does not.
+	// enforcedWithin is the time limit for a cluster to enforce a policy. Clusters that
+	// enforce policies need a second or two; a slower one counts as one that does not.
 	enforcedWithin = 20 * time.Second
 )
 
-// security shows that the standard under which everything runs is enforced, and
-// that policies are there; whether they are enforced is the cluster's affair.
+// security shows that the pod security standard is enforced, and that the network policies
+// exist; the cluster decides whether they are enforced.
 func (s *suite) security(t *testing.T) {
 	for in, policy := range map[string]string{operatorNamespace: "", namespace: fleetName} {
 		root := &corev1.Pod{
@@ -67,8 +67,8 @@ func (s *suite) security(t *testing.T) {
 	s.log(t, "the network policy keeps strangers off the operations port, and lets in who is named")
 }
 
-// enforcesPolicies finds out whether the cluster enforces network policies, by one
-// that admits nobody to a pod which could be reached before.
+// enforcesPolicies finds out whether the cluster enforces network policies, by a policy that
+// isolates a pod which could be reached before.
 func (s *suite) enforcesPolicies(t *testing.T) bool {
 	t.Helper()
 	pod, policy := restrictedPod(sealed, s.images.gate, "serve"), sealedPolicy()
@@ -85,7 +85,7 @@ func (s *suite) enforcesPolicies(t *testing.T) bool {
 // dialFrom connects from a pod of the stage that has a gate.
 func (s *suite) dialFrom(pod, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // longer than the gate tries, so that it says itself what came of it
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // longer than the gate's own limit, so that the gate reports the outcome
 		defer cancel()
 		conn, err := s.proxy.gate(pod).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -100,14 +100,14 @@ func (s *suite) awaitDial(t *testing.T, pod, address string) {
 	s.await(t, "the pod "+pod+" reaches "+address, time.Minute, s.dialFrom(pod, address))
 }
 
-// refused tries until a connection is refused or dropped on its way, and gives false
-// when one was made to the last. That it could not be tried is an error.
+// refused tries until a connection is refused or dropped on its way, and returns false if the
+// last one was still made. It is an error if a connection could not be tried.
 func refused(ctx context.Context, within time.Duration, try func(context.Context) error) (bool, error) {
 	over, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(over, pollInterval, true, func(context.Context) (bool, error) {
-		last = try(ctx) // to its end, which says more than that the time is over
+		last = try(ctx) // without the time limit, because its own error says more
 		return errors.Is(last, gate.ErrUnreachable), nil
 	})
 	if err == nil || ctx.Err() != nil {
@@ -127,7 +127,7 @@ func sealedPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
-// denied checks that something was refused, for the reason that is expected.
+// denied checks that something was refused, for the expected reason.
 func denied(what string, err error, expected func(error) bool) error {
 	switch {
 	case err == nil:

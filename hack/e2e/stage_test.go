@@ -32,31 +32,31 @@ var stageManifest string
 const (
 	// verifyingKeyMap is the ConfigMap with the pool's key, which has verifyingKeyName in it.
 	verifyingKeyMap, verifyingKeyName = "verifying-key", "verification_key.json"
-	// urlKey is the key of a Secret that holds a URL.
+	// urlKey is the key of a Secret with a URL.
 	urlKey = "url"
 	// clientsApp is the value of the label app on the pod of clients.
 	clientsApp = "clients"
-	// rootHistory is long, so that the queue may be, too.
+	// rootHistory is long, so that the queue can be long as well.
 	rootHistory = 4000
-	// narrowPort is of another endpoint of the chain, which has faults by narrow.
+	// narrowPort is the port of another endpoint of the chain, whose faults narrow sets.
 	narrowPort = 8901
 
 	postgresUser, postgresPort = "postgres", 5432
 )
 
-// stage is what a fleet stands on, as pods of the cluster under test.
+// stage has the services that a fleet needs, as pods of the cluster under test.
 type stage struct {
 	*chain
-	// HTTP reaches Services and pods by their names and addresses in the cluster,
-	// from the clients' pod. It keeps few connections, so that new ones reach the
-	// pods that have come since.
+	// HTTP reaches Services and pods by their names and addresses in the cluster, from the
+	// clients' pod. It keeps few connections, so that new connections reach the pods that were
+	// added since.
 	HTTP *http.Client
 
 	password         string
 	clients, inChain *gate.Dialer
 }
 
-// setUp makes everything in a namespace that is there, and returns when it serves.
+// setUp makes everything in an existing namespace, and returns when it serves.
 func (s *suite) setUp(t *testing.T) {
 	t.Helper()
 	s.stage = &stage{password: rand.Text(), clients: s.proxy.gate(clientsApp), inChain: s.proxy.gate("chain")}
@@ -98,7 +98,7 @@ func (s *suite) makeSecret(t *testing.T, name, key, value string) {
 	}))
 }
 
-// dial goes through the clients' pod, but for loopback, which is the chain's.
+// dial connects from the clients' pod, and from the chain's pod for loopback addresses.
 func (s *stage) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if host, _, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsLoopback() {
 		return s.inChain.DialContext(ctx, network, address)
@@ -106,7 +106,7 @@ func (s *stage) dial(ctx context.Context, network, address string) (net.Conn, er
 	return s.clients.DialContext(ctx, network, address)
 }
 
-// serviceURL is a Service's from any namespace.
+// serviceURL is the URL of a Service, valid in any namespace.
 func serviceURL(service string, port int) string {
 	return "http://" + net.JoinHostPort(service+"."+namespace+".svc", strconv.Itoa(port))
 }
@@ -116,13 +116,13 @@ func (*stage) routerURL() string            { return serviceURL("chain", contrac
 func (*stage) narrowURL() string            { return serviceURL("chain", narrowPort) }
 func (*stage) fleetURL(fleet string) string { return serviceURL(fleet, contract.APIPort) }
 
-// adminURL is the chain's admin port, which HTTP alone reaches.
+// adminURL is the URL of the chain's admin port, which only HTTP reaches.
 func (*stage) adminURL() string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(contract.LocalAdminPort))
 }
 
-// narrow has the endpoint of narrowURL answer every request as one whose plan is used
-// up, or no longer.
+// narrow makes the endpoint of narrowURL answer every request as if its request limit were
+// used up, or ends that.
 func (s *stage) narrow(ctx context.Context, on bool) error {
 	rules := "[]"
 	if on {
@@ -152,7 +152,7 @@ func (s *suite) makeDatabase(t *testing.T, fleet string) {
 	s.makeSecret(t, fleet+"-database", urlKey, s.stage.databaseURL(fleet, postgresUser))
 }
 
-// databaseURL is a database's from inside the cluster. All users have one password.
+// databaseURL is the URL of a database from inside the cluster. All users have one password.
 func (s *stage) databaseURL(name, user string) string {
 	return (&url.URL{
 		Scheme: "postgres", User: url.UserPassword(user, s.password),
@@ -160,7 +160,7 @@ func (s *stage) databaseURL(name, user string) string {
 	}).String()
 }
 
-// makeUser makes a database user and gives a database's URL with its name.
+// makeUser makes a database user and returns a database's URL with its name.
 func (s *suite) makeUser(t *testing.T, database, user string) (url string) {
 	t.Helper()
 	ok(t, s.stage.withDatabase(s.ctx, database, func(conn *pgx.Conn) error {
@@ -175,10 +175,10 @@ func (s *suite) makeUser(t *testing.T, database, user string) (url string) {
 func (s *stage) withDatabase(ctx context.Context, name string, use func(*pgx.Conn) error) error {
 	config, err := pgx.ParseConfig(s.databaseURL(name, postgresUser))
 	if err != nil {
-		return errors.New("the database's URL is malformed") // pgx' own text may hold the password
+		return errors.New("the database's URL is malformed") // pgx' own text may contain the password
 	}
 	config.DialFunc = s.dial
-	// Names mean something inside the cluster alone.
+	// Names resolve only inside the cluster.
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 const (
 	// operatorNamespace and releaseName are the chart's, as its documentation has them.
 	operatorNamespace, releaseName = "relaypool-system", "relaypool"
-	// namespace is that of the fleets and what they stand on; nodeNamespace that of
-	// the pods that may kill a node's processes.
+	// namespace is that of the fleets and of the stage; nodeNamespace that of the pods that may
+	// kill a node's processes.
 	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
-	// fleetName is the RelayPool's that most scenarios are about.
+	// fleetName is the name of the RelayPool that most scenarios use.
 	fleetName = "demo"
-	// folder takes logs and, after a failure, what the cluster had.
+	// folder receives logs and, after a failure, the cluster's objects.
 	folder = "bin/e2e"
-	// pollInterval is the time between two looks.
+	// pollInterval is the time between two polls.
 	pollInterval = 500 * time.Millisecond
 )
 
-// suite is what the scenarios share.
+// suite is the state that the scenarios share.
 type suite struct {
 	// ctx ends with the run, or when it is interrupted.
 	ctx context.Context
@@ -49,7 +49,7 @@ type suite struct {
 
 	stage *stage
 	fleet *fleet
-	// values are the installed chart's.
+	// values are the values of the installed chart.
 	values map[string]any
 	// installed is when the chart's installation began, quiet when the backlog that
 	// grew the fleet was worked off; zero without one.
@@ -61,19 +61,19 @@ type suite struct {
 	scenario          string
 	began             time.Time
 	figures           []string
-	// others are what clients sent beside the traffic, and pages the metrics of pods
-	// that may be gone, by a name: nothing of any request may be in them.
+	// others are the clients' requests outside of the traffic, and pages the metrics of pods that
+	// may be gone, by a name. No content of a request may be in them.
 	others []load.Record
 	pages  map[string][]byte
 	// victims are the containers that this suite killed: their names by their IDs.
 	victims map[string]string
-	// services are how clients were served in scenarios that are over.
+	// services are the services to check, of the scenarios that have ended.
 	services []service
-	// vault is what the market held at first, in lamports.
+	// vault is the market's initial balance, in lamports.
 	vault uint64
 }
 
-// scenario is a part of the suite; the needed ones run whatever is asked for.
+// scenario is a part of the suite; the needed ones always run.
 type scenario struct {
 	name, claim string
 	needed      bool
@@ -111,8 +111,8 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// choose gives a filter for the scenarios that a list names, besides those that are
-// needed; an empty list names all.
+// choose returns a filter for the scenarios that a list names, in addition to the needed ones;
+// an empty list selects all.
 func choose(list string) (func(scenario) bool, error) {
 	if list == "" {
 		return func(scenario) bool { return true }, nil
@@ -126,7 +126,7 @@ func choose(list string) (func(scenario) bool, error) {
 	return func(s scenario) bool { return s.needed || slices.Contains(wanted, s.name) }, nil
 }
 
-// run runs a scenario. After a failure it keeps what the cluster has.
+// run runs a scenario. After a failure it stores the state of the cluster.
 func (s *suite) run(t *testing.T, of scenario) {
 	s.scenario, s.began = of.name, time.Now()
 	t.Log(of.claim)
@@ -148,19 +148,19 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// log prints what was seen, with the seconds since the scenario began.
+// log prints an observation, with the seconds since the scenario began.
 func (s *suite) log(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Logf("%6.1f s  %s", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// figure keeps a measurement for the end of the report.
+// figure stores a measurement for the end of the report.
 func (s *suite) figure(name, format string, args ...any) {
 	s.figures = append(s.figures, fmt.Sprintf("%-70s %s", name, fmt.Sprintf(format, args...)))
 }
 
-// await polls until look gives no error, and fails with the last one when the time is
-// over: API servers stall, and what is not there may come.
+// await polls until look returns no error, and fails with the last error at the end of the time:
+// API servers stall, and a missing object may still appear.
 func (s *suite) await(t testing.TB, what string, within time.Duration, look func(context.Context) error) {
 	t.Helper()
 	ok(t, await(s.ctx, what, within, look))
@@ -170,7 +170,7 @@ func await(ctx context.Context, what string, within time.Duration, look func(con
 	last := errors.New("it was not looked at")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		err := look(ctx)
-		if err != nil && ctx.Err() == nil { // a look that the end of the time interrupts tells less than the one before
+		if err != nil && ctx.Err() == nil { // an interrupted look's error says less than the one before
 			last = err
 		}
 		return err == nil, nil
@@ -181,7 +181,7 @@ func await(ctx context.Context, what string, within time.Duration, look func(con
 	return nil
 }
 
-// never polls for a time and fails with the first violation: what must not happen did.
+// never polls for a time and fails when look first returns a violation.
 func never(ctx context.Context, what string, during time.Duration, look func(context.Context) (violation string, err error)) error {
 	last := errors.New("it was not looked at")
 	seen := false

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// peakRate is more spends a second than one pod lands with its concurrency, and
-	// calmRate fewer; both are averages.
+	// peakRate is more spends a second than one pod can land at its concurrency, and calmRate
+	// is fewer; both are averages.
 	peakRate, calmRate = 20, 2.5
 	// swapShare of the spends are swaps.
 	swapShare = 0.15
 
-	// maxAway is the longest time without an accepted submission. At the calm rate
-	// one comes every 0.4 s on average, so that a machine may be forty times slower;
-	// a fleet whose pods all go before others serve is away for longer, for a pod
-	// needs five seconds to be forgotten and some more to start.
+	// maxAway is the longest time without an accepted submission. At the calm rate one comes
+	// every 0.4 s on average, so that a machine may be forty times slower. A fleet whose pods all
+	// go before others serve takes longer: five seconds until endpoints drop a pod, and the time
+	// of a start.
 	maxAway = 15 * time.Second
-	// maxAwayAlone is instead of maxAway for a fleet of one pod that goes: a start.
+	// maxAwayAlone replaces maxAway for a fleet whose only pod goes: it is the time of a start.
 	maxAwayAlone = time.Minute
-	// failedShare is the share of calls, those for a status included, that may be
-	// refused or stay without an answer while pods come and go one after another, which
-	// should be none: on a node that stalls, its routes may forget a pod later than the
-	// pod goes. Clients ask without a pause, so that a fleet which is away for a tenth
-	// of the time passes it.
+	// failedShare is the share of calls, status requests included, that may be refused or stay
+	// without an answer while pods come and go one after another. It should be zero, but the
+	// routes of a node that stalls may drop a pod only after it has gone. Clients send requests
+	// without a pause, so a fleet that is away for a tenth of the time exceeds
+	// the share.
 	failedShare = 0.1
-	// failedShareKilled is that share while one pod of several is killed: its clients'
-	// share, until its node's routes forget it, which takes longer than the rest.
+	// failedShareKilled is that share while one pod of several is killed: its clients' requests,
+	// until its node's routes drop the pod, which takes longer than on other nodes.
 	failedShareKilled = 0.5
 )
 
-// traffic is a crowd of clients that goes on beside the scenarios.
+// traffic is a crowd of clients that runs during the scenarios.
 type traffic struct {
 	*load.Load
 	// stop ends arrivals, abandon stops clients where they are.
@@ -65,7 +65,7 @@ func (s *suite) newTraffic(t *testing.T, fleet string, rate, swaps float64, seed
 	return clients
 }
 
-// startTraffic begins the clients that go on to the accounting, unless they run.
+// startTraffic starts the clients that run until the accounting, unless they already run.
 func (s *suite) startTraffic(t *testing.T, rate float64) {
 	t.Helper()
 	if s.traffic == nil {
@@ -76,8 +76,8 @@ func (s *suite) startTraffic(t *testing.T, rate float64) {
 
 func (c *traffic) progress() load.Progress { return c.Journal().Progress() }
 
-// finish ends arrivals and waits until every client has its outcome, or the time is
-// over, which stops those that are left.
+// finish ends arrivals and waits until every client has its outcome. At the end of the time it
+// stops the clients that are left.
 func (c *traffic) finish(within time.Duration) load.Progress {
 	c.stop()
 	defer time.AfterFunc(within, c.abandon).Stop()
@@ -92,24 +92,24 @@ func (c *traffic) String() string {
 		p.Spends, p.Accepted, p.Completed, p.Finalized, p.Refunded, p.Failed, p.Busy, p.Silent)
 }
 
-// service is how clients were to be served during a scenario.
+// service is a scenario's time and the bounds of service in it.
 type service struct {
 	scenario string
 	from, to time.Time
 	bounds   check.Bounds
 }
 
-// whenOneGoes are the bounds for a fleet of so many pods of which one goes; share is
-// what the others may lose then.
+// whenOneGoes are the bounds for a fleet of so many pods while one of them goes; share is the
+// share of calls that may fail if there are others.
 func whenOneGoes(pods int, share float64) check.Bounds {
 	if pods == 1 {
-		return check.Bounds{Away: maxAwayAlone, Share: 1} // nobody else is there to serve
+		return check.Bounds{Away: maxAwayAlone, Share: 1} // no other pod serves
 	}
 	return check.Bounds{Away: maxAway, Share: share}
 }
 
-// startServing begins to hold the service against its bounds, once clients are
-// served, and gives what ends it.
+// startServing starts the time of a service once clients are served, and returns the function
+// that ends it and checks the bounds.
 func (s *suite) startServing(t *testing.T, bounds check.Bounds) (stop func()) {
 	t.Helper()
 	s.await(t, "clients are served", 2*time.Minute, func(context.Context) error {
@@ -131,8 +131,8 @@ func (s *suite) startServing(t *testing.T, bounds check.Bounds) (stop func()) {
 
 func (o *service) sum(calls []check.Call) check.Service { return check.Served(calls, o.from, o.to) }
 
-// servedAll checks all services once more, when calls have ended that were under way
-// as their scenario did.
+// servedAll checks all services again once the calls have ended that were under way at the end
+// of their scenarios.
 func servedAll(services []service, records []load.Record) error {
 	var errs []error
 	all := calls(records)
@@ -145,7 +145,7 @@ func servedAll(services []service, records []load.Record) error {
 	return errors.Join(errs...)
 }
 
-// calls are what the journal has of clients' requests.
+// calls are the clients' requests in the journal.
 func calls(records []load.Record) (all []check.Call) {
 	for _, record := range records {
 		for _, request := range record.Requests {

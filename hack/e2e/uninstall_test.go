@@ -14,10 +14,10 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// minWithoutOperator is how many spends have to complete without an operator.
+// minWithoutOperator is the number of spends that have to complete without an operator.
 const minWithoutOperator = 3
 
-// uninstall takes the operator away and brings it back.
+// uninstall uninstalls the operator and installs it again.
 func (s *suite) uninstall(t *testing.T) {
 	keys := s.keySecrets(t)
 	pods := s.fleet.awaitPods(t, "serves", nil)
@@ -56,7 +56,7 @@ func (s *suite) keySecrets(t *testing.T) (keys []corev1.Secret) {
 	return keys
 }
 
-// remains checks that nothing was taken along.
+// remains checks that the uninstallation deleted nothing else.
 func (s *suite) remains(t *testing.T, keys []corev1.Secret, pods []corev1.Pod) {
 	t.Helper()
 	crd := definition()

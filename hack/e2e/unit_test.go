@@ -39,7 +39,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The tests of the suite itself, which need no cluster.
+// These tests of the suite itself need no cluster.
 
 // wantError compares an error with a part of its text; empty for none.
 func wantError(t *testing.T, err error, want string) {
@@ -49,7 +49,7 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-// The default kubeconfig of a user may lead to what serves people.
+// The default kubeconfig of a user may be for a production cluster.
 func TestNoClusterIsGuessed(t *testing.T) {
 	t.Parallel()
 	wantError(t, requirements("", "true"), "KUBECONFIG is not set")
@@ -80,8 +80,8 @@ func TestOnlyKnownScenariosAreTaken(t *testing.T) {
 	}
 }
 
-// The images of operator and relay are for amd64 by default, and those of the
-// suite for the machine that builds them: on another one they would not run together.
+// The images of operator and relay are for amd64 by default, those of the suite for the machine
+// that builds them: on a machine of another architecture the two would not run together.
 func TestEveryImageIsBuiltForThisMachine(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range makeArguments() {
@@ -162,7 +162,7 @@ func TestAWaitFailsWithTheLastErrorOfALook(t *testing.T) {
 func TestWhatMustNotHappenIsWatchedForTheWholeTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		// wrong is when it happens, failing says that nobody could look.
+		// wrong is when it happens, failing says that every look fails.
 		wrong   time.Duration
 		failing bool
 		want    string
@@ -214,7 +214,7 @@ func TestALogThatBreaksIsReadAgainAndOneThatIsGoneIsReported(t *testing.T) {
 		case strings.Contains(r.URL.Path, "/pods/gone/"):
 			http.NotFound(w, r)
 		case tries.Add(1) == 1:
-			// It breaks in its midst.
+			// The log breaks off in the middle.
 			w.Header().Set("Content-Length", "100")
 			_, _ = fmt.Fprint(w, "first\n")
 		default:
@@ -314,7 +314,7 @@ func TestARefusalIsToldFromAGateThatIsAway(t *testing.T) {
 	t.Parallel()
 	dropped, away := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
 	for name, tc := range map[string]struct {
-		// answers come one after another, the last one for ever.
+		// answers come one after another, and the last one is repeated.
 		answers []error
 		want    bool
 		wantErr error
@@ -372,7 +372,7 @@ func TestServiceIsCheckedAgainWhenEveryCallHasEnded(t *testing.T) {
 	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}
 	records = append(records, load.Record{Requests: []load.Request{{Answers: []load.Answer{answer(11, 51, 0)}}}}) // a fleet of one pod may
 	wantError(t, servedAll(services, records), "")
-	// Its failure comes long after the scenario.
+	// The failure of this call comes long after the scenario.
 	records[0].Requests[0].Answers = append(records[0].Requests[0].Answers, answer(5, 45, 0))
 	wantError(t, servedAll(services, records), "the scenario upgrade: 0 of 3 calls were refused and 1 stayed without an answer")
 }
@@ -404,7 +404,7 @@ func TestWhatRequestsHoldIsFoundInLogsAndMetrics(t *testing.T) {
 		os.WriteFile(filepath.Join(folder, "demo-1.log"), []byte("Serving\nspent "+hex.EncodeToString(nullifier[:])+"\n"), 0o600),
 		os.WriteFile(filepath.Join(folder, "demo-2.log"), []byte("Serving\n"), 0o600),
 		os.WriteFile(filepath.Join(folder, "dry-1.log"), []byte("held "+hex.EncodeToString(other[:])+"\n"), 0o600),
-		os.WriteFile(filepath.Join(folder, "notes.txt"), []byte(hex.EncodeToString(nullifier[:])), 0o600), // no log of a pod
+		os.WriteFile(filepath.Join(folder, "notes.txt"), []byte(hex.EncodeToString(nullifier[:])), 0o600), // this file is not the log of a pod
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestWhatATourSendsToRelaysIsRecorded(t *testing.T) {
 		}
 		bodies = append(bodies, body)
 	}
-	// The chain and the router are asked as well.
+	// Clients also send requests to the chain and the router.
 	bodies = append(bodies, []byte(`{"jsonrpc":"2.0","id":1,"method":"getSlot"}`), []byte(`[]`), []byte("no JSON"))
 	sent := &recorder{next: roundTrip(func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
@@ -469,7 +469,7 @@ func TestWhatATourSendsToRelaysIsRecorded(t *testing.T) {
 	if diff := cmp.Diff(bodies, received); diff != "" {
 		t.Errorf("what was passed on (-want +got):\n%s", diff)
 	}
-	// The mint and the minimum are nobody's secret.
+	// The mint and the minimum are not secret.
 	swap.Swap = &load.Swap{Terms: shieldpool.SwapTerms{RecipientATA: key(5)}}
 	var got []load.Request
 	for _, r := range sent.records() {

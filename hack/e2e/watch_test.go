@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// watch begins to follow the pods of both namespaces, and the size of the fleet.
+// watch starts to watch the pods of both namespaces, and the size of the fleet.
 func (s *suite) watch(t *testing.T) {
 	for _, name := range []string{"logs", "logs-operator", "failure"} {
 		ok(t, os.RemoveAll(filepath.Join(folder, name)))
@@ -50,7 +50,7 @@ func (s *suite) watch(t *testing.T) {
 	}
 }
 
-// handle has a function see each state of the objects of an informer, the last one
+// handle calls a function for each state of the objects of an informer, the last one
 // included.
 func handle[T any](t *testing.T, informer cache.SharedIndexInformer, see func(T)) {
 	take := func(object any) {
@@ -67,8 +67,8 @@ func handle[T any](t *testing.T, informer cache.SharedIndexInformer, see func(T)
 	ok(t, err)
 }
 
-// podWatch keeps what each container of a namespace prints in a file, also of pods
-// that are long gone, and how each one ended.
+// podWatch stores the output of each container of a namespace in a file, also of pods that are
+// long gone, and how each container ended.
 type podWatch struct {
 	kube   kubernetes.Interface
 	folder string
@@ -77,10 +77,10 @@ type podWatch struct {
 	mu        sync.Mutex
 	followed  []string // IDs of containers
 	ended     []check.End
-	lost      []error // logs of relays that are not there, or not whole
+	lost      []error // logs of relays that are missing or incomplete
 }
 
-// see takes in a pod as it is now.
+// see records the current state of a pod.
 func (w *podWatch) see(ctx context.Context, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,8 +102,8 @@ func (w *podWatch) logPath(pod, container, id string) string {
 	return filepath.Join(w.folder, fmt.Sprintf("%s_%s_%.12s.log", pod, container, id))
 }
 
-// follow copies what a container prints until it ends, again from the start when
-// that breaks.
+// follow copies a container's output until the container ends, and starts again from the
+// beginning when the stream breaks.
 func (w *podWatch) follow(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) {
 	path := w.logPath(pod.Name, status.Name, bareID(status.ContainerID))
 	err := retry.OnError(wait.Backoff{Steps: 120, Duration: pollInterval},
@@ -116,14 +116,14 @@ func (w *podWatch) follow(ctx context.Context, pod *corev1.Pod, status *corev1.C
 	}
 }
 
-// copyLog copies a container's log from its start. What is there of it stays when
-// the log cannot be read.
+// copyLog copies a container's log from its start. The existing copy stays when the log
+// cannot be read.
 func (w *podWatch) copyLog(ctx context.Context, pod *corev1.Pod, container, path string) (err error) {
 	stream, err := w.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Follow: true}).Stream(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // read to its end
+	defer func() { _ = stream.Close() }() // the stream was read to its end
 	file, err := os.Create(path)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (w *podWatch) copyLog(ctx context.Context, pod *corev1.Pod, container, path
 	return err
 }
 
-// ends are the ends of a container's name that were seen so far.
+// ends are the ends of a container's name that were observed so far.
 func (w *podWatch) ends(container string) (ends []check.End) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,14 +145,14 @@ func (w *podWatch) ends(container string) (ends []check.End) {
 	return ends
 }
 
-// lostLogs are those of relays that could not be followed to their end.
+// lostLogs are the errors of relays' logs that could not be followed to their end.
 func (w *podWatch) lostLogs() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(w.lost...)
 }
 
-// endOf waits until the end of a container was seen.
+// endOf waits until the end of a container is observed.
 func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end check.End) {
 	t.Helper()
 	s.await(t, "container "+id+" has ended", 3*time.Minute, func(context.Context) error {
@@ -166,7 +166,7 @@ func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end chec
 	return end
 }
 
-// sizeWatch records each change of how many pods the fleet is to have.
+// sizeWatch records each change of the fleet's desired number of pods.
 type sizeWatch struct {
 	mu   sync.Mutex
 	seen []check.Size
@@ -180,7 +180,7 @@ func (w *sizeWatch) see(d *appsv1.Deployment) {
 	}
 }
 
-// sizes are those so far, the oldest first.
+// sizes are the recorded sizes, the oldest first.
 func (w *sizeWatch) sizes() []check.Size {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package freeport finds TCP ports for processes that have to be told where to
-// listen.
+// Package freeport finds TCP ports for processes that need their ports in
+// advance.
 package freeport
 
 import (
@@ -16,21 +16,21 @@ import (
 	"syscall"
 )
 
-// Ports are taken from below those that kernels give to whoever names none, which
-// begin at 32768 on Linux and at 49152 elsewhere. One of those would be free now,
-// and may be somebody else's by the time that the process listens.
+// Ports are below the range that kernels assign to sockets without a chosen port, which
+// begins at 32768 on Linux and at 49152 elsewhere. A port of that range may be free now,
+// and in use by another process when ours listens.
 const (
 	first = 10_000
 	count = 20_000
 )
 
-// Find gives n different addresses, 127.0.0.1:port, at which nobody listens. As long as
-// this process runs, no other call gives the same ones, in whatever process: what is to
-// listen there may start a while later. It fails with ctx's error, or when the machine
-// lets nobody listen.
+// Find returns n different addresses, 127.0.0.1:port, at which nothing listens. While this
+// process runs, no other call in any process returns the same ones, so the caller's process
+// may start to listen later. It fails with ctx's error, or when the machine does not allow
+// listening.
 func Find(ctx context.Context, n int) (addresses []string, err error) {
 	var listen net.ListenConfig
-	var held []net.Listener // until all are chosen, so that they differ
+	var held []net.Listener // open until all are chosen, so that they differ
 	defer func() {
 		for _, l := range held {
 			err = errors.Join(err, l.Close())
@@ -59,8 +59,8 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// given are the ports that this process was given. Those of other processes are locked:
-// each is a byte of one file, and the kernel drops a process's locks when it ends.
+// given are the ports returned in this process. Locks mark those of other processes: each
+// is a byte of one file, and the kernel releases a process's locks when it ends.
 var given sync.Map
 
 var locks = sync.OnceValues(func() (*os.File, error) {
@@ -68,9 +68,9 @@ var locks = sync.OnceValues(func() (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 })
 
-// take reports whether the port is this caller's from now on.
+// take reserves a port, and reports whether it was free.
 func take(port int) (bool, error) {
-	if _, before := given.LoadOrStore(port, true); before { // our own locks would not keep us out
+	if _, before := given.LoadOrStore(port, true); before { // a process's own locks do not exclude it
 		return false, nil
 	}
 	file, err := locks()
@@ -84,7 +84,7 @@ func take(port int) (bool, error) {
 	return err == nil, err
 }
 
-// Check is an error when somebody listens at an address already.
+// Check is an error if a process listens at the address already.
 func Check(ctx context.Context, address string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
 	}
 }
 
-// A port is one process's until that ends, though nobody listens there yet.
+// A port belongs to one process until that ends, even before a process listens there.
 func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
 	const child, many = "FREEPORT_TEST_CHILD", 2000
 	addresses, err := freeport.Find(t.Context(), many)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// checkout copies the source as it is now, changes included, into a repository of
-// its own with one commit, and gives that.
+// checkout copies the current source, changes included, into a repository of its own with one
+// commit, and returns that commit.
 func checkout(t *testing.T, folder string) (commit string) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -59,5 +59,5 @@ func git(t *testing.T, folder string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commitTime is when all commits of the tests are made.
+// commitTime is the time of all commits of the tests.
 const commitTime = "2026-03-04T05:06:07Z"

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A module that nobody looks after keeps its faults.
+// Dependabot has to update every module, or its vulnerabilities stay.
 func TestDependabotLooksAfterEveryModule(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")

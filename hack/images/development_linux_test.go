@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestTheImagesOfTheSuite builds them from the source as it is and runs each.
+// TestTheImagesOfTheSuite builds the images from the current source and runs each.
 func TestTheImagesOfTheSuite(t *testing.T) {
 	root, out := t.TempDir(), t.TempDir()
 	checkout(t, root)
@@ -48,7 +48,7 @@ func database(t *testing.T, j *jail) {
 	if err := os.WriteFile(filepath.Join(j.root, passwordFile), []byte(password+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// What a container that was killed while it made the cluster leaves behind.
+	// These are the files of a container that was killed while it made the cluster.
 	j.own(t, data+"/pgdata.new")
 	if err := os.WriteFile(filepath.Join(j.root, data, "pgdata.new", "PG_VERSION"), []byte("15\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func stages(t *testing.T) map[string]instructions.Stage {
 	return all
 }
 
-// configuration is what a stage from nothing gives its image.
+// configuration is the image configuration of a stage from scratch.
 type configuration struct {
 	User        string
 	Entrypoint  []string
@@ -53,11 +53,11 @@ type configuration struct {
 	Copied []string
 }
 
-// configure runs a stage's instructions but for those that copy, with the given
-// build arguments.
+// configure runs a stage's instructions, except for those that copy, with the given build
+// arguments.
 func configure(t *testing.T, s instructions.Stage, arguments map[string]string) configuration {
 	t.Helper()
-	// What BuildKit gives every image that begins with nothing.
+	// BuildKit sets this for every image from scratch.
 	c := configuration{Environment: []string{searchPath}, Labels: map[string]string{}}
 	known := map[string]string{}
 	words := shell.NewLex('\\')
@@ -98,7 +98,7 @@ func configure(t *testing.T, s instructions.Stage, arguments map[string]string) 
 	return c
 }
 
-// environment is build arguments as the expansion of words asks for them.
+// environment is build arguments in the form that the expansion of words needs.
 type environment map[string]string
 
 func (e environment) Get(name string) (string, bool) {
@@ -166,8 +166,8 @@ func TestTheDockerfileBuildsWithTheModulesGo(t *testing.T) {
 	}
 }
 
-// A committed file that Docker does not get would make the programs "+modified",
-// and one that git ignores would make them other programs.
+// If Docker does not get a committed file, the version becomes "+modified"; if it gets a file that
+// git ignores, the programs may differ.
 func TestDockerIgnoresWhatGitIgnores(t *testing.T) {
 	t.Parallel()
 	patterns := func(file string) []string {

@@ -33,11 +33,11 @@ const (
 	// containerdName is the annotation that containerd reads an image's name from.
 	containerdName = "io.containerd.image.name"
 	repository     = "https://github.com/relaypool/relaypool"
-	// searchPath is what Docker gives every image that is built from nothing.
+	// searchPath is what Docker gives every image that is built from scratch.
 	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// product is an image. Its program is called as it is.
+// product is an image; its program has the same name.
 type product struct{ name, title, description, pkg, license string }
 
 var (
@@ -46,7 +46,7 @@ var (
 		{"operator", "Relaypool operator", "Keeps fleets of relays for shielded pools on Solana as RelayPools declare them", "./controllers/cmd/operator", "Apache-2.0"},
 		{"relay", "Relaypool relay", "Takes proofs of a shielded pool on Solana, pays the network's fee and puts the transactions on the chain", "./relay/cmd/relay", "Apache-2.0"},
 	}
-	// Those for tests have no version: they are built, loaded and thrown away.
+	// The images for tests have no version: they are built, loaded and deleted.
 	forTests = []product{
 		{"localnet", "Relaypool localnet, for tests alone", "A local chain with the development key", "./hack/localnet/cmd/localnet", "Apache-2.0"},
 		{"gate", "Relaypool gate, for tests alone", "The end-to-end suite's way into a cluster", "./hack/e2e/cmd/gate", "Apache-2.0"},
@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// configuration is what an image says besides its files.
+// configuration is the configuration of an image.
 func (s *source) configuration(p product) v1.Config {
 	const prefix = "org.opencontainers.image." // OCI's own annotations
 	return v1.Config{Entrypoint: []string{"/" + p.name}, User: "65532:65532", WorkingDir: "/", Env: []string{searchPath}, Labels: map[string]string{
@@ -138,7 +138,7 @@ func (t *tool) makeImages(ctx context.Context, all []product, usually string) er
 	return errors.Join(err, os.WriteFile(filepath.Join(t.out, "digests.txt"), []byte(digests), 0o644)) //nolint:gosec // as are digests
 }
 
-// stage gives the files of an image and its configuration.
+// stage returns the files of an image and its configuration.
 func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (tree, v1.Config, error) {
 	config := s.configuration(p)
 	if p.pkg == "" {
@@ -157,7 +157,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 		"etc/group": text("root:x:0:\nnonroot:x:65532:\n"), "etc/ssl/certs/ca-certificates.crt": text(roots.Bytes()),
 		"etc/passwd": text("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"),
 	}
-	if p.name == "localnet" { // which has the pool's development key
+	if p.name == "localnet" { // it contains the pool's development key
 		key, unread := os.ReadFile(filepath.Join(s.root, "hack", "circuit", "verification_key.json"))
 		files["verification_key.json"], err = text(key), errors.Join(err, unread)
 		config.Entrypoint = append(config.Entrypoint, "-vk", "/verification_key.json")
@@ -165,8 +165,8 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 	return files, config, errors.Join(failed, err, s.addLicenses(ctx, files, p, platform))
 }
 
-// postgresFiles lists the server's programs, without extensions, what the entry point
-// calls, their libraries, and what initdb reads. The first line is the server's folder.
+// postgresFiles lists the server's programs, without extensions, the commands of the
+// entry point, their libraries, and the files that initdb reads. First comes the server's folder.
 const postgresFiles = `set -e
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1) version=$(basename "$(dirname "$bin")")
 lib=/usr/lib/postgresql/$version/lib share=/usr/share/postgresql/$version zones=/usr/share/zoneinfo
@@ -192,7 +192,7 @@ func (s *source) stagePostgres(ctx context.Context, config v1.Config) (tree, v1.
 	return files, config, err
 }
 
-// tree is files in memory by their paths: those of an image, of an archive, or of an
+// tree is files in memory by their paths: the files of an image, of an archive, or of an
 // OCI layout.
 type tree = fstest.MapFS
 
@@ -200,7 +200,7 @@ func text[T string | []byte](content T) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(content), Mode: 0o644}
 }
 
-// pack writes files as a tar: root's, of one time, each after its folders.
+// pack writes files as a tar: owned by root, with one time, each after its folders.
 func pack(files tree, at time.Time) ([]byte, error) {
 	for file := range maps.Clone(files) {
 		files[file].ModTime = at
@@ -214,7 +214,7 @@ func pack(files tree, at time.Time) ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// add adds a blob to a layout: bytes, or JSON of one of OCI's types, which cannot fail.
+// add adds a blob to a layout: bytes, or JSON of one of OCI's types, whose encoding cannot fail.
 func add(to tree, kind types.MediaType, content any) v1.Descriptor {
 	raw, isRaw := content.([]byte)
 	if !isRaw {
@@ -226,7 +226,7 @@ func add(to tree, kind types.MediaType, content any) v1.Descriptor {
 }
 
 // newImage makes an image of one layer, as the files that `docker save` packs: an OCI
-// layout, so that containerd keeps the digest, with the list beside that Docker before
+// layout, so that containerd keeps the digest, and in addition the list that Docker before
 // version 25 reads. The same files and configuration give the same digest.
 func newImage(files tree, config v1.ConfigFile, tag name.Tag) (content tree, image v1.Descriptor, err error) {
 	layer, err := pack(files, config.Created.Time)
@@ -258,7 +258,7 @@ func named(d v1.Descriptor, tag name.Tag) v1.Descriptor {
 	return d
 }
 
-// list makes a layout complete, with what is in it.
+// list completes a layout with its index.
 func list(in tree, listed ...v1.Descriptor) {
 	index, _ := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: listed})
 	in["index.json"], in["oci-layout"] = text(index), text(`{"imageLayoutVersion":"1.0.0"}`)

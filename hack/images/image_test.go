@@ -135,7 +135,7 @@ func TestAnArchiveIsReadByDockerAndByContainerdUnderTheSameName(t *testing.T) {
 func TestAnImageTrustsWhomMozillaTrustsWithoutConditions(t *testing.T) {
 	t.Parallel()
 	canceled, cancel := context.WithCancel(t.Context())
-	cancel() // no program is needed
+	cancel() // the test needs no program
 	files, _, err := (&source{root: filepath.Join("..", "..")}).stage(canceled, released[0], &v1.Platform{OS: "linux", Architecture: "amd64"})
 	if err == nil {
 		t.Error("an image without its program is no error")

@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// patience is how long a test waits for what takes a moment on a quiet machine.
+// patience is the time limit for steps that take a moment on an idle machine.
 const patience = 2 * time.Minute
 
-// jail is the files of an image, and processes that see nothing else, run as the
-// image's user: what a container is, for a test, without an engine.
+// jail is the files of an image, and processes that can access nothing else and run as the
+// image's user: a container for tests, without an engine.
 type jail struct {
 	root   string
 	config v1.Config
@@ -44,7 +44,7 @@ func newJail(t *testing.T, archive string) *jail {
 	if err := content.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What a container engine mounts.
+	// These are the mounts of a container engine.
 	for _, folder := range []string{"dev", "dev/shm"} {
 		j.own(t, folder)
 	}
@@ -54,7 +54,7 @@ func newJail(t *testing.T, archive string) *jail {
 	if err := os.Chmod(filepath.Join(j.root, "dev", "null"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// The processes have to reach it through folders that are the test's own.
+	// The image's user must be able to enter the test's own folders above it.
 	for folder := j.root; folder != filepath.Dir(os.TempDir()) && folder != "/"; folder = filepath.Dir(folder) {
 		info, err := os.Stat(folder)
 		if err != nil {
@@ -69,7 +69,7 @@ func newJail(t *testing.T, archive string) *jail {
 	return j
 }
 
-// own makes a folder that the image's user can write, as an emptyDir is.
+// own makes a folder that the image's user can write, like an emptyDir.
 func (j *jail) own(t *testing.T, folder string) {
 	t.Helper()
 	folder = filepath.Join(j.root, folder)
@@ -103,7 +103,7 @@ func (j *jail) start(t *testing.T, args ...string) *process {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Chroot: j.root, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: j.user, Gid: j.user},
 	}
-	if os.Geteuid() != 0 { // whoever is not root may do so in a namespace of their own
+	if os.Geteuid() != 0 { // other users may do this in a namespace of their own
 		a := p.cmd.SysProcAttr
 		a.Cloneflags, a.Credential.NoSetGroups = syscall.CLONE_NEWUSER, true
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(j.user), HostID: os.Getuid(), Size: 1}}
@@ -126,7 +126,7 @@ func (j *jail) start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// stop sends what ends the container and wants an end without an error.
+// stop sends the signal that ends the container and requires an end without an error.
 func (p *process) stop(signal syscall.Signal) {
 	p.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -142,7 +142,7 @@ func (p *process) stop(signal syscall.Signal) {
 	}
 }
 
-// await waits until what holds.
+// await waits until a condition is true.
 func (p *process) await(what string, holds func() bool) {
 	p.Helper()
 	deadline := time.After(patience)
@@ -165,7 +165,7 @@ func (p *process) says(text string) func() bool {
 	return func() bool { return strings.Contains(p.output.String(), text) }
 }
 
-// printed is what a process prints, which is read while it does.
+// printed is the output of a process, which can be read while it runs.
 type printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer

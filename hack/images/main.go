@@ -1,6 +1,6 @@
-// Command images builds the project's container images without a container engine:
-// build those of a release, e2e those of the end-to-end suite, rootfs one's files for the
-// Dockerfile. push publishes them; notes prints what the changelog says of the version.
+// Command images builds the project's container images without a container engine: build
+// makes those of a release, e2e those of the end-to-end suite, rootfs one image's files
+// for the Dockerfile. push publishes them; notes prints the changelog of the version.
 package main
 
 import (
@@ -68,8 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return commands[args[0]](ctx)
 }
 
-// notes prints what stands below the version's heading in the changelog, and refuses a
-// tag that is not the version's: images and programs would say another one.
+// notes prints the text below the version's heading in the changelog. It refuses a tag of
+// another version, because images and programs would report a different one.
 func (t *tool) notes(context.Context) error {
 	if t.tag != "v"+t.version {
 		return fmt.Errorf("-tag is %q, and contract.Version says %s: want v%s", t.tag, t.version, t.version)

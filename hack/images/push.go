@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// push publishes OCI layouts under the names that they were built with. A name that is
-// taken by something else stays: who pulled it must get the same again. Every name is
-// looked up first, because half a release could neither be finished nor taken back.
+// push publishes OCI layouts under the names that they were built with. It never replaces
+// a published name, because everybody must get the same image by it again. It looks every
+// name up first, because half a release could neither be finished nor taken back.
 func (t *tool) push(ctx context.Context) error {
 	if len(t.oci) == 0 {
 		return errors.New("-oci is missing: name the folder that `images build -oci` wrote")
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)} // of `docker login`
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)} // the credentials of `docker login`
 	missing, published := map[name.Reference]remote.Taggable{}, ""
 	var refused error
 	for _, folder := range t.oci {
@@ -40,7 +40,7 @@ func (t *tool) push(ctx context.Context) error {
 			}
 			there, err := remote.Head(tag, options...)
 			if answer := (*transport.Error)(nil); errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
-				if missing[tag], err = root.Image(d.Digest); d.MediaType.IsIndex() { // else it is a chart
+				if missing[tag], err = root.Image(d.Digest); d.MediaType.IsIndex() { // otherwise it is a chart
 					missing[tag], err = root.ImageIndex(d.Digest)
 				}
 			} else if err == nil && there.Digest != d.Digest {

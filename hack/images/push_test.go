@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layoutOf writes a layout of an index over both platforms, or of one image as a chart
-// is, which differ by a text.
+// layoutOf writes a layout of an index over both platforms, or of one image, which is the form of
+// a chart. The layouts differ by a text.
 func layoutOf(t *testing.T, tag name.Tag, text string, chart bool) (folder, digest string) {
 	t.Helper()
 	content, index := tree{}, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
@@ -81,7 +81,7 @@ func TestAPublishedVersionNeverChanges(t *testing.T) {
 	}
 }
 
-// registryOf is the address of a registry that has nothing.
+// registryOf is the address of an empty registry.
 func registryOf(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -98,8 +98,8 @@ func tagOf(t *testing.T, host, text string) name.Tag {
 	return tag
 }
 
-// Images come first in a release, and the chart last: one that is taken holds all of
-// them back.
+// A release has the images first and the chart last: one name that is taken prevents the
+// publication of all.
 func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 	t.Parallel()
 	host := registryOf(t)
@@ -121,7 +121,7 @@ func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 	if there, err := remote.Head(operator); err == nil {
 		t.Errorf("half a release is published: %s is %s", operator, there.Digest)
 	}
-	// With the chart that is there already, the rest follows.
+	// When the same chart is published already, the rest is published.
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"push", "-oci", images, "-oci", first}, &out, io.Discard); err != nil {
 		t.Fatal(err)

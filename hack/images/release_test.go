@@ -30,8 +30,8 @@ import (
 // built is a release that was built in one folder.
 type built struct{ root, out, commit, version string }
 
-// TestARelease builds the images as a release does, twice: from two clones of one
-// commit in folders with names of other lengths.
+// TestARelease builds the images twice, as a release does: from two clones of one commit in
+// folders with names of different lengths.
 func TestARelease(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	first := built{root: t.TempDir(), out: t.TempDir()}
@@ -53,7 +53,7 @@ func TestARelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) { first.check(t, name) })
 	}
 	t.Run("digests", first.digests)
-	// What the Dockerfile copies, from the other clone.
+	// These are the files that the Dockerfile copies, from the other clone.
 	t.Run("is what a folder of its files has", func(t *testing.T) {
 		folder, want := filepath.Join(t.TempDir(), "rootfs"), t.TempDir()
 		args := []string{"rootfs", "-root", second.root, "-image", "relay", "-platform", "linux/" + runtime.GOARCH, "-out", folder}
@@ -69,7 +69,7 @@ func TestARelease(t *testing.T) {
 	})
 }
 
-// sameFiles wants the same files with the same modes and content in both folders.
+// sameFiles requires the same files with the same modes and content in both folders.
 func sameFiles(t *testing.T, a, b string) {
 	var names [2][]string
 	for i, folder := range []string{a, b} {
@@ -128,7 +128,7 @@ func (b built) configuration(t *testing.T, name string, img v1.Image) {
 		t.Fatal(err)
 	}
 	labels := config.Config.Labels
-	for _, text := range []string{"title", "description"} { // which are prose
+	for _, text := range []string{"title", "description"} { // these two are prose
 		if labels["org.opencontainers.image."+text] == "" {
 			t.Errorf("no label for the %s", text)
 		}
@@ -156,8 +156,8 @@ func (b built) configuration(t *testing.T, name string, img v1.Image) {
 	}
 }
 
-// extract wants exactly the files that an image has, among them no shell, and
-// writes the program to a file.
+// extract requires exactly the files that an image should have, no shell among them, and writes
+// the program to a file.
 func extract(t *testing.T, img v1.Image, name, file string) {
 	content := mutate.Extract(img)
 	defer func() {
@@ -178,7 +178,7 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 			t.Errorf("%s is of %d:%d at %s, want root's at the commit's time", h.Name, h.Uid, h.Gid, h.ModTime)
 		}
 		line := fmt.Sprintf("%04o %s", h.Mode, strings.TrimSuffix(h.Name, "/"))
-		if strings.HasPrefix(h.Name, thirdParty+"/") { // which is checked elsewhere
+		if strings.HasPrefix(h.Name, thirdParty+"/") { // another check covers these
 			if want := map[byte]int64{tar.TypeDir: 0o755, tar.TypeReg: 0o644}[h.Typeflag]; h.Mode != want {
 				t.Errorf("%s is no text that everybody may read", line)
 			}
@@ -204,8 +204,8 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 	}
 }
 
-// program wants the image's program to run where there is nothing else, and to
-// know what it is.
+// program requires that the image's program runs without any other file, and that it reports the
+// right version.
 func (b built) program(t *testing.T, name, file string) {
 	cmd := exec.Command(file, "version", "--json")
 	cmd.Env = []string{}
@@ -228,8 +228,8 @@ func (b built) program(t *testing.T, name, file string) {
 
 const thirdParty = "licenses/THIRD-PARTY"
 
-// licenses wants the text of every module that the program says it is linked from, as
-// the module has it.
+// licenses requires the text of every module that the program's build information names, equal to
+// the module's own.
 func (b built) licenses(t *testing.T, file string, img v1.Image) {
 	folder := t.TempDir()
 	content := mutate.Extract(img)
@@ -272,9 +272,9 @@ func (b built) licenses(t *testing.T, file string, img v1.Image) {
 	}
 }
 
-// licenseFiles gives the file with the licence of each module that a program is linked
-// from, of Go and of the authorities, by its folder in the image; empty
-// where there is none.
+// licenseFiles returns the file with the licence of each module that a program is linked from, of
+// Go and of the authorities, by its folder in the image; empty if there is
+// none.
 func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]string {
 	ask := func(folder string, args ...string) string {
 		t.Helper()
@@ -303,7 +303,7 @@ func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]stri
 	return all
 }
 
-// sbom holds the document against what the program itself says.
+// sbom compares the document with the program's own build information.
 func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 	text, err := os.ReadFile(filepath.Join(b.out, name+".spdx.json"))
 	if err != nil {
@@ -327,7 +327,7 @@ func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 	url := func(path, version string) string {
 		return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 	}
-	want := map[string]string{ // package URL to what is said of it
+	want := map[string]string{ // package URL to its description
 		url("stdlib", strings.TrimPrefix(runtime.Version(), "go")): "",
 		url(info.Main.Path, "v"+b.version):                         "built from " + info.Path + " at commit " + b.commit,
 	}
@@ -355,7 +355,7 @@ func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 	}
 }
 
-// digests holds digests.txt against the archives and the layout.
+// digests compares digests.txt with the archives and the layout.
 func (b built) digests(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(b.out, "digests.txt"))
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ownCode tells a script that runs what was built here, or builds it.
+// ownCode matches a script that runs or builds the project's own programs.
 var ownCode = regexp.MustCompile(`(?m)(?:^|[;&|(] *)(?:make|go|bin/[a-z/]+|\./[a-z./]+) `)
 
-// Whoever may write to the registry or sign runs nothing that was built, with modules
-// of others in it; but for the one program that pushes, which may do nothing else.
+// A job that may write to the registry or sign runs no program that was built here with others'
+// modules, except for the one program that pushes, which may do nothing else.
 func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
@@ -43,7 +43,7 @@ func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
 	}
 }
 
-// Somebody approves before anything is published, and all that writes comes after.
+// An approval is required before anything is published, and all jobs that write come after it.
 func TestWhatIsPublishedIsApproved(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
@@ -61,7 +61,7 @@ func TestWhatIsPublishedIsApproved(t *testing.T) {
 	}
 }
 
-// stepOf is what a step of the release runs.
+// stepOf is the script of a step of the release.
 func stepOf(t *testing.T, job, step string) string {
 	t.Helper()
 	for _, s := range decode(t, workflows(t)["release.yml"]).Jobs[job].Steps {
@@ -143,7 +143,7 @@ func TestAPreReleaseIsNotTheLatest(t *testing.T) {
 	}
 }
 
-// What is attested is what push says that the registry has, and each platform's image.
+// The attestations are for the digests that push reports, and for each platform's image.
 func TestDigestsReachTheirAttestations(t *testing.T) {
 	t.Parallel()
 	digest := func(n string) string { return "sha256:" + strings.Repeat(n, 64) }

@@ -23,26 +23,26 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-const authorities = "golang.org/x/crypto/x509roots/fallback" // whose certificates the images have
+const authorities = "golang.org/x/crypto/x509roots/fallback" // the source of the images' certificates
 
 var (
 	versionLine = regexp.MustCompile(`(?m)^const Version = "(.+)"$`)
 	licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|unlicense|notice|patents)([.-][a-z0-9.-]*)?$`)
 	codeName    = regexp.MustCompile(`(?i)\.(go|s|c|h|json|ya?ml)$`)
 	unfit       = regexp.MustCompile(`[^A-Za-z0-9.-]`) // for an identifier of SPDX
-	// withoutLicense are modules that say nowhere under which licence they are.
+	// withoutLicense are modules that do not name their licence.
 	withoutLicense = []string{"github.com/gagliardetto/treeout"}
 )
 
 // source is the checkout that images are built from. Its revision is the commit, with
-// "+modified" when files differ from it, or "unknown" outside of version control. What
-// is built is of the commit's time, or that of SOURCE_DATE_EPOCH.
+// "+modified" when files differ from it, or "unknown" outside of version control. The
+// time of a build is the commit's, or that of SOURCE_DATE_EPOCH.
 type source struct {
 	root, version, revision string
 	created                 time.Time
 }
 
-// readSource asks git for the commit: the go command finds none in a `git worktree`.
+// readSource asks git for the commit: the go command does not find it in a `git worktree`.
 func readSource(ctx context.Context, root string) (*source, error) {
 	version, err := match(filepath.Join(root, "relay", "contract", "contract.go"), versionLine)
 	folder, failed := filepath.Abs(root)
@@ -68,7 +68,7 @@ func readSource(ctx context.Context, root string) (*source, error) {
 	return &source{root: root, version: version, revision: cmp.Or(revision, "unknown"), created: time.Unix(since, 0).UTC()}, nil
 }
 
-// match gives what stands in a file for the pattern's group.
+// match returns the text in a file that matches the pattern's group.
 func match(file string, pattern *regexp.Regexp) (string, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
 	if found := pattern.FindSubmatch(text); found != nil {
@@ -77,7 +77,7 @@ func match(file string, pattern *regexp.Regexp) (string, error) {
 	return "", errors.Join(err, fmt.Errorf("%s has no line %s", file, pattern))
 }
 
-// output runs a program in a folder and gives what it prints.
+// output runs a program in a folder and returns its output.
 func output(ctx context.Context, folder string, environment []string, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)
@@ -88,15 +88,15 @@ func output(ctx context.Context, folder string, environment []string, program st
 	return strings.TrimSpace(string(out)), err
 }
 
-// goCommand runs the go command in a module for a platform, without those settings of
-// the user's that would change what is built. The toolchain is the Makefile's choice.
+// goCommand runs the go command in a module for a platform, without the user's settings
+// that would change the result. The Makefile chooses the toolchain.
 func goCommand(ctx context.Context, module string, platform *v1.Platform, args ...string) (string, error) {
 	environment := []string{"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off"}
 	return output(ctx, module, environment, "go", args...)
 }
 
-// compile builds a main package without C, without the folder's name and without
-// symbols. It gives flags rather than an empty GOFLAGS, behind which `go env -w` stands.
+// compile builds a main package without C, without the folder's name and without symbols.
+// It passes flags, because with an empty GOFLAGS the value of `go env -w` would apply.
 func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform) ([]byte, error) {
 	scratch, err := os.MkdirTemp("", "relaypool-images-")
 	if err != nil {
@@ -108,15 +108,15 @@ func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform)
 	return program, errors.Join(failed, err, os.RemoveAll(scratch))
 }
 
-// addLicenses adds the texts of all modules that a program is linked from, of Go and of
-// the authorities. A module's stand beside its packages and in the folders above them,
-// because it may hold copies of others.
+// addLicenses adds the licences of Go, of the authorities and of all modules that a
+// program is linked from. A module's licences are in its packages' folders and in the
+// folders above them, because it may contain copies of other modules.
 func (s *source) addLicenses(ctx context.Context, files tree, p product, platform *v1.Platform) error {
 	format := `-f={{if .Standard}}std@` + runtime.Version() + `	{{context.GOROOT}}	{{.Dir}}{{else}}{{with .Module}}{{if .Version}}{{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}{{end}}`
 	for module, linked := range map[string]string{s.root: p.pkg, filepath.Join(s.root, "hack", "images"): authorities + "/bundle"} {
 		lines, err := goCommand(ctx, module, platform, "list", "-deps", "-mod=readonly", "-tags=", format, linked)
 		for line := range strings.Lines(lines) {
-			m := strings.Split(strings.TrimSpace(line), "\t") // module, its folder, and the package's
+			m := strings.Split(strings.TrimSpace(line), "\t") // the module, its folder, the package's folder
 			found := len(m) < 3 || slices.ContainsFunc(withoutLicense, func(path string) bool { return strings.HasPrefix(m[0], path+"@") })
 			for folder := m[len(m)-1]; len(m) == 3 && strings.HasPrefix(folder, m[1]); folder = filepath.Dir(folder) {
 				near, _ := filepath.Glob(folder + "/*")
@@ -140,11 +140,11 @@ func (s *source) addLicenses(ctx context.Context, files tree, p product, platfor
 	return nil
 }
 
-// sbom lists what an image consists of as SPDX 2.3: the program, the modules and the
+// sbom lists the contents of an image as SPDX 2.3: the program, the modules and the
 // standard library that its build information names, and the authorities.
 func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
-	own, known := debug.ReadBuildInfo() // of this program, whose authorities those are
+	own, known := debug.ReadBuildInfo() // this program contains the authorities
 	if err != nil || !known {
 		return nil, fmt.Errorf("read the build information: %w", err)
 	}
@@ -165,7 +165,7 @@ func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, err
 	in := add("SPDXRef-DOCUMENT", "DESCRIBES", "CONTAINER", "Apache-2.0", "", &debug.Module{Path: image, Version: s.version}, object{
 		"externalRefs": nil, "checksums": []object{{"algorithm": "SHA256", "checksumValue": digest.Hex}},
 	})
-	// The toolchain says (devel) where the commit has no tag: the version is what the program says.
+	// Without a tag of the commit the toolchain reports (devel); the program's own version is used.
 	id := add(in, "CONTAINS", "APPLICATION", "Apache-2.0", "built from "+info.Path+" at commit "+s.revision, &debug.Module{Path: info.Main.Path, Version: "v" + s.version}, nil)
 	add(id, "DEPENDS_ON", "LIBRARY", none, "", &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, nil)
 	for _, m := range info.Deps {

@@ -15,7 +15,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// repositoryOf makes one with a version, a changelog and a commit.
+// repositoryOf makes a repository with a version, a changelog and a commit.
 func repositoryOf(t *testing.T) (folder, commit string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -42,7 +42,7 @@ func TestImagesAreOfTheCommitAndItsTime(t *testing.T) {
 		make    func(t *testing.T, folder string) (root string)
 		epoch   string
 		suffix  string // of the commit
-		unknown bool   // there is none
+		unknown bool   // there is no commit
 		want    time.Time
 		fails   string
 	}{
@@ -127,8 +127,8 @@ func TestNotesAreWhatStandsBelowTheVersionsHeading(t *testing.T) {
 	}
 }
 
-// A release builds for both platforms, of which each may be linked from modules that
-// the other is not.
+// A release builds for both platforms, and the modules of a program may differ between
+// the two.
 func TestEveryModuleOfEveryPlatformHasItsLicence(t *testing.T) {
 	t.Parallel()
 	s := &source{root: filepath.Join("..", "..")}
@@ -174,7 +174,7 @@ func TestTheSameImageHasTheSameValidSBOM(t *testing.T) {
 	if err != nil {
 		t.Fatalf("SPDX' own reader: %v", err)
 	}
-	// This program is linked from the authorities, which others only have in their images.
+	// This program is linked from the authorities; other programs only have them in their images.
 	if err := spdxlib.ValidateDocument(document); err != nil {
 		t.Errorf("SPDX' own check: %v", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// workflow is what these tests look at of one.
+// workflow has the fields of a workflow that these tests check.
 type workflow struct {
 	Permissions *map[string]string
 	Jobs        map[string]struct {
@@ -32,7 +32,7 @@ type workflow struct {
 	}
 }
 
-// workflows gives each file's text by its name.
+// workflows returns each file's text by its name.
 func workflows(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", ".github", "workflows", "*"))
@@ -117,7 +117,7 @@ func TestEveryActionIsPinnedToACommitWithItsVersion(t *testing.T) {
 
 func TestWorkflowsMayDoNoMoreThanTheyNeed(t *testing.T) {
 	t.Parallel()
-	// Every right but that of reading the source.
+	// These are all permissions except for reading the source.
 	want := map[string]map[string]string{
 		"release.yml publish": {"packages": "write"},
 		"release.yml attest":  {"packages": "write", "id-token": "write", "attestations": "write"},

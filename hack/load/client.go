@@ -11,10 +11,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// staleTries is how often an SDK proves again for a root that has gone.
+// staleTries is how often an SDK proves for a new root when the old one was evicted.
 const staleTries = 16
 
-// client carries one spend to its outcome as an SDK does.
+// client drives one spend to its outcome, as an SDK does.
 type client struct {
 	*Load
 	spend  *spend
@@ -43,7 +43,7 @@ func (c *client) run(ctx context.Context) bool {
 	return true // an SDK gives up now
 }
 
-// freshRoot asks one relay after another until one answers.
+// freshRoot asks relays in turn until one answers.
 func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
 	for try := 0; ; try++ {
 		if root, err := c.root(ctx, c.anyRelay()); err == nil {
@@ -55,7 +55,7 @@ func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
 	}
 }
 
-// prove makes the request for a root and writes it down.
+// prove makes the request for a root and records it in the journal.
 func (c *client) prove(root [32]byte) (index int, q Request) {
 	q = c.spend.request()
 	q.Inputs.Root = root
@@ -66,8 +66,8 @@ func (c *client) prove(root [32]byte) (index int, q Request) {
 	return c.journal.request(c.record, q), q
 }
 
-// carry submits a request and follows it to its end. It gives the code of a
-// refusal or failure, empty for a success.
+// carry submits a request and polls it until its outcome is final. It returns the
+// code of a refusal or failure, empty for a success.
 func (c *client) carry(ctx context.Context, index int, q Request) (code string, ok bool) {
 	defer c.goAstray(ctx, q)()
 	a, ok := c.insist(ctx, index, &q, 0)
@@ -85,8 +85,8 @@ func (c *client) carry(ctx context.Context, index int, q Request) (code string, 
 	return c.follow(ctx, index, a.RequestID)
 }
 
-// goAstray has the wallet send the request to the chain itself, once, and gives
-// what waits for that.
+// goAstray makes the wallet send the request to the chain itself, once, and returns a
+// function that waits for that.
 func (c *client) goAstray(ctx context.Context, q Request) (wait func()) {
 	if !c.spend.stray || c.Direct == nil {
 		return func() {}
@@ -104,7 +104,7 @@ func (c *client) goAstray(ctx context.Context, q Request) (wait func()) {
 // repeat sends an accepted request again, as after a lost answer.
 func (c *client) repeat(ctx context.Context, index int, q *Request) (*Answer, bool) {
 	proof := 0
-	// The key belongs to the bytes that it was first sent with.
+	// An Idempotency-Key identifies one body, so a keyed repeat keeps its proof.
 	if c.spend.reproves && q.IdempotencyKey == "" {
 		another := c.Simulator.Prove(&q.Inputs, 1)
 		q.Proofs = append(q.Proofs, another)
@@ -114,9 +114,9 @@ func (c *client) repeat(ctx context.Context, index int, q *Request) (*Answer, bo
 	return c.insist(ctx, index, q, proof)
 }
 
-// insist sends a request until a relay judges it: an answer that never came, a
-// 5xx and a 429 say nothing of its fate, so the same request goes to some relay
-// again.
+// insist sends a request until a relay accepts or refuses it. A missing answer, a 5xx
+// and a 429 do not say whether the request was accepted, so the client sends it again
+// to some relay.
 func (c *client) insist(ctx context.Context, index int, q *Request, proof int) (*Answer, bool) {
 	for try := 0; ; try++ {
 		a := c.submit(ctx, c.spend, q, proof, c.anyRelay())
@@ -143,11 +143,11 @@ func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code stri
 		case a.State == "completed" && a.Finalized:
 			return "", true
 		case a.Refunded() && !a.Finalized:
-			// A fork may undo the refund, and the swap be executed after all.
+			// A fork may undo the refund, and the swap can still be executed.
 		case a.State == "failed":
 			return a.Code, true
 		case a.Status == 404:
-			// What was accepted is gone: the journal holds it against the relay.
+			// The accepted submission is gone; the 404 in the journal is a fault of the relay.
 			return a.Code, true
 		}
 	}
@@ -155,8 +155,8 @@ func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code stri
 
 func (c *client) anyRelay() int { return c.spend.rand.IntN(len(c.Relays)) }
 
-// pause waits as long as the relay asked, or longer with each try, with some
-// chance in it so that clients do not come back together.
+// pause waits as long as the relay asked, or longer with each try. It varies at random
+// so that clients do not retry at the same time.
 func (c *client) pause(ctx context.Context, asked time.Duration, try int) bool {
 	base := max(asked, c.Backoff<<min(try, 6))
 	base = min(base, c.PauseMax)

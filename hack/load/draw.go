@@ -12,17 +12,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Draw makes a request for a spend of fresh notes, as Run's clients make theirs:
-// for who drives the relay by a schedule of his own, such as a benchmark. The
-// same options, number and root give the same request. It is never a swap.
+// Draw makes a request for a spend of fresh notes, as the clients of Run do. It is for
+// callers with a schedule of their own, such as a benchmark. The same options, number
+// and root give the same request. It is never a swap.
 func (o *Options) Draw(number int, root [32]byte) Request {
 	plain := *o
 	plain.Swaps = 0
 	return o.proven(newSpend(&plain, number), root)
 }
 
-// DrawSwap makes a request for a swap, as Draw does, whose minimum goes by
-// Options.Market's price. The wallet is one of its own unless the caller has one.
+// DrawSwap makes a request for a swap, as Draw does. Its minimum follows the price of
+// Options.Market. A zero wallet stands for a new one.
 func (o *Options) DrawSwap(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o
 	swaps.Swaps = 1

@@ -64,7 +64,7 @@ func verify(t *testing.T, key *groth16.Key, q *load.Request) {
 	}
 }
 
-// checkBody holds a request's JSON against the interface.
+// checkBody checks a request's JSON against the interface.
 func checkBody(t *testing.T, q *load.Request) {
 	t.Helper()
 	raw, err := q.Body(0)

@@ -11,10 +11,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Call is what a client asked a relay for.
+// Call is the kind of a client's request to a relay.
 type Call string
 
-// The calls that the journal holds.
+// The calls that the journal records.
 const (
 	CallTransact Call = "transact"
 	CallWithdraw Call = "withdraw"
@@ -22,15 +22,15 @@ const (
 	CallStatus   Call = "status"
 )
 
-// Answer is what a client was told, or that it was told nothing.
+// Answer is the answer to a client's request, or the lack of one.
 type Answer struct {
 	// Sent is when the request left, At when its answer or its failure came.
 	Sent, At time.Time
 	// Relay is the index of the relay among Options.Relays.
 	Relay int
 	Call  Call
-	// Status is the HTTP status; 0 when no whole answer came, and Fault says why
-	// by kind: the submission may have been accepted all the same.
+	// Status is the HTTP status. It is 0 when no complete answer came: Fault is then
+	// the kind of failure, and the submission may have been accepted all the same.
 	Status int
 	Fault  string
 
@@ -54,12 +54,12 @@ type Answer struct {
 	SwapAnswer
 }
 
-// SwapAnswer is what an answer tells of a swap; empty for what it does not tell.
+// SwapAnswer is the part of an answer about a swap; fields not in the answer are empty.
 type SwapAnswer struct {
 	// SwapState is base58, Nullifier lower-case hex.
 	SwapState, Nullifier string
-	// Phase is funded, quoted, executed or refunded, and Waits why
-	// it goes no further.
+	// Phase is funded, quoted, executed or refunded, and Waits the reason why the
+	// swap makes no progress.
 	Phase, Waits string
 	TimeoutSlot  uint64
 	// SwapSignature is of the execution, RefundSignature of the refund, in base58.
@@ -68,11 +68,11 @@ type SwapAnswer struct {
 
 const refundedCode = "swap_refunded"
 
-// Refunded reports whether the answer tells that the swap's lamports went back
-// to the recipient's wallet. Its first leg is on the chain then.
+// Refunded reports whether the answer says that the swap's lamports went back to the
+// recipient's wallet. Its first leg is on the chain then.
 func (a *Answer) Refunded() bool { return a.Code == refundedCode }
 
-// Executed reports whether the answer tells that the swap paid its tokens.
+// Executed reports whether the answer says that the swap paid its tokens.
 func (a *Answer) Executed() bool { return a.State == "completed" && a.Phase == "executed" }
 
 // Accepted reports whether the answer promises an outcome: a 2xx to a submission.
@@ -80,9 +80,9 @@ func (a *Answer) Accepted() bool {
 	return a.Call != CallStatus && a.Status/100 == 2 && a.RequestID != uuid.Nil
 }
 
-// Failed reports whether the answer tells of the submission's failure: the
-// final state of a row, or a refusal of what had been accepted. A swap that was
-// refunded did not fail.
+// Failed reports whether the answer says that the submission failed: the final state
+// of a row, or a refusal of an accepted submission. A swap that was refunded did not
+// fail.
 func (a *Answer) Failed() bool {
 	if a.Refunded() {
 		return false
@@ -90,15 +90,15 @@ func (a *Answer) Failed() bool {
 	return a.State == "failed" || a.Call != CallStatus && a.Status/100 == 4 && a.RequestID != uuid.Nil
 }
 
-// Request is one proof with what was sent and told of it.
+// Request is one proof with the requests sent for it and their answers.
 type Request struct {
 	Inputs shieldpool.PublicInputs
-	// Proofs are all that the client made for these inputs; a repeat may send
+	// Proofs are all proofs that the client made for these inputs; a repeat may send
 	// another proof than the first try.
 	Proofs [][shieldpool.ProofLength]byte
 	// Recipient is zero for transfers.
 	Recipient solana.PublicKey
-	// Swap is nil for what is none.
+	// Swap is nil unless the request is for a swap.
 	Swap  *Swap
 	Notes [][]byte
 	// IdempotencyKey is empty when the client sends none.
@@ -113,27 +113,27 @@ type Record struct {
 	Number   int
 	Kind     shieldpool.Kind
 	Requests []Request
-	// Ended says that the client stopped by itself, having its outcome or having
-	// given up; false when it was stopped.
+	// Ended says that the client ended by itself, with an outcome or because it gave
+	// up; false when it was stopped.
 	Ended bool
 }
 
-// Progress counts what clients know, each submission once.
+// Progress counts what the answers to clients report, each submission once.
 type Progress struct {
-	// Spends began, Running of them are under way.
+	// Spends counts the spends begun, Running the spends under way.
 	Spends, Running int
-	// Accepted submissions by the 2xx that a client got; Completed, Finalized
-	// and Failed are how they stand as far as clients were told.
+	// Accepted counts submissions with a 2xx; Completed, Finalized and Failed count
+	// their states in the answers that clients got.
 	Accepted, Completed, Finalized, Failed int
-	// Refunded are swaps that gave their lamports back, of those that are neither
-	// completed nor failed.
+	// Refunded counts swaps that returned their lamports; they count neither as
+	// completed nor as failed.
 	Refunded int
 	// Stale counts answers root_not_found, Busy those of 503 and 429, Silent
 	// requests without an answer.
 	Stale, Busy, Silent int
 }
 
-// Journal is what all clients were told. Its methods may be called concurrently.
+// Journal records all answers to clients. Its methods may be called concurrently.
 type Journal struct {
 	mu       sync.Mutex
 	records  []*Record
@@ -141,10 +141,10 @@ type Journal struct {
 	progress Progress
 }
 
-// standing is how a submission stands as far as clients were told.
+// standing is the state of a submission according to the answers to clients.
 type standing struct {
 	state string
-	// final says that no older answer of another relay may change it.
+	// final means that no older answer of another relay may change it.
 	final bool
 }
 
@@ -207,7 +207,7 @@ func (j *Journal) end(r *Record, ended bool) {
 	j.progress.Running--
 }
 
-// request adds a request to a record, before it is first sent, and gives its index.
+// request adds a request to a record, before it is first sent, and returns its index.
 func (j *Journal) request(r *Record, q Request) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,7 +238,7 @@ func (j *Journal) answer(r *Record, request int, a *Answer) {
 		return
 	}
 	if _, known := j.states[a.RequestID]; !known && !a.Accepted() {
-		// The failure of what the client never knew to be accepted.
+		// This submission failed, and the client never learned that it was accepted.
 		return
 	}
 	state := a.State

@@ -1,10 +1,10 @@
-// Package load plays the clients of relays: each proves, submits, repeats what
-// was not answered, proves again when its root has gone, and polls, as SDKs do.
+// Package load plays the clients of relays: each proves, submits, repeats requests
+// without an answer, proves again when its root was evicted, and polls, as SDKs do.
 // The proofs are simulated, so that many clients fit beside the relays on one
 // machine; everything else is what a client does.
 //
-// All that clients are told goes into a journal, against which an accountant
-// can hold database and chain.
+// All answers to clients go into a journal, with which database and chain can be
+// compared.
 package load
 
 import (
@@ -29,17 +29,17 @@ type Options struct {
 	Simulator *simulator.Simulator
 	// Mint is the asset that is spent.
 	Mint shieldpool.Mint
-	// Seed decides every draw: notes, manners, pauses.
+	// Seed determines every draw: notes, manners, pauses.
 	Seed uint64
 	HTTP *http.Client
 	Now  func() time.Time
 
 	// Rate is the number of new spends a second on average; SetRate changes it.
 	Rate float64
-	// InFlight bounds the spends under way; more are not begun.
+	// InFlight bounds the spends under way; no more are begun.
 	InFlight int
-	// Swaps is the share of spends, from 0 to 1, that are swaps, at Market. Of
-	// the others, Withdrawals is the share of those; the rest are transfers.
+	// Swaps is the share of spends, from 0 to 1, that are swaps, at Market.
+	// Withdrawals is the share of withdrawals among the other spends; the rest are transfers.
 	Swaps, Withdrawals float64
 	// Unreachable is the share of swaps, from 0 to 1, whose minimum no market
 	// reaches: they must end as refunds.
@@ -49,12 +49,12 @@ type Options struct {
 	// second time, with other outputs.
 	Rivals float64
 	// Strays is the share of spends, from 0 to 1, whose wallet sends them to the
-	// chain itself beside the relay, by Direct; without that function none does.
-	// No wallet sends a swap: one that is on the chain before the relay has taken
-	// it has nobody who carries it on.
+	// chain itself in addition to the relay, by Direct; without that function there
+	// are none. No wallet sends a swap: if a swap lands before the relay has accepted
+	// it, nobody executes its second leg.
 	Strays float64
 	Direct func(context.Context, *Request)
-	// PollMin and PollMax bound the pause between two looks at /status; 0 is 2 s
+	// PollMin and PollMax bound the pause between two requests of /status; 0 is 2 s
 	// and 5 s, as SDKs have it.
 	PollMin, PollMax time.Duration
 	// Patience is how long a client waits for one answer; 0 is 40 s.
@@ -103,18 +103,18 @@ func New(o Options) (*Load, error) {
 	return l, nil
 }
 
-// Journal is what the clients were told so far.
+// Journal returns the answers to clients so far.
 func (l *Load) Journal() *Journal { return l.journal }
 
 // SetRate changes the number of new spends a second, from the next one on.
 func (l *Load) SetRate(perSecond float64) { l.rate.Store(math.Float64bits(perSecond)) }
 
-// idle is how long Run waits before it looks at a rate of zero again.
+// idle is how long Run waits before it checks a rate of zero again.
 const idle = 100 * time.Millisecond
 
 // Run begins spends until arrivals ends, and returns when every client has its
 // outcome or has given up, or when ctx ends, which stops them where they are.
-// Spends arrive as a Poisson process, in bursts and gaps as strangers do.
+// Spends arrive as a Poisson process, in bursts and gaps as independent clients do.
 func (l *Load) Run(ctx, arrivals context.Context) {
 	r := rand.New(rand.NewPCG(l.Seed, math.MaxUint64)) //nolint:gosec // a schedule that repeats needs no secure randomness
 	var clients sync.WaitGroup
@@ -123,7 +123,7 @@ func (l *Load) Run(ctx, arrivals context.Context) {
 		select {
 		case places <- struct{}{}:
 		default:
-			return // the crowd is as large as it may be
+			return // InFlight spends are under way
 		}
 		record := l.journal.begin(s)
 		clients.Go(func() {

@@ -29,7 +29,7 @@ import (
 // a root that counts up.
 type relay struct {
 	t *testing.T
-	// submit answers the nth submission, counted from 0; status the nth look.
+	// submit answers the nth submission, counted from 0; status the nth poll.
 	submit func(w http.ResponseWriter, n int)
 	status func(w http.ResponseWriter, n int)
 
@@ -107,7 +107,7 @@ func options(t *testing.T, urls ...string) load.Options {
 	}
 }
 
-// one runs one client against the relay to its end and gives its record.
+// one runs one client against the relay until it ends and returns its record.
 func one(t *testing.T, r *relay, change func(*load.Options)) (load.Record, load.Progress) {
 	t.Helper()
 	server := httptest.NewServer(r)
@@ -362,7 +362,7 @@ func TestACrowdHasEveryManner(t *testing.T) {
 	}
 }
 
-// What the relay is sent must be valid, or the load measures refusals.
+// The requests to the relay must be valid, or the load measures refusals.
 func TestRequestsAreValid(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../circuit/verification_key.json")

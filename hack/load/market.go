@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// defaultMinimumBPS is the part of a quote that wallets insist on: 99 %.
+	// defaultMinimumBPS is the part of a quote that wallets require as their minimum: 99 %.
 	defaultMinimumBPS = 9_900
-	// unreachable is how many times what was quoted the minimum is that no market
+	// unreachable is the factor between the quote and a minimum that no market
 	// reaches.
 	unreachable = 1000
 )
 
 // Market is where clients swap. All but MinimumBPS are required.
 type Market struct {
-	// Pool tells what a gross amount leaves to swap, and where it waits.
+	// Pool gives the net amount of a swap and the address of its state.
 	Pool *shieldpool.Pool
-	// Mint is what clients buy.
+	// Mint is the mint that clients buy.
 	Mint solana.PublicKey
-	// Quote is what so many lamports buy of the mint now, in its smallest unit, as
-	// the method of trade.Router.
+	// Quote returns the output of the mint for an amount of lamports now, in its
+	// smallest unit, as the method of trade.Router.
 	Quote func(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error)
-	// MinimumBPS is the part of a quote that clients insist on, in basis points; 0
-	// is 9 900.
+	// MinimumBPS is the part of a quote that clients require as their minimum, in
+	// basis points; 0 is 9 900.
 	MinimumBPS uint64
 }
 
-// check wants a whole market, and one at all when there are swaps.
+// check requires all fields of a market, and a market when there are swaps.
 func (m *Market) check(swaps float64) error {
 	switch {
 	case m == nil && swaps > 0:
@@ -45,16 +45,16 @@ func (m *Market) check(swaps float64) error {
 	return nil
 }
 
-// Swap is what a client knows of its swap when it sends the request, whose
-// Recipient is the wallet that owns the terms' account.
+// Swap is what a client knows of its swap when it sends the request. The Recipient of
+// the request is the wallet that owns the terms' account.
 type Swap struct {
 	// Terms are output mint, the recipient's token account and the minimum.
 	Terms shieldpool.SwapTerms
-	// Lamports is what there is to swap: the gross amount less the pool's fee.
+	// Lamports is the amount to swap: the gross amount less the pool's fee.
 	Lamports uint64
-	// State is the account that holds them between the two legs.
+	// State is the account that holds the lamports between the two legs.
 	State solana.PublicKey
-	// Quoted is what the router offered when the client chose its minimum.
+	// Quoted is the router's quote when the client chose its minimum.
 	Quoted uint64
 	// Unreachable says that the minimum is above what any market gives, so that
 	// only a refund is right.
@@ -63,7 +63,7 @@ type Swap struct {
 	Digits bool
 }
 
-// price completes a swap with its minimum, by what the router offers for its
+// price completes a swap with a minimum that follows the router's quote for its
 // lamports, and binds the inputs to the terms.
 func (s *spend) price(m *Market, quoted uint64) error {
 	bps := m.MinimumBPS
@@ -90,8 +90,8 @@ func (s *spend) price(m *Market, quoted uint64) error {
 	return nil
 }
 
-// price asks the router until it quotes. false: the client was stopped before,
-// or the swap has no address.
+// price asks the router until it quotes. It returns false when the client was stopped
+// before, or the swap has no address.
 func (c *client) price(ctx context.Context) bool {
 	for try := 0; ; try++ {
 		quoted, err := c.quote(ctx)

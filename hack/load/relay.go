@@ -45,7 +45,7 @@ type body struct {
 	} `json:"data"`
 }
 
-// swapBody is what answers tell of swaps: at the top, in data, or in both.
+// swapBody are the fields of answers about swaps: at the top, in data, or in both.
 type swapBody struct {
 	SwapState       string `json:"swap_state_pda"`
 	Nullifier       string `json:"nullifier"`
@@ -63,8 +63,8 @@ func (b *body) swap() SwapAnswer {
 	return swap
 }
 
-// Post sends a body once, to the relays in turn, and gives what came back: for who
-// has made it by Draw.
+// Post sends a body once, to the relays in turn, and returns the answer. It is for
+// callers of Draw.
 func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answer {
 	header := http.Header{"Content-Type": {"application/json"}}
 	if prefer != "" {
@@ -81,7 +81,7 @@ func (l *Load) Root(ctx context.Context) ([32]byte, error) { return l.root(ctx, 
 
 func (l *Load) next() int { return int(l.turn.Add(1)) % len(l.Relays) }
 
-// submit sends a request once and gives what came back.
+// submit sends a request once and returns the answer.
 func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
 	raw, err := q.Body(proof)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *Load) ask(ctx context.Context, call Call, relay int, method, path strin
 		return a
 	}
 	var b body
-	if err := json.Unmarshal(content, &b); err != nil && status < http.StatusInternalServerError { // which says enough
+	if err := json.Unmarshal(content, &b); err != nil && status < http.StatusInternalServerError { // a 5xx needs no JSON
 		a.Fault = "answer is not JSON"
 		return a
 	}
@@ -151,8 +151,8 @@ func (l *Load) exchange(ctx context.Context, relay int, method, path string, hea
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	// Each try is the client's own, and the journal has it: net/http would repeat
-	// a request with an Idempotency-Key by itself.
+	// The journal has to record each try, so the client does the repeating: net/http
+	// would repeat a request with an Idempotency-Key by itself.
 	request.GetBody = nil
 	for name, values := range header {
 		request.Header[name] = values
@@ -161,7 +161,7 @@ func (l *Load) exchange(ctx context.Context, relay int, method, path string, hea
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	defer func() { _ = answer.Body.Close() }() // read to its end, or given up
+	defer func() { _ = answer.Body.Close() }() // the body was read to its end or is not needed
 	content, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
 		retryAfter = time.Duration(seconds) * time.Second

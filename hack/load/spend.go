@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// spend is what one client wants, and its manners.
+// spend is what one client wants, and how it behaves.
 type spend struct {
 	number int
 	kind   shieldpool.Kind
@@ -20,7 +20,7 @@ type spend struct {
 	// inputs are complete but for the root.
 	inputs    shieldpool.PublicInputs
 	recipient solana.PublicKey
-	// swap is nil for what is none; its terms are complete once it has a price.
+	// swap is nil unless the spend is a swap; its terms are complete once it has a price.
 	swap  *Swap
 	notes [][]byte
 
@@ -31,7 +31,7 @@ type spend struct {
 	patience time.Duration
 	// keyed sends an Idempotency-Key, again with each repeat.
 	keyed bool
-	// repeats sends an accepted request again, as a client does that lost the answer.
+	// repeats sends an accepted request again, like a client that lost the answer.
 	repeats bool
 	// stray sends the spend to the chain as well, after a delay.
 	stray      bool
@@ -43,10 +43,10 @@ type spend struct {
 const (
 	// Gross amounts of withdrawals, in lamports: above fee and the recipient's rent.
 	leastAmount, mostAmount = 10_000_000, 60_000_000
-	// mostNote and mostSwapNote bound a note, so that two fit beside the accounts.
+	// mostNote and mostSwapNote bound a note, so that two fit into a transaction with the accounts.
 	mostNote, mostSwapNote = 100, 80
-	// longestStray is about what a transaction takes to be confirmed, so that
-	// either of the two may come first.
+	// longestStray is about the time that a transaction takes to be confirmed, so that
+	// either of the two may land first.
 	longestStray = 1500 * time.Millisecond
 	// keyBytes is the randomness of an Idempotency-Key.
 	keyBytes = 16
@@ -63,7 +63,7 @@ func newSpend(o *Options, number int) *spend {
 		Commitments:   [2][32]byte{field(r), field(r)},
 		ChainNoteHash: field(r),
 	}
-	if r.IntN(5) == 0 { // one note spent, the other input is none
+	if r.IntN(5) == 0 { // one note is spent, the other input is empty
 		s.inputs.Nullifiers[1] = [32]byte{}
 	}
 	longest := mostNote
@@ -96,7 +96,7 @@ func (s *spend) toSwap(o *Options) {
 	s.swap = &Swap{Lamports: net, Unreachable: s.rand.Float64() < o.Unreachable, Digits: s.rand.IntN(2) == 0}
 }
 
-// request is complete but for the root and what belongs to it.
+// request returns a request without the root, and without proof and key.
 func (s *spend) request() Request {
 	q := Request{Inputs: s.inputs, Recipient: s.recipient, Notes: s.notes}
 	if s.swap != nil {
@@ -106,7 +106,7 @@ func (s *spend) request() Request {
 	return q
 }
 
-// manners draws how the client goes about it.
+// manners draws the client's behaviour.
 func (s *spend) manners(o *Options) {
 	r := s.rand
 	s.call, s.patience = CallTransact, o.Patience
@@ -119,7 +119,7 @@ func (s *spend) manners(o *Options) {
 	case 3, 4:
 		s.prefer = "wait=2"
 	case 5:
-		s.prefer, s.patience = "wait=1", o.Patience/10 // and it gives up before many an answer
+		s.prefer, s.patience = "wait=1", o.Patience/10 // the client often gives up before the answer
 	case 6, 7:
 		if s.kind == shieldpool.KindWithdrawal {
 			s.call = CallWithdraw
@@ -132,8 +132,8 @@ func (s *spend) manners(o *Options) {
 	s.reproves = r.IntN(2) == 0
 }
 
-// rival makes a spend that wants the first nullifier of another one, as a
-// wallet does that runs on two machines.
+// rival makes a spend of the first nullifier of another spend, as a wallet does that
+// runs on two machines.
 func (s *spend) rival(o *Options, number int) *spend {
 	other := newSpend(o, number)
 	other.inputs.Nullifiers[0] = s.inputs.Nullifiers[0]

@@ -35,7 +35,7 @@ func market(t *testing.T) *load.Market {
 	}}
 }
 
-// swaps has everybody swap.
+// swaps makes all clients swap.
 func swaps(t *testing.T, more func(*load.Options)) func(*load.Options) {
 	return func(o *load.Options) {
 		o.Swaps, o.Market = 1, market(t)
@@ -55,7 +55,7 @@ func funded(w http.ResponseWriter, _ int) {
 	fmt.Fprintf(w, `{"success":true,"request_id":%q,"signature":"leg","swap_state_pda":"pda","nullifier":"00ff","data":{"request_id":%q,%s},"error":null}`, request, request, fundedLeg)
 }
 
-// looks answers the nth look by the nth text, and then by the last one.
+// looks answers the nth poll with the nth text, and then with the last one.
 func looks(texts ...string) func(http.ResponseWriter, int) {
 	return func(w http.ResponseWriter, n int) {
 		fmt.Fprintf(w, `{"success":true,"data":{"request_id":%q,%s},"error":null}`, request, texts[min(n, len(texts)-1)])
@@ -140,7 +140,7 @@ func TestARepeatOfARefundedSwapEndsIt(t *testing.T) {
 	}
 }
 
-// The price moves between the tries; what the user settled on does not.
+// The price moves between the tries, but the user's minimum does not.
 func TestAStaleRootDoesNotChangeTheTerms(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Uint64
@@ -217,8 +217,8 @@ func TestSwapsAreValid(t *testing.T) {
 	}
 }
 
-// checkSwapBody holds a swap's JSON against the interface and says of what type
-// its minimum is.
+// checkSwapBody checks a swap's JSON against the interface and returns the type of its
+// minimum.
 func checkSwapBody(t *testing.T, q *load.Request) (minimum string) {
 	t.Helper()
 	raw, err := q.Body(0)

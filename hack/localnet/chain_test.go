@@ -31,8 +31,8 @@ func key(name string) solana.PrivateKey {
 
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
-// fixture is a chain behind HTTP, advanced by the test, with a funded payer.
-// Its key is the trapdoor's unless the options name another.
+// fixture is a chain behind HTTP, advanced by the test, with a funded payer. Its verifying key is
+// the trapdoor's unless the options name another.
 type fixture struct {
 	*localnet.Chain
 	*rpc.Client
@@ -68,7 +68,7 @@ func newFixture(t testing.TB, opts localnet.Options) *fixture {
 	return f
 }
 
-// post sends a body and gives the answer's JSON.
+// post sends a body and returns the answer's JSON.
 func (f *fixture) post(body string) []byte {
 	f.t.Helper()
 	response, err := http.Post(f.url, "application/json", bytes.NewBufferString(body))
@@ -131,7 +131,7 @@ func (f *fixture) transfer(lamports uint64) solana.Instruction {
 	return system.NewTransferInstruction(lamports, f.payer.PublicKey(), address("to")).Build()
 }
 
-// send sends with preflight at processed and wants it to be accepted.
+// send sends with preflight at processed and requires that it is accepted.
 func (f *fixture) send(tx *solana.Transaction) solana.Signature {
 	f.t.Helper()
 	signature, err := f.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})

@@ -138,7 +138,7 @@ func TestARangeOfBlocksIsBounded(t *testing.T) {
 	}
 }
 
-// A larger ring keeps roots that the usual one has lost.
+// A larger ring keeps roots that the usual one has evicted.
 func TestTheRootHistoryHasTheGivenLength(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]int{"shorter": 4, "longer": 1000} {

@@ -54,9 +54,9 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 	return signature, nil
 }
 
-// differing sets a compute limit that no other of the faucet's transactions in
-// a long time has: without it a second one that does the same in one slot would
-// be the same transaction and would not land.
+// differing sets a compute limit that no recent transaction of the faucet has.
+// Two equal transfers in one slot would otherwise be the same transaction, and
+// the second one would not land.
 func (c *Chain) differing() solana.Instruction {
 	return solana.NewInstruction(solana.ComputeBudget, nil,
 		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds))

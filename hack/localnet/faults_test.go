@@ -34,7 +34,7 @@ func (f *fixture) faulty(rules ...fault.Rule) *fixture {
 	return &fixture{Chain: f.Chain, Client: rpc.New(server.URL), t: f.t, url: server.URL, payer: f.payer}
 }
 
-// reply is what came back over HTTP.
+// reply is the answer over HTTP.
 type reply struct {
 	status     int
 	retryAfter string
@@ -196,7 +196,7 @@ func TestASendMayLandAndFail(t *testing.T) {
 	}
 }
 
-// eventually waits for what is about to become true.
+// eventually waits until a condition is true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patient); !is(); {
@@ -286,8 +286,8 @@ func TestALaggingNodeAnswersFromThePast(t *testing.T) {
 		t.Errorf("with a later minContextSlot the answer is %+v, want error -32016 with slot %d", out, then)
 	}
 
-	// A blockhash that it has not seen: refused by its preflight, and sent on
-	// to the leader without.
+	// The node has not seen this blockhash: its preflight refuses the transaction, and without
+	// preflight it forwards it to the leader.
 	tx := f.sign(f.blockhash(rpc.CommitmentConfirmed), f.transfer(2_000_000))
 	if _, err := faulty.SendTransaction(ctx, tx); err == nil || !strings.Contains(err.Error(), "Blockhash not found") {
 		t.Errorf("sending with preflight returns %v, want Blockhash not found", err)
@@ -351,7 +351,7 @@ func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
 	for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed, rpc.CommitmentFinalized} {
 		before := f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`)
 		f.Advance(3)
-		// Setting rules again that still freeze it keeps the one that there is.
+		// A second rule that freezes it keeps the frozen answer.
 		if err := f.Endpoint("faulty").SetFaults([]fault.Rule{{Method: "getLatestBlockhash", FrozenBlockhash: true}}); err != nil {
 			t.Fatal(err)
 		}

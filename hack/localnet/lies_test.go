@@ -15,7 +15,7 @@ import (
 
 const lieErr = `{"InstructionError":[2,{"Custom":4112}]}`
 
-// where is what an endpoint says of its position at confirmed.
+// where is the position at confirmed that an endpoint reports.
 type where struct{ slot, context, height, lastValid, epochSlot, epochHeight uint64 }
 
 func (f *fixture) where() (at where) {
@@ -149,7 +149,7 @@ func TestSimulationsThatAreLies(t *testing.T) {
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
 		rules []fault.Rule
-		// lamports are what the payer sends: 1 000 000, or more than there is.
+		// lamports is the amount that the payer sends: 1 000 000, or more than it has.
 		lamports             uint64
 		want                 string
 		wantSend, wantLanded bool

@@ -263,7 +263,7 @@ func BenchmarkTransact(b *testing.B) {
 	}
 }
 
-// signedTransfers makes as many as land before the ring forgets their root.
+// signedTransfers makes as many transfers as can land before the ring evicts their root.
 func (f *fixture) signedTransfers(p *shieldpool.Pool, payer solana.PublicKey, first uint64) (batch []string) {
 	f.t.Helper()
 	f.Advance(1)

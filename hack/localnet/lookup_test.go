@@ -56,7 +56,7 @@ func encoded(t testing.TB, tx *solana.Transaction) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// TestATransactionTakesAccountsFromATable sends one that does not fit a packet
+// TestATransactionTakesAccountsFromATable sends a transaction that does not fit into a packet
 // without a table, and reads it back by every method.
 func TestATransactionTakesAccountsFromATable(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func (c *client) prove(s wallet.Spend, to solana.PublicKey) solana.Instruction {
 	return ix
 }
 
-// land sends an instruction and keeps the leaves that it appended.
+// land sends an instruction and stores the leaves that it appended.
 func (c *client) land(ix solana.Instruction) {
 	c.t.Helper()
 	c.send(c.sign(c.blockhash(rpc.CommitmentProcessed), unitLimit(400_000), ix))
@@ -160,7 +160,7 @@ func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
 		t.Errorf("the recipient has %d lamports, want %d", got, want)
 	}
 
-	// Proofs for one recipient serve no other, and an invented pool none at all.
+	// A proof is valid for one recipient only, and in no invented pool.
 	late := c.note(20_000_000)
 	c.land(c.prove(wallet.Spend{Outputs: []wallet.Note{late}, PublicAmount: 20_000_000}, solana.PublicKey{}))
 	c.locate(&late)

@@ -62,7 +62,7 @@ func TestClusterMethodsReturnTheLevelsSlot(t *testing.T) {
 			}
 			wantLast := test.wantHeight + 150
 			if test.level == rpc.CommitmentProcessed {
-				wantLast-- // the open block has no hash yet: its parent's serves
+				wantLast-- // the open block has no hash yet: the node returns its parent's
 			}
 			if got := latest.Value.LastValidBlockHeight; got != wantLast {
 				t.Errorf("last valid block height is %d, want %d", got, wantLast)
@@ -169,8 +169,8 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 		prepare     func(*fixture) string
 		wantCode    int // 0 for success
 		wantMessage string
-		wantData    string // what the error's data begins with
-		wantPaid    uint64 // lamports that the payer is poorer by
+		wantData    string // the beginning of the error's data
+		wantPaid    uint64 // lamports that the payer has lost
 	}{
 		"one that succeeds is executed": {
 			prepare:  func(f *fixture) string { return params(f.sign(f.blockhash("processed"), f.transfer(1_000_000)), "") },

@@ -55,7 +55,7 @@ func (l *line) receive() (string, error) {
 	return string(raw), err
 }
 
-// wants waits for the next message and wants it to be that.
+// wants waits for the next message and compares it with the expected one.
 func (l *line) wants(want string) {
 	l.t.Helper()
 	got, err := l.receive()
@@ -67,14 +67,14 @@ func (l *line) wants(want string) {
 	}
 }
 
-// ask makes a call and wants that answer.
+// ask makes a call and compares the answer with the expected one.
 func (l *line) ask(method, params, want string) {
 	l.t.Helper()
 	l.write(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
 	l.wants(`{"jsonrpc":"2.0","id":1,` + want + `}`)
 }
 
-// wantsEnd wants the connection to be over without another message.
+// wantsEnd requires that the connection ends without another message.
 func (l *line) wantsEnd() {
 	l.t.Helper()
 	if got, err := l.receive(); err == nil || errors.Is(err, context.DeadlineExceeded) {

@@ -26,8 +26,8 @@ import (
 
 const oneSOL = int64(solana.LAMPORTS_PER_SOL)
 
-// swapper is a client that carries a swap through both legs, and believes the
-// router everything.
+// swapper is a client that drives a swap through both legs, and believes every answer of the
+// router.
 type swapper struct {
 	*fixture
 	*shieldpool.Swap
@@ -36,8 +36,8 @@ type swapper struct {
 	wallet solana.PublicKey
 }
 
-// newSwapper has landed a TransactSwap of one SOL with a minimum, and made the
-// token accounts.
+// newSwapper returns a client that has landed a TransactSwap of one SOL with a minimum, and made
+// the token accounts.
 func newSwapper(t *testing.T, least uint64) *swapper {
 	t.Helper()
 	s := &swapper{fixture: newFixture(t, localnet.Options{Initialised: true}), wallet: address("wallet")}
@@ -123,7 +123,7 @@ func (s *swapper) fetch(request *http.Request, to any) {
 	}
 }
 
-// quoted is what the router says of a quote.
+// quoted is the router's answer to a quote.
 type quoted struct {
 	raw       json.RawMessage
 	threshold uint64
@@ -243,7 +243,7 @@ func (s *swapper) refused(instructions []solana.Instruction, tables []shieldpool
 	return err.Error()
 }
 
-// refunds waits for the timeout and takes the lamports back to the wallet.
+// refunds waits for the timeout and refunds the lamports to the wallet.
 func (s *swapper) refunds() {
 	s.t.Helper()
 	s.Advance(200)
@@ -322,14 +322,14 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 	}
 }
 
-// TestHostileRouters shows which routes the program alone refuses, and which a
-// relay has to refuse: this client signs any.
+// TestHostileRouters shows which routes the program refuses by itself, and which ones a relay has
+// to refuse: this client signs any route.
 func TestHostileRouters(t *testing.T) {
 	t.Parallel()
 	const reached, beyond = 140_000_000, 200_000_000
 	tests := map[router.Lie]struct {
 		least uint64
-		// want is in the error; "" when the swap is carried out.
+		// want is in the error; "" when the swap is executed.
 		want string
 	}{
 		router.LowThreshold:  {beyond, "0x1038"},
@@ -387,7 +387,7 @@ func TestAPriceThatMovedFailsTheSwapUntilItIsBack(t *testing.T) {
 	if got := s.quote().threshold; got >= s.Terms.MinOutput {
 		t.Errorf("the quote is %d, want it below %d", got, s.Terms.MinOutput)
 	}
-	// More than the market's stock: it gets more.
+	// The reserves are larger than the market's stock, so the market gets more tokens.
 	if err := s.SetReserves(market.Reserves{Lamports: 1 << 60, Tokens: 1 << 60}); err != nil {
 		t.Fatal(err)
 	}

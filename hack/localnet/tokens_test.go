@@ -107,8 +107,8 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	}
 }
 
-// TestAChainHasTheGivenAccounts: for example a mint of Token-2022, which a relay
-// must recognise and refuse.
+// TestAChainHasTheGivenAccounts uses a mint of Token-2022 as the example, which a relay must
+// recognise and refuse.
 func TestAChainHasTheGivenAccounts(t *testing.T) {
 	t.Parallel()
 	mint := token.MintAccount(tokenprogram.Mint{Decimals: 6, IsInitialized: true})

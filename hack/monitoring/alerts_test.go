@@ -52,22 +52,22 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 	}
 }
 
-// Each alert fires on its cause, after its duration, and not on a cause just
-// short of it; only the alerts that have to accompany it fire, too. An alert of
-// one fleet does not fire for another in the namespace.
+// Each alert fires on its cause, after its duration, and not on a cause just short of it. No
+// other alert fires except those that have to accompany it. An alert of one fleet does not
+// fire for another in the namespace.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	tried, caused := map[string]bool{}, false
 	for _, set := range fleets(t) {
 		suite := newSuite(t, &set, "Relaypool", healthy)
 		for name, tr := range trials() {
-			// Fleets share most of their rules: each alert is tried with the first that has it.
+			// Fleets share most of their rules: each alert is tried with the first fleet that has it.
 			if suite.rule(name) != nil && !tried[name] {
 				tried[name] = true
 				suite.add(t, name, &tr)
 			}
 		}
-		if !caused && suite.rule("RouterFails") != nil { // one that swaps as well
+		if !caused && suite.rule("RouterFails") != nil { // a fleet with swaps
 			caused = true
 			for name, tr := range otherCauses() {
 				for alert := range tr.fires {
@@ -181,8 +181,8 @@ func (s *suite) add(t *testing.T, name string, tr *trial) {
 	}
 }
 
-// group adds what promtool is to find: each alert that fires with all its labels
-// and texts, none of the others, and none of them before it has lasted.
+// group adds the results that promtool has to find: each alert that fires with all its labels and
+// texts, no other alert, and no alert before its duration has passed.
 func (s *suite) group(t *testing.T, name, series string, at time.Duration, fires map[string]string) {
 	t.Helper()
 	g := group{Name: name, Interval: "1m", InputSeries: s.series(series, at)}
@@ -225,7 +225,7 @@ func (s *suite) run(t *testing.T) {
 	}
 }
 
-// labelsOf takes Alert{label=value,label=value} apart.
+// labelsOf parses Alert{label=value,label=value}.
 func labelsOf(what string) (name string, labels map[string]string) {
 	name, rest, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
 	labels = map[string]string{}
@@ -237,10 +237,10 @@ func labelsOf(what string) (name string, labels map[string]string) {
 	return name, labels
 }
 
-// asked is a piece of an alert's text that is asked for when the text is written.
+// asked is a part of an alert's text that comes from a query when the text is rendered.
 var asked = regexp.MustCompile(`\{\{ with .* \| query \}\}.*\{\{ end \}\}`)
 
-// expected is an alert as a person gets it.
+// expected is an alert with its rendered texts.
 func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 	a := alert{Labels: maps.Clone(r.Labels), Annotations: map[string]string{}}
 	replacements := []string{"{{ $value | humanizeDuration }}", value}
@@ -254,7 +254,7 @@ func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 	return a
 }
 
-// expansion is how often a series' last value is repeated.
+// expansion is the number of repetitions of a series' last value.
 var expansion = regexp.MustCompile(`x(\d+)$`)
 
 // until cuts off values long after the tested time.
@@ -270,8 +270,8 @@ func until(values string, at time.Duration) string {
 
 var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
 
-// series are the healthy series, with sick ones in their place, and a second
-// healthy fleet; * selects only that one.
+// series are the healthy series, with sick ones replacing them, and a second healthy fleet; *
+// selects only the second fleet.
 func (s *suite) series(sick string, at time.Duration) (all []input) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
 	values := map[string]string{}

@@ -17,10 +17,10 @@ import (
 	"github.com/relaypool/relaypool/hack/monitoring/dashboard"
 )
 
-// samples are how many there are of each series, one a minute.
+// samples is the number of samples of each series, one a minute.
 const samples = 400
 
-// evaluate is a query's answer over series, as promtool writes them, at a minute.
+// evaluate is the result of a query at a minute, over series in promtool's notation.
 func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vector {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.Join(series, "\n  ")+"\n")
@@ -36,7 +36,7 @@ func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vec
 	return slices.Clone(answer)
 }
 
-// satisfies is a series that a selector takes.
+// satisfies returns a series that a selector matches.
 func satisfies(u *use) string {
 	values := map[string]string{"namespace": "pools", "pool": "shielded"}
 	for _, l := range u.metric.labels {
@@ -54,9 +54,9 @@ func satisfies(u *use) string {
 	return u.series + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// A share of nothing is not a number, and what is divided by nothing is infinite:
-// Grafana draws neither, and an axis up to infinity hides all that is there. Quantiles
-// of nothing are left as they are: a gap in a curve.
+// A share of nothing is NaN, and a division by zero is infinite: Grafana draws neither, and an
+// axis up to infinity hides all other values. Quantiles of nothing are not changed, because
+// they make a gap in a curve.
 func TestAnIdleFleetHasNumbers(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
@@ -67,7 +67,7 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 				continue
 			}
 			uses, _ := catalogue.check(expr)
-			// First nothing happens, and then all but one of the counted events.
+			// The first case has no events, the second all but one of the counted events.
 			for still := -1; still < len(uses); still++ {
 				series := map[string]string{}
 				for i := range uses {
@@ -93,7 +93,7 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 	})
 }
 
-// All is any name there is, and others have Deployments and autoscalers, too.
+// All matches every name, and other programs have Deployments and autoscalers, too.
 func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 	t.Parallel()
 	series := []string{
@@ -119,7 +119,7 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 		want   []string
 	}{
 		"all": {200, ".+", []string{"pools/held", "pools/shielded"}},
-		// For an investigation afterwards.
+		// This case is an investigation after an incident.
 		"all, after the last pod has gone": {400, ".+", []string{"pools/held", "pools/shielded"}},
 		"one":                              {200, "held", []string{"pools/held"}},
 	}
@@ -148,7 +148,7 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 	}
 }
 
-// A payer at its minimum is not used: its balance lasts for no time.
+// A payer at its minimum is not used: its runway is zero.
 func TestRunwayCountsTheBalanceAboveTheMinimum(t *testing.T) {
 	t.Parallel()
 	const of = `namespace="pools",pool="shielded"`

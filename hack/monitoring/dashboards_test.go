@@ -35,8 +35,8 @@ func panels(t *testing.T, f func(d *dashboard.Dashboard, p *dashboard.Panel)) {
 	}
 }
 
-// A reader who was woken needs to know what to make of a panel. Its limits rise, from
-// green to red or from red to green.
+// An on-call reader needs an explanation of each panel. The limits of a panel rise, from green
+// to red or from red to green.
 func TestPanelDescriptionsAreComplete(t *testing.T) {
 	t.Parallel()
 	whole := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
@@ -118,13 +118,13 @@ func ofTheChoice(u *use) bool {
 		return slices.Contains(names, "namespace") && (slices.Contains(names, "deployment") || slices.Contains(names, "horizontalpodautoscaler"))
 	case ofOperator:
 		if !slices.Contains(u.metric.labels, "pool") {
-			return true // of the operator's process
+			return true // a metric of the operator's process
 		}
 	}
 	return slices.Contains(names, "namespace") && slices.Contains(names, "pool")
 }
 
-// A figure of the fleet is the same on every pod: added up, it is wrong by their number.
+// A figure of the fleet is the same on every pod: a sum multiplies it by their number.
 func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
 	t.Parallel()
 	global := []contract.Metric{
@@ -179,7 +179,7 @@ func TestPanelsNameExistingAlerts(t *testing.T) {
 	})
 }
 
-// Grafana draws panels on top of each other without a word when they overlap.
+// Grafana draws overlapping panels on top of each other without a warning.
 func TestPanelsHaveRoomAndNumbersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for _, d := range dashboards(t) {

@@ -28,14 +28,14 @@ var (
 	rate     = flag.Float64("rate", 6, "new spends a second, on average")
 )
 
-// settleWithin bounds the wait after the load for metrics that lag; points is how
-// many a query over a run has.
+// settleWithin bounds the wait after the load for metrics that lag; points is the number of
+// points of a query over a run.
 const (
 	settleWithin = 90 * time.Second
 	points       = 240
 )
 
-// excused says why queries for a metric find nothing in the run.
+// excused returns why queries for a metric find nothing in the run.
 func excused(m *metric) string {
 	switch m.name {
 	case contract.MetricOperatorRotation.Name, contract.MetricOperatorRotationStarted.Name, contract.MetricOperatorPaused.Name:
@@ -49,8 +49,8 @@ func excused(m *metric) string {
 	return ""
 }
 
-// seldom are panels of events so rare that a short run may see one, which gives no
-// rate: only their metrics are required.
+// seldom are panels of events so rare that a short run may have only one, which gives no rate:
+// only their metrics are required.
 func seldom() map[string]string {
 	return map[string]string{"Time of upkeep, p95": "jobs run once a minute and less"}
 }
@@ -63,8 +63,8 @@ func firing() []string {
 	}
 }
 
-// A query with the right names can still find nothing, because labels do not match
-// or values are spelt otherwise: only a real fleet shows that.
+// A query with the right names can still find nothing, because labels do not match or values
+// are spelt otherwise. Only a real fleet reveals that.
 func TestARealFleetIsOnTheDashboards(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -101,8 +101,8 @@ type run struct {
 	faults          []string
 }
 
-// play runs a fleet, with a real Prometheus that scrapes it as the operator's PodMonitor
-// has it done in a cluster, until settled is content.
+// play runs a fleet, with a real Prometheus that scrapes it with the settings of the operator's
+// PodMonitor, until settled returns true.
 func (r *run) play(t *testing.T, settled func() bool) {
 	t.Helper()
 	r.ctx = t.Context()
@@ -127,10 +127,10 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	for _, relay := range fleet.Relays() {
 		relays.targets = append(relays.targets, model.LabelSet{
 			model.AddressLabel: model.LabelValue(relay.Operations), "namespace": model.LabelValue(r.namespace), "pool": model.LabelValue(r.pool),
-			"pod": model.LabelValue(relay.Name), "container": "relay", "endpoint": "operations", // which some metrics have, too
+			"pod": model.LabelValue(relay.Name), "container": "relay", "endpoint": "operations", // some metrics have their own endpoint label
 		})
 	}
-	// The ServiceMonitor honours labels too: the operator's name other namespaces.
+	// The ServiceMonitor honours labels too: the operator's metrics name other namespaces.
 	operator := job{name: "relaypool-operator", path: relays.path, honorLabels: true, targets: []model.LabelSet{{
 		model.AddressLabel: model.LabelValue(fleet.Operator()), "namespace": contract.OperatorSystemNamespace, "pod": "relaypool-operator", "container": "operator",
 	}}}
@@ -141,7 +141,7 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	var ledgerErr error
 	ledger.Go(func() { ledgerErr = fleet.KeepLedger(keeping) })
 	r.events, err = fleet.Play(r.ctx, *duration, func(ctx context.Context, expr string, since time.Time) bool {
-		since = since.Add(r.scrape) // what is found before then may have been scraped earlier
+		since = since.Add(r.scrape) // earlier samples may have been scraped before since
 		now := time.Now()
 		if now.Before(since) {
 			return false
@@ -161,7 +161,7 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	}
 }
 
-// podMonitor reads how the operator has a RelayPool's pods scraped.
+// podMonitor reads the scrape settings of a RelayPool's pods that the operator writes.
 func (r *run) podMonitor(t *testing.T) job {
 	t.Helper()
 	found := objects(t, filepath.Join(root, "controllers/internal/build/testdata/full.golden.yaml"), "PodMonitor")
@@ -187,13 +187,13 @@ func (r *run) podMonitor(t *testing.T) job {
 	return job{name: r.namespace + "/" + r.pool, path: spec.Endpoints[0].Path, honorLabels: spec.Endpoints[0].HonorLabels}
 }
 
-// step is between two points of a query over the run.
+// step is the time between two points of a query over the run.
 func (r *run) step() time.Duration {
 	return max(r.scrape, r.to.Sub(r.from)/points).Truncate(time.Millisecond)
 }
 
-// ask evaluates a panel's query over the run. The windows that it has itself are for
-// hours of a fleet's life, and are shortened to the run's.
+// ask evaluates a panel's query over the run. It shortens the query's own windows, which are for
+// hours of a fleet's life, to the length of the run.
 func (r *run) ask(expr string) ([]dashboard.Series, error) {
 	long := r.to.Sub(r.from)
 	window := func(share float64) string { return fmt.Sprintf("%ds", int(share*long.Seconds())+1) }
@@ -212,7 +212,7 @@ func (r *run) fault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-// why says why a query finds nothing in the run; empty if it should find something.
+// why returns why a query finds nothing in the run; empty if it should find something.
 func (r *run) why(expr string) (uses []use, why string) {
 	uses, _ = r.metrics.check(r.filled(expr))
 	for i := range uses {
@@ -316,7 +316,7 @@ func (r *run) draw(t *testing.T, d *dashboard.Dashboard) {
 	}
 }
 
-// state is a folder that Postgres may enter, which may run as another user.
+// state is a folder that Postgres can enter, because it may run as another user.
 func state(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relaypool-monitoring-")
@@ -338,7 +338,7 @@ func state(t *testing.T) string {
 	return dir
 }
 
-// lines shows progress with -v.
+// lines logs progress, which -v shows.
 type lines struct{ t *testing.T }
 
 func (l lines) Write(p []byte) (int, error) {

@@ -22,22 +22,22 @@ const (
 	histogram kind = "histogram"
 )
 
-// source is who exposes a metric.
+// source is the program that exposes a metric.
 type source string
 
 const (
 	// ofRelay is scraped by a PodMonitor, ofOperator by a ServiceMonitor.
 	ofRelay    source = "relay"
 	ofOperator source = "operator"
-	// ofProcess is what client_golang exposes of each of the two.
+	// ofProcess are the metrics of client_golang, which each of the two exposes.
 	ofProcess source = "process"
-	// ofCluster is kube-state-metrics, which most clusters with Prometheus have.
+	// ofCluster are the metrics of kube-state-metrics, which most clusters with Prometheus have.
 	ofCluster source = "kube-state-metrics"
-	// ofScrape is what Prometheus itself adds to each target.
+	// ofScrape are the metrics that Prometheus itself adds to each target.
 	ofScrape source = "scrape"
 )
 
-// metric is what a query may ask for.
+// metric is a metric that queries may use.
 type metric struct {
 	name   string
 	kind   kind

@@ -76,8 +76,8 @@ func startPrometheus(t *testing.T, interval time.Duration, jobs []job) *server {
 	return &server{db, engine}
 }
 
-// query evaluates from one time to another. What is no number, such as a quantile of
-// nothing, is left out, and so is a series without any number.
+// query evaluates from one time to another. It leaves out NaN, such as a quantile of nothing,
+// and series without any number.
 func (s *server) query(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]dashboard.Series, error) {
 	query, err := s.engine.NewRangeQuery(ctx, s.db, nil, expr, from, to, step)
 	if err != nil {

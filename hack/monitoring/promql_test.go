@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// use is a metric that a query asks for.
+// use is a metric in a query.
 type use struct {
 	metric metric
-	// series is the name in the query: of a histogram one of its series.
+	// series is the name in the query: for a histogram the name of one of its series.
 	series string
 	// matchers are the selector's, without the name.
 	matchers []*labels.Matcher
@@ -57,7 +57,7 @@ func (c catalogue) find(series string) (m metric, suffix string, ok bool) {
 	return metric{}, "", false
 }
 
-// counts are the functions that take counters, moves those that take gauges.
+// counts are the functions of counters, moves those of gauges.
 var (
 	counts = []string{"rate", "increase", "irate"}
 	moves  = []string{"deriv", "delta", "predict_linear"}
@@ -132,7 +132,7 @@ func (k *promqlChecker) overTime(call *parser.Call) {
 	})
 }
 
-// quantile wants buckets, and their label kept.
+// quantile requires buckets, and that their label is kept.
 func (k *promqlChecker) quantile(call *parser.Call) {
 	parser.Inspect(call.Args[1], func(node parser.Node, _ []parser.Node) error {
 		if s, ok := node.(*parser.VectorSelector); ok && !strings.HasSuffix(s.Name, "_bucket") {
@@ -145,7 +145,7 @@ func (k *promqlChecker) quantile(call *parser.Call) {
 	}
 }
 
-// groupings walks all aggregations and looks for labels that are not there to keep.
+// groupings walks all aggregations and looks for kept labels that do not exist.
 func (k *promqlChecker) groupings(expr parser.Expr) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		a, ok := node.(*parser.AggregateExpr)
@@ -201,7 +201,7 @@ func (k *promqlChecker) labelsOf(expr parser.Expr) []string {
 	return nil
 }
 
-// labels are those that an expression's result can have.
+// labels are the labels that an expression's result can have.
 func (c catalogue) labels(expr string) ([]string, error) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {

@@ -45,7 +45,7 @@ var promtool = sync.OnceValues(func() (string, error) {
 	return program, os.Rename(made, program)
 })
 
-// The rules are parsed, and dashboards tried, with the Prometheus that promtool is of.
+// The rules are parsed, and dashboards tried, with the same version of Prometheus as promtool.
 func TestPromtoolIsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The files with PrometheusRules: the objects that the operator makes of RelayPools,
-// and those that are installed with the operator.
+// The files with PrometheusRules: the objects that the operator makes for RelayPools, and those
+// installed with the operator.
 const (
 	fleetFiles   = root + "/controllers/internal/build/testdata/*.golden.yaml"
 	operatorFile = root + "/config/prometheus/rules.yaml"
@@ -24,8 +24,8 @@ const (
 
 // ruleSet is the rules of one PrometheusRule.
 type ruleSet struct {
-	// File has the PrometheusRule, Namespace and Pool are its object's: for a
-	// fleet's rules the RelayPool's.
+	// File has the PrometheusRule. Namespace and Pool are those of its object: for a fleet's rules
+	// those of the RelayPool.
 	File, Namespace, Pool string
 	// Content is a rule file for Prometheus.
 	Content []byte
@@ -74,7 +74,7 @@ func everyAlert(t *testing.T) (fleet, own []rulefmt.Rule) {
 	return fleet, operator(t).Rules
 }
 
-// object is one of a file's.
+// object is one object of a file.
 type object struct {
 	Kind     string
 	Metadata struct{ Namespace, Name string }

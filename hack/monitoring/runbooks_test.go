@@ -52,7 +52,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 
 var heading = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 
-// faults lists what is wrong with an alert's page.
+// faults lists the faults of an alert's page.
 func faults(alert, content string) (out []string) {
 	found := heading.FindAllStringSubmatchIndex(content, -1)
 	var titles []string

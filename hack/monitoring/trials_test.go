@@ -1,14 +1,14 @@
 package monitoring_test
 
-// A trial is two fleets that differ from the healthy one in what one alert is for.
+// A trial is two fleets that differ from the healthy one in the cause of one alert.
 type trial struct {
-	// sick are the series that are otherwise where it fires; * is that none is there.
+	// sick are the changed series of the fleet in which it fires; * means that there are none.
 	sick string
-	// fires are the alerts that fire then, by their identifying labels: the alert
-	// itself and those that accompany it. The value is the number in its text.
+	// fires are the alerts that then fire, by their identifying labels: the alert itself and those
+	// that accompany it. The value is the number in its text.
 	fires map[string]string
-	// nearly are the series where it does not, by the least that there is; besides
-	// are the alerts that fire there all the same.
+	// nearly are the changed series that are just short of firing; besides are the alerts that fire
+	// with them all the same.
 	nearly  string
 	besides map[string]string
 	// at is the time of the test for both, 40m by default.
@@ -73,7 +73,7 @@ relaypool_swaps_ended_total{,pod="a",outcome="executed"} 0+30x430
 relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0+1x430
 `
 
-// trials has one for each alert of a fleet, without the prefix of their names.
+// trials has a trial for each alert of a fleet, without the prefix of their names.
 func trials() map[string]trial {
 	return map[string]trial{
 		"BacklogTooOld": {
@@ -229,7 +229,7 @@ relaypool_index_published_leaves{,pod="a"} 3865470561x430`,
 		},
 		"NoRelayReports": {
 			sick: "*", fires: only("NoRelayReports"),
-			// What was read last counts for five minutes more.
+			// The last samples count for five minutes more.
 			nearly: `relaypool_backlog_submissions{,pod="a"} 3x31 _x398
 relaypool_backlog_submissions{,pod="b"} 3x31 _x398`,
 		},
@@ -280,7 +280,7 @@ relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2
 		"retention begins again after a fleet had no pod": {sick: `relaypool_maintenance_runs_total{,pod="a",job="retention",outcome="done"} 0x10 _x420
 relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
 		"a ledger was never complete": {sick: `relaypool_ledger_reconciled_timestamp_seconds{,pod="a",payer="q"} 0x430`, fires: only("LedgerBehind{payer=q}")},
-		// A quiet fleet, in which a few are all.
+		// In a quiet fleet a few failures are a large share.
 		"a request is refused, and no other follows": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1x400`, at: "28m"},
 		"a request is refused twice, and taken": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x22 1x400
@@ -307,7 +307,7 @@ relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0x10 1x10 2x400`},
 	}
 }
 
-// healthyOperator is one in which nothing is wrong.
+// healthyOperator is an operator without faults.
 const healthyOperator = `
 relaypool_operator_pools{condition="Ready",status="True"} 1x430
 relaypool_operator_pool_condition{namespace="pools",pool="s",condition="Ready",status="True",reason="Ready"} 1x430
@@ -321,7 +321,7 @@ relaypool_operator_backlog_reading_timestamp_seconds{namespace="pools",pool="s",
 relaypool_operator_serving_certificate_expiry_timestamp_seconds{pod="a"} 7000000+60x430
 `
 
-// operatorTrials has one for each alert about the operator.
+// operatorTrials has a trial for each alert about the operator.
 func operatorTrials() map[string]trial {
 	const of = `namespace="pools",pool="s"`
 	return map[string]trial{
@@ -360,7 +360,7 @@ relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Fund
 			sick: `relaypool_operator_passes_total{outcome="failed"} 0+3.1x430`, fires: only("PassesFail"),
 			nearly: `relaypool_operator_passes_total{outcome="failed"} 0+2.9x430`,
 		},
-		"BacklogUnread": { // by one of two processes
+		"BacklogUnread": { // in one of two processes
 			sick: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} -61+60x430`, fires: only("BacklogUnread{namespace=pools,pool=s}"),
 			nearly: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} -60+60x430`,
 		},

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Chart is curves over time, in a box of its axes.
+// Chart has curves over time, in a box with axes.
 type Chart struct {
 	Box
-	// Times are those of every curve's values. Both axes begin at 0; the one of time
-	// ends at Total.
+	// Times are the times of every curve's values. Both axes begin at 0; the time axis ends
+	// at Total.
 	Times  []float64
 	Total  float64
 	Curves []Curve
-	// Stacked draws areas on top of each other, Log powers of ten at the same distance.
+	// Stacked draws areas on top of each other; Log is a logarithmic vertical axis.
 	Stacked, Log bool
 	// Bare leaves the axes out.
 	Bare bool
 	// Suffix follows the numbers of the vertical axis.
 	Suffix string
-	// Limits are drawn where the axis reaches them.
+	// Limits are drawn if they are within the axis.
 	Limits []Limit
 }
 
@@ -31,7 +31,7 @@ type Curve struct {
 	Values       []float64
 }
 
-// Limit is a value from which on others are bad.
+// Limit is a value at which bad values begin.
 type Limit struct {
 	Value  float64
 	Colour string
@@ -104,7 +104,7 @@ func (h *Chart) heights() [][]float64 {
 	return all
 }
 
-// scale is where the vertical axis begins and ends, in whole steps.
+// scale is the start and the end of the vertical axis, in whole steps.
 func (h *Chart) scale(heights [][]float64) (low, high, step float64) {
 	for _, values := range heights {
 		for _, v := range values {
@@ -122,11 +122,11 @@ func (h *Chart) scale(heights [][]float64) (low, high, step float64) {
 	return step * math.Floor(low/step), step * math.Ceil(high/step), step
 }
 
-// At is the place of a time.
+// At is the position of a time.
 func (h *Chart) At(seconds float64) float64 { return h.X + h.W*seconds/h.Total }
 
-// stretches are the points of a line from gap to gap; of a level piece the ends are
-// enough.
+// stretches are the points of a line between gaps; for a level piece they have only its
+// ends.
 func (h *Chart) stretches(values []float64, y func(float64) float64) (all []string) {
 	open := false
 	for i, v := range values {
@@ -146,7 +146,7 @@ func (h *Chart) stretches(values []float64, y func(float64) float64) (all []stri
 	return all
 }
 
-// TimeAxis draws a line down a box, and its time below, at some round numbers of seconds.
+// TimeAxis draws a line down a box, with round numbers of seconds below it.
 func (c *Canvas) TimeAxis(b Box, total float64, some int) {
 	step := roundUp(total / float64(some))
 	for s := 0.0; s <= total; s += step {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Colours that differ in lightness too, for those who do not see all hues.
+// Colours that differ in lightness too, for those who cannot distinguish all hues.
 const (
 	Blue   = "#2563a8"
 	Green  = "#2f8f4e"
@@ -36,7 +36,7 @@ type Box struct{ X, Y, W, H float64 }
 // Canvas collects the elements of a picture.
 type Canvas struct{ out bytes.Buffer }
 
-// New begins a picture on a ground of its own, for light and dark pages.
+// New begins a picture with its own background, for light and dark pages.
 func New(width, height float64, ground string) *Canvas {
 	c := &Canvas{}
 	c.Add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="%s">`, width, height, Ink)
@@ -44,7 +44,7 @@ func New(width, height float64, ground string) *Canvas {
 	return c
 }
 
-// SVG ends the picture.
+// SVG ends the picture and returns it.
 func (c *Canvas) SVG() []byte {
 	c.Add("</svg>")
 	return c.out.Bytes()
@@ -58,7 +58,7 @@ func (c *Canvas) Text(x, y float64, content, attributes string) {
 	c.Add(`<text x="%.1f" y="%.1f" %s>%s</text>`, x, y, attributes, Escape(content))
 }
 
-// Line draws from one place to another.
+// Line draws from one position to another.
 func (c *Canvas) Line(x1, y1, x2, y2 float64, attributes string) {
 	c.Add(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" %s/>`, x1, y1, x2, y2, attributes)
 }
@@ -77,7 +77,7 @@ func Dashed(colour string) string { return `stroke="` + colour + `" stroke-dasha
 // Escape makes text part of an element.
 func Escape(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a bytes.Buffer takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a bytes.Buffer never fails
 	return b.String()
 }
 
@@ -89,7 +89,7 @@ func Number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// roundUp gives the least of 1, 2 and 5 times a power of ten that is not below v.
+// roundUp returns the least of 1, 2 and 5 times a power of ten that is not below v.
 func roundUp(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, factor := range []float64{1, 2, 5} {

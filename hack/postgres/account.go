@@ -13,17 +13,17 @@ import (
 	"syscall"
 )
 
-// errForeign says that somebody else has a folder or link at a place of ours.
+// errForeign says that another user's folder or link is at one of our paths.
 var errForeign = errors.New("it is not a folder of ours")
 
-// account is the user that the server runs as; nil means our own.
+// account is the user that the server runs as; nil means that of this process.
 type account struct {
 	name     string
 	uid, gid uint32
 }
 
-// accountFor picks an unprivileged user when we are root, because PostgreSQL
-// refuses to run as root.
+// accountFor picks an unprivileged user when this process runs as root, because
+// PostgreSQL refuses to run as root.
 func accountFor(euid int) (*account, error) {
 	if euid != 0 {
 		return nil, nil
@@ -52,10 +52,10 @@ func (a *account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// prepareDir makes dir for the account with mode 0700. When the account can
-// not reach it, for example below root's own home, it takes a folder in the
-// system's folder for temporary files instead, with a name that the next run
-// finds again, and says so.
+// prepareDir makes dir for the account with mode 0700. When the account cannot
+// reach it, for example below root's own home, it uses a folder in the system's
+// folder for temporary files instead, and logs that. The next run finds that folder
+// by the same name.
 func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must be able to pass
 		return "", fmt.Errorf("make the state folder: %w", err)
@@ -78,9 +78,9 @@ func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (st
 	return other, nil
 }
 
-// makePrivate makes the folder with mode 0700, or takes an existing one that is really a
-// folder and belongs to us or the account: names in a folder for temporary
-// files can be taken by anybody.
+// makePrivate makes the folder with mode 0700, or uses an existing folder of ours or
+// of the account. It checks that the path is a real folder and its owner, because
+// anybody can create names in a folder for temporary files.
 func (a *account) makePrivate(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, os.ErrExist) {
@@ -107,9 +107,9 @@ func (a *account) makePrivate(dir string) error {
 	return nil
 }
 
-// reaches asks the kernel, by a process of the account, whether it can enter
-// the folder and write there: modes of parents, access lists and mount
-// options all count.
+// reaches starts a process of the account to find out whether it can enter the folder
+// and write there: modes of parents, access lists and mount options can all prevent
+// that.
 func (a *account) reaches(ctx context.Context, dir string) bool {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `cd "$1" && test -w .`, "sh", dir)
 	cmd.Dir = "/"

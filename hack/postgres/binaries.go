@@ -29,8 +29,8 @@ var usualPlaces = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
-// machine is what finding and installing PostgreSQL needs to know of the
-// computer, so that tests can describe another one.
+// machine is the information about the computer that finding and installing PostgreSQL
+// needs, so that tests can describe another one.
 type machine struct {
 	path    string   // PATH
 	places  []string // globs, see usualPlaces
@@ -56,22 +56,22 @@ func thisMachine(log io.Writer) machine {
 	}
 }
 
-// lockPoll is how often a lock is tried that another process holds.
+// lockPoll is the interval of tries for a lock that another process has.
 const lockPoll = 50 * time.Millisecond
 
-// find returns the folder of initdb and postgres: PATH's first, else the newest of
-// the usual places. Where there is none it installs one or says how to.
+// find returns the folder of initdb and postgres: the first one in PATH, otherwise the
+// newest of the usual places. If there is none it installs one or says how to do that.
 func (m machine) find(ctx context.Context) (found string, err error) {
 	if found = m.installed(); found != "" {
 		return found, nil
 	}
-	// The tests of several packages begin at once, and of two apt-get one fails.
+	// The tests of several packages start at once, and apt-get fails when another one runs.
 	lock := flock.New(m.lock)
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return "", fmt.Errorf("install postgresql: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if found = m.installed(); found != "" { // by the process that had the lock
+	if found = m.installed(); found != "" { // installed by the process that had the lock
 		return found, nil
 	}
 	if err := m.install(ctx); err != nil {
@@ -87,8 +87,8 @@ func (m machine) find(ctx context.Context) (found string, err error) {
 func (m machine) installed() string {
 	dirs := filepath.SplitList(m.path)
 	for _, pattern := range m.places {
-		matches, _ := filepath.Glob(pattern) // it fails for a pattern that is none
-		slices.Reverse(matches)              // the highest version, of two digits since 2017, is the last name
+		matches, _ := filepath.Glob(pattern) // Glob fails only for an invalid pattern
+		slices.Reverse(matches)              // the last name has the highest version: two digits since 2017
 		dirs = append(dirs, matches...)
 	}
 	for _, dir := range dirs {
@@ -99,8 +99,8 @@ func (m machine) installed() string {
 	return ""
 }
 
-// serverDir resolves links, because initdb looks for postgres beside its own
-// real file, and tells whether both are there.
+// serverDir resolves links, because initdb looks for postgres in the folder of its own
+// real file, and reports whether both are there.
 func serverDir(dir string) (string, bool) {
 	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
 	if err != nil {
@@ -111,8 +111,8 @@ func serverDir(dir string) (string, bool) {
 	return resolved, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// install installs PostgreSQL with apt-get when root where that is; anywhere else its
-// error says what to install.
+// install installs PostgreSQL with apt-get when root on a machine that has it; otherwise
+// its error says what to install.
 func (m machine) install(ctx context.Context) (err error) {
 	switch {
 	case !m.apt:
@@ -137,9 +137,9 @@ func (m machine) install(ctx context.Context) (err error) {
 	return nil
 }
 
-// withoutMainCluster keeps the package from creating and starting a cluster
-// of its own on port 5432, which nobody asked for. It uses the drop-in folder
-// of postgresql-common's createcluster.conf and leaves no trace.
+// withoutMainCluster prevents the package from creating and starting an unwanted
+// cluster of its own on port 5432. It uses the drop-in folder of postgresql-common's
+// createcluster.conf, and removes its file afterwards.
 func (m machine) withoutMainCluster() (restore func() error, err error) {
 	if err := os.MkdirAll(m.aptConf, 0o755); err != nil { //nolint:gosec // a folder of /etc, readable like its neighbours
 		return nil, fmt.Errorf("install postgresql: %w", err)
@@ -151,7 +151,7 @@ func (m machine) withoutMainCluster() (restore func() error, err error) {
 	return func() error { return os.Remove(path) }, nil
 }
 
-// runLogged runs a command with its output, which is its progress, in log.
+// runLogged runs a command and writes its output to log as progress.
 func runLogged(ctx context.Context, log io.Writer, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = log, log

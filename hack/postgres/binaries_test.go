@@ -33,7 +33,7 @@ func TestFindTakesPathFirstThenTheNewest(t *testing.T) {
 	for _, dir := range []string{"lib/15/bin", "lib/18/bin", "own"} {
 		fakeServer(t, filepath.Join(root, dir))
 	}
-	// A folder of links, such as /usr/local/bin, stands for the real one.
+	// A folder of links, such as /usr/local/bin, leads to the real one.
 	links := filepath.Join(root, "links")
 	if err := os.Mkdir(links, 0o700); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestMissingServer(t *testing.T) {
 		apt       bool
 		root      bool
 		aptFails  bool
-		installs  bool // whether apt-get brings the programs
+		installs  bool // whether apt-get installs the programs
 		wantRuns  []string
 		wantError string
 	}{

@@ -21,9 +21,9 @@ const (
 	pollInterval = 25 * time.Millisecond
 )
 
-// stopLeftover stops a server that a killed run left on our socket, where the system
-// does not end it with the run. Only our own user can enter the socket's folder: what
-// answers there is such a server.
+// stopLeftover stops a server that a killed run left on our socket, on systems that do
+// not end it with the run. Only our own user can enter the socket's folder, so a server
+// that answers there is such a server.
 func (s *Server) stopLeftover(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) stopLeftover(ctx context.Context) error {
 	return nil
 }
 
-// initialise makes an empty cluster in place of the one of an earlier run.
+// initialise makes an empty cluster and deletes the one of an earlier run.
 func (s *Server) initialise(ctx context.Context) error {
 	if err := os.RemoveAll(s.clusterDir()); err != nil {
 		return fmt.Errorf("create the cluster: %w", err)
@@ -44,7 +44,7 @@ func (s *Server) initialise(ctx context.Context) error {
 	cmd := s.command(ctx, "initdb", "--pgdata="+s.clusterDir(), "--username="+superuser, "--encoding=UTF8", "--locale=C",
 		// The socket's folder is closed to others, and nothing listens on TCP.
 		"--auth-local=trust", "--auth-host=reject",
-		// The next Start begins anew: there is nothing to lose yet.
+		// An interrupted initdb loses nothing, because the next Start makes a new cluster.
 		"--no-sync")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("create the cluster: initdb: %w: %s", err, out)
@@ -63,8 +63,8 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// launch starts the server and waits until it accepts connections. Processes of a
-// killed server hold its memory for a moment, in which PostgreSQL refuses to start.
+// launch starts the server and waits until it accepts connections. PostgreSQL refuses
+// to start while processes of a killed server still have its memory, for a moment.
 func (s *Server) launch(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -91,8 +91,8 @@ func (s *Server) arguments() []string {
 		"max_connections=300",
 		"timezone=UTC",
 		"log_timezone=UTC",
-		// A DETAIL line quotes the values of a violated key: the content of
-		// requests, which is logged nowhere.
+		// A DETAIL line quotes the values of a violated key, which are the content of
+		// requests and must not be logged.
 		"log_error_verbosity=terse",
 	}
 	if s.fastUnsafe {
@@ -122,8 +122,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// shutDown goes through the shutdown modes of postgres(1), the mildest first. The end
-// of ctx shortens the first one, never the others: they are what is left.
+// shutDown uses the shutdown modes of postgres(1) in turn, the mildest first. The end of
+// ctx shortens only the first one, because the others are the last resort.
 func (s *Server) shutDown(ctx context.Context) error {
 	p := s.proc
 	if p == nil {
@@ -131,7 +131,7 @@ func (s *Server) shutDown(ctx context.Context) error {
 	}
 	s.proc = nil
 	select {
-	case <-p.Exited(): // the process id may already be somebody else's
+	case <-p.Exited(): // the process id may already belong to another process
 		return nil
 	default:
 	}

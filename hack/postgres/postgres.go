@@ -36,7 +36,7 @@ const (
 	maxSocketPath = 103
 )
 
-// Options says where a server keeps its state and how safe it is.
+// Options are the folder of a server's state and its durability.
 type Options struct {
 	// DataDir is the folder for everything of this server: the database
 	// cluster in data/, the lock file, the log postgres.log and, when the path
@@ -47,9 +47,8 @@ type Options struct {
 	// power cut may lose or corrupt the data, a kill of the server does not.
 	// For tests.
 	FastUnsafe bool
-	// Log receives a line for each slow or surprising thing that Start does,
-	// such as an installation or another folder than the one asked for. Nil
-	// discards them.
+	// Log receives a line for each slow or surprising action of Start, such as an
+	// installation or the use of another folder than DataDir. Nil discards them.
 	Log io.Writer
 }
 
@@ -65,10 +64,10 @@ type Server struct {
 	proc *process.Process
 }
 
-// Start finds PostgreSQL (installing it when root on Debian or Ubuntu), starts a
-// server with nothing in it and returns when it accepts connections. What an earlier
-// run left in the folder is stopped and deleted; a folder that a living run uses is
-// an error. The server ends when this process does, on Linux however it ends; ctx
+// Start finds PostgreSQL (installing it when root on Debian or Ubuntu), starts a server
+// with an empty cluster and returns when it accepts connections. It stops a server and
+// deletes data that an earlier run left in the folder; it fails when a living run uses
+// the folder. The server ends when this process does, on Linux even if it is killed; ctx
 // bounds only the start.
 func Start(ctx context.Context, opts Options) (s *Server, err error) {
 	defer func() {
@@ -121,7 +120,7 @@ func (s *Server) create(ctx context.Context) error {
 
 var errHeld = errors.New("its lock is held")
 
-// takeFolder locks the folder for the life of this process: a held lock means a
+// takeFolder locks the folder for the life of this process: a lock that is taken means a
 // living run.
 func (s *Server) takeFolder() error {
 	lock := flock.New(filepath.Join(s.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
@@ -150,8 +149,8 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Dir is the folder that holds the server's state: Options.DataDir, or its
-// replacement when the server's user can not reach that.
+// Dir is the folder with the server's state: Options.DataDir, or its replacement when
+// the server's user cannot reach that.
 func (s *Server) Dir() string { return s.dir }
 
 // Pid is the process id of the server's first process, 0 when it is stopped.
@@ -198,9 +197,9 @@ func (s *Server) Restart(ctx context.Context) error {
 // clusterDir is PostgreSQL's own data directory.
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 
-// socketDir is the socket's folder: inside the state folder, or in /tmp, under
-// a name that every start on the same folder finds again, when that path is
-// too long for a socket. /tmp rather than TMPDIR, which may be as long.
+// socketDir is the socket's folder: inside the state folder, or, when that path is too
+// long for a socket, in /tmp, under a name that every start on the same folder finds
+// again. It does not use TMPDIR, which may be as long.
 func (s *Server) socketDir() string {
 	inside := filepath.Join(s.dir, "socket")
 	if len(filepath.Join(inside, ".s.PGSQL."+strconv.Itoa(port))) <= maxSocketPath {
@@ -209,7 +208,7 @@ func (s *Server) socketDir() string {
 	return filepath.Join("/tmp", tempName(s.dir))
 }
 
-// tempName is the name in a folder for temporary files that stands for dir.
+// tempName is the name in a folder for temporary files that replaces dir.
 func tempName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "relaypool-postgres-" + hex.EncodeToString(sum[:8])

@@ -206,7 +206,7 @@ func TestDataSurvives(t *testing.T) {
 		"a stop whose context has ended": func(t *testing.T, s *Server) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			_ = s.Stop(ended) // whether the fast shutdown won is open
+			_ = s.Stop(ended) // either shutdown mode may have ended it
 			if err := s.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestStartBeginsAnew(t *testing.T) {
 	dir := stateDir(t)
 	first := start(t, Options{DataDir: dir})
 	keep(t, first)
-	// What a killed parent leaves where the kernel sends no parent-death signal.
+	// A killed parent leaves this where the kernel sends no parent-death signal.
 	if err := first.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}

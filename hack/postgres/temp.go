@@ -22,10 +22,10 @@ const (
 // StartTemp starts a FastUnsafe server for tests. The returned function stops it and
 // deletes its data. Log is Options.Log.
 //
-// Its folder is the first of a row that no living run uses, so that the next run's
-// server has the same address: `go test` repeats a test whose environment changed,
-// and the address is in it. It takes over what a killed run left there. The server's
-// version, with which results may change, is in the folder's name.
+// It uses the first folder of a numbered series that no living run uses, so that the
+// next run's server has the same address: `go test` repeats a test when its environment
+// changed, and the address is in the environment. It deletes what a killed run left
+// there. The folder's name has the server's version, which results may depend on.
 func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Context) error, error) {
 	if log == nil {
 		log = io.Discard
@@ -53,12 +53,12 @@ func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Contex
 	return nil, nil, fmt.Errorf("start postgres: %d servers run already in %s", maxTemp, os.TempDir())
 }
 
-// remove stops the server and deletes what it had. Its folder and lock file stay:
+// remove stops the server and deletes its data. Its folder and lock file stay:
 // another run may be about to take them.
 func (s *Server) remove(ctx context.Context) error {
 	err := s.shutDown(ctx)
 	for _, path := range []string{s.clusterDir(), s.socketDir(), filepath.Join(s.dir, "postgres.log")} {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	return errors.Join(err, s.Stop(ctx)) // which gives the lock back
+	return errors.Join(err, s.Stop(ctx)) // Stop releases the lock
 }

@@ -1,6 +1,6 @@
-// Package process runs child programs for development: what drives relays and
-// local chains starts them here, signals them by their process id alone, and
-// leaves none behind.
+// Package process runs child programs for development, for packages that drive relays and
+// local chains. It signals children only by their process id, and leaves none
+// behind.
 package process
 
 import (
@@ -18,7 +18,7 @@ import (
 // killGrace is how long a killed process may take to end.
 const killGrace = 5 * time.Second
 
-// Process is a child. It is signalled by its own process id, and by no name.
+// Process is a child. It is signalled only by its process id, never by a name.
 type Process struct {
 	name, log string
 	pid       int
@@ -26,9 +26,9 @@ type Process struct {
 	state     *os.ProcessState // how it ended; read after exited
 }
 
-// Start starts a program whose output is added to the log file. The name is for
-// errors. The child ends with us, however we end; see attributes. Variables of
-// the environment that configure a relay are not passed on.
+// Start starts a program and appends its output to the log file. The name is for errors.
+// The child ends when this process does, even if it is killed; see attributes. The
+// environment is passed on without variables that configure a relay.
 func Start(name, log, program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
 	cmd.Env = OwnEnvironment(os.Environ())
@@ -49,8 +49,8 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 	}
 	cmd.SysProcAttr = own
 	p := &Process{name: name, log: log, exited: make(chan struct{})}
-	// The kernel sends the parent-death signal when the thread that started the
-	// child ends, and Go ends idle threads at will: this one lives as long.
+	// The kernel sends the parent-death signal when the thread that started the child
+	// ends, and Go may end idle threads: this thread lives as long as the child.
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -80,7 +80,7 @@ func (p *Process) Log() string { return p.log }
 // Exited is closed when the child has ended and been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// OwnEnvironment drops RELAYPOOL_ variables: they belong to another relay, and
+// OwnEnvironment removes RELAYPOOL_ variables: they belong to another relay, and
 // would set flags that we do not set.
 func OwnEnvironment(env []string) []string {
 	var own []string
@@ -113,8 +113,8 @@ func (p *Process) Succeeded() bool {
 	}
 }
 
-// Stop asks the process to end, and kills it when it has not after the grace,
-// which is an error. Stopping what never started, or has ended, does nothing.
+// Stop asks the process to end, and kills it after the grace period, which is an error.
+// It does nothing for a process that never started or has ended.
 func (p *Process) Stop(grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -156,7 +156,7 @@ func (p *Process) signal(signal syscall.Signal, within time.Duration) (ended boo
 	}
 }
 
-// lastLines is the end of a log, indented, for an error message.
+// lastLines returns the end of a log, indented, for an error message.
 func lastLines(path string) string {
 	content, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {

@@ -70,7 +70,7 @@ func child(t *testing.T, role string) *Process {
 	return p
 }
 
-// until polls happened, and fails the test after a minute.
+// until polls until happened returns true, and fails the test after a minute.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

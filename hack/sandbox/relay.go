@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Endpoint is an RPC endpoint as relays are told of it.
+// Endpoint is an RPC endpoint in a relay's configuration.
 type Endpoint struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -25,7 +25,7 @@ type Endpoint struct {
 	Budget float64 `json:"requestsPerSecond,omitempty"`
 }
 
-// RelayOptions are a relay's. All but Name and Endpoints have a default.
+// RelayOptions configure a relay. All but Name and Endpoints have a default.
 type RelayOptions struct {
 	Name string
 	// Listen and Operations are addresses; empty for free ports.
@@ -33,7 +33,7 @@ type RelayOptions struct {
 	Endpoints          []Endpoint
 	// Router is a swap router's URL; empty for none.
 	Router string
-	// Flags are its user's own, beside those that every relay has.
+	// Flags are the caller's, in addition to those that every relay has.
 	Flags []string
 }
 
@@ -66,12 +66,12 @@ func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) 
 	if err != nil {
 		return nil, fmt.Errorf("encode the endpoints: %w", err)
 	}
-	endpointsFile := s.File(o.Name + "-endpoints.json") // its own: another relay may be reading its file
+	endpointsFile := s.File(o.Name + "-endpoints.json") // a file of its own, because another relay may be reading its own file
 	if err := os.WriteFile(endpointsFile, endpoints, 0o600); err != nil {
 		return nil, fmt.Errorf("write the endpoints: %w", err)
 	}
 	logFile := s.logFile(o.Name)
-	if err := os.Remove(logFile); err != nil && !errors.Is(err, os.ErrNotExist) { // it is of one run
+	if err := os.Remove(logFile); err != nil && !errors.Is(err, os.ErrNotExist) { // a log is of one run
 		return nil, fmt.Errorf("delete an old log: %w", err)
 	}
 	r := &Relay{Name: o.Name, LogFile: logFile, URL: "http://" + o.Listen, Operations: "http://" + o.Operations, sandbox: s, args: []string{
@@ -102,8 +102,8 @@ func (r *Relay) Kill() error {
 	return r.Process.Kill()
 }
 
-// Await waits until the relay is ready and has read the chain, of which readiness
-// says nothing.
+// Await waits until the relay is ready and has read the chain, which readiness does
+// not require.
 func (r *Relay) Await(ctx context.Context) error {
 	return Await(ctx, r.Process, func(ctx context.Context) error {
 		if _, err := Get(ctx, r.Operations+contract.ReadinessPath); err != nil {
@@ -115,8 +115,8 @@ func (r *Relay) Await(ctx context.Context) error {
 }
 
 const (
-	// startWithin is what a program gets to serve, on a machine that is busy with
-	// something else.
+	// startWithin bounds the time until a program serves, on a machine that is busy with
+	// other programs.
 	startWithin = 2 * time.Minute
 	// callWithin bounds one call, so that a program that accepts connections and
 	// does not answer is asked again.
@@ -124,8 +124,8 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// Await asks until check is content. It fails at once when the process ends, and
-// with the last complaint when the time is over.
+// Await repeats check until it succeeds. It fails at once when the process ends, and
+// with the last error when the time is over.
 func Await(ctx context.Context, p *process.Process, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -144,7 +144,7 @@ func Await(ctx context.Context, p *process.Process, check func(context.Context) 
 	}
 }
 
-// Get reads a page, which has to be answered with 200.
+// Get reads a page, and fails unless the status is 200.
 func Get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

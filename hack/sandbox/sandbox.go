@@ -1,6 +1,6 @@
-// Package sandbox runs what a relay needs on one machine, for demonstrations,
-// drills and benchmarks: a private Postgres, the local chain with its pool, market
-// and router, and relays as the real processes that they are elsewhere.
+// Package sandbox runs everything that a relay needs on one machine, for
+// demonstrations, drills and benchmarks: a private Postgres, the local chain with its
+// pool, market and router, and relays as real processes.
 package sandbox
 
 import (
@@ -35,7 +35,7 @@ import (
 // PoolLamports are enough for every withdrawal of a run without deposits.
 const PoolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
 
-// Sandbox is a folder and what runs on it. Its steps are called one by one, in the
+// Sandbox is a folder and the processes that use it. Call its steps one by one, in the
 // order of the methods: New, Build, MakeKeys, StartPostgres, StartChain, NewRelay.
 type Sandbox struct {
 	// VerifyingKey is the development key, and Pool the development pool.
@@ -46,7 +46,7 @@ type Sandbox struct {
 	Payers     []solana.PrivateKey
 	Compliance string
 	Postgres   *postgres.Server
-	// Chain is the local chain, URL where it serves without faults, Router its swap
+	// Chain is the local chain, URL its address without faults, Router its swap
 	// router's URL.
 	Chain       *localnet.Chain
 	URL, Router string
@@ -56,8 +56,8 @@ type Sandbox struct {
 	relays      []*Relay
 }
 
-// New opens a folder, which is made when missing. Root is the checkout that the
-// relay is built from; log receives a line for what is slow.
+// New opens a folder, and makes it when missing. Root is the checkout that the relay is
+// built from; log receives a line for each slow step.
 func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	s := &Sandbox{log: log}
 	if s.root, err = filepath.Abs(root); err != nil {
@@ -66,7 +66,7 @@ func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	if s.state, err = filepath.Abs(state); err != nil {
 		return nil, fmt.Errorf("open the sandbox: %w", err)
 	}
-	// Postgres may run as another user, who has to pass; secrets are closed by themselves.
+	// Postgres may run as another user, who needs to enter; secret files have their own modes.
 	if err := os.MkdirAll(s.state, 0o755); err != nil { //nolint:gosec // see above
 		return nil, fmt.Errorf("open the sandbox: %w", err)
 	}
@@ -90,8 +90,8 @@ func (s *Sandbox) Simulator() (*simulator.Simulator, error) {
 	return simulator.New(s.VerifyingKey, simulator.DevelopmentSeed)
 }
 
-// Market is that of the chain, for clients who swap. They ask the chain for the
-// price: the relays' router may be down, or lie.
+// Market is the chain's market, for clients that swap. They ask the chain for the
+// price, because the relays' router may be down, or lie.
 func (s *Sandbox) Market() *load.Market {
 	return &load.Market{Pool: s.Pool, Mint: localnet.OutputMint(), Quote: func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) {
 		state, err := s.Chain.MarketState()
@@ -102,7 +102,7 @@ func (s *Sandbox) Market() *load.Market {
 	}}
 }
 
-// Build compiles a program of the checkout into bin, with more flags for go build.
+// Build compiles a program of the checkout into bin, with additional flags for go build.
 func (s *Sandbox) Build(ctx context.Context, program string, flags ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", s.program(filepath.Base(program))}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, program)...)
@@ -113,7 +113,7 @@ func (s *Sandbox) Build(ctx context.Context, program string, flags ...string) er
 	return nil
 }
 
-// BuildRelay is Build of the relay, which every other step needs.
+// BuildRelay is Build for the relay, which every other step needs.
 func (s *Sandbox) BuildRelay(ctx context.Context, flags ...string) error {
 	return s.Build(ctx, "./relay/cmd/relay", flags...)
 }
@@ -129,7 +129,7 @@ func (s *Sandbox) logFile(name string) string {
 	return s.File(strings.ReplaceAll(name, " ", "-") + ".log")
 }
 
-// Command runs one of the relay's short commands. Its error has what it said.
+// Command runs one of the relay's short commands. Its error contains the command's output.
 func (s *Sandbox) Command(ctx context.Context, args ...string) (stdout string, err error) {
 	command := exec.CommandContext(ctx, s.program("relay"), args...)
 	command.Env = process.OwnEnvironment(os.Environ())
@@ -142,7 +142,7 @@ func (s *Sandbox) Command(ctx context.Context, args ...string) (stdout string, e
 	return string(out), err
 }
 
-// MakeKeys derives the fee payers' keys from a seed and has the relay make a
+// MakeKeys derives the fee payers' keys from a seed and makes the relay create a
 // compliance key, unless the folder has one.
 func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	if err := os.MkdirAll(s.File("payers"), 0o750); err != nil {
@@ -172,7 +172,7 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	private, public := s.File("compliance-private.key"), s.File("compliance-public.hex")
 	text, err := os.ReadFile(public)
 	if errors.Is(err, os.ErrNotExist) {
-		_ = os.Remove(private) // of a run that was interrupted between the two
+		_ = os.Remove(private) // from a run interrupted between writing the two files
 		var made string
 		if made, err = s.Command(ctx, "compliance", "keygen", private); err == nil {
 			text = []byte(made)
@@ -183,12 +183,12 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	return err
 }
 
-// PayerFile has the key of a fee payer, counted from 1.
+// PayerFile is the path of a fee payer's key, counted from 1.
 func (s *Sandbox) PayerFile(number int) string {
 	return s.File(filepath.Join("payers", fmt.Sprintf("payer-%d.json", number)))
 }
 
-// StartPostgres starts a server that loses nothing it has committed.
+// StartPostgres starts a server with durable commits.
 func (s *Sandbox) StartPostgres(ctx context.Context) (err error) {
 	s.Postgres, err = postgres.Start(ctx, postgres.Options{DataDir: s.File("postgres"), Log: s.log})
 	return err
@@ -216,16 +216,16 @@ func (s *Sandbox) SQL(ctx context.Context, database string, statements ...string
 	})
 }
 
-// DropDatabase deletes a database, whoever uses it.
+// DropDatabase deletes a database, even while it is in use.
 func (s *Sandbox) DropDatabase(ctx context.Context, name string) error {
 	return s.SQL(ctx, "postgres", drop(name))
 }
 
 func drop(name string) string { return "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)" }
 
-// FreshDatabase makes a database as a copy of another, of template1 when that is
-// empty, and has the relays use it from now on. One of an earlier run is dropped:
-// the chain that it knew is gone.
+// FreshDatabase makes a database as a copy of another, of template1 when that is empty,
+// and makes the relays use it from now on. It drops a database of an earlier run, whose
+// chain is gone.
 func (s *Sandbox) FreshDatabase(ctx context.Context, name, template string) error {
 	create := "CREATE DATABASE " + name
 	if template != "" {
@@ -270,14 +270,14 @@ func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Address
 	return nil
 }
 
-// Addresses are where a chain listens on 127.0.0.1. Without Admin it has no admin
+// Addresses are the addresses of a chain on 127.0.0.1. Without Admin it has no admin
 // port.
 type Addresses struct{ Chain, Router, Admin string }
 
 const anyPort = "127.0.0.1:0"
 
-// Send sends a transaction by keys, the first of which pays, past every fault. Who
-// acts beside the relays may leave its error alone: the chain decides.
+// Send sends a transaction signed by keys, the first of which pays, without any fault. A
+// caller that competes with the relays may ignore the error: the chain decides.
 func (s *Sandbox) Send(ctx context.Context, units uint32, skipPreflight bool, keys []solana.PrivateKey, instructions ...solana.Instruction) error {
 	client := rpc.New(s.URL)
 	latest, err := client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
@@ -305,8 +305,8 @@ func (s *Sandbox) URLs() (urls []string) {
 	return urls
 }
 
-// Ledger has the relay's own command bring its ledger up to the chain and account
-// for every lamport.
+// Ledger makes the relay's own command update its ledger to the chain and account for
+// every lamport.
 func (s *Sandbox) Ledger(ctx context.Context) (stdout string, err error) {
 	return s.Command(ctx, "ledger", "--database-url-file="+s.databaseFile(), "--rpc-url="+s.URL)
 }
@@ -332,15 +332,15 @@ func (s *Sandbox) StopRelays() error {
 	return errors.Join(errs...)
 }
 
-// Close stops everything, even when a part does not stop well. What it leaves is
-// in the folder.
+// Close stops everything, even when a part does not stop well. The folder keeps the
+// remaining files.
 func (s *Sandbox) Close(ctx context.Context) error {
 	err := s.StopRelays()
 	if s.Postgres == nil {
 		return err
 	}
 	err = errors.Join(err, s.Postgres.Stop(ctx))
-	// Where the server's user cannot reach our folder it keeps its data in another.
+	// Postgres keeps its data elsewhere when its user cannot reach our folder.
 	if dir := s.Postgres.Dir(); !strings.HasPrefix(dir, s.state) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

@@ -1,11 +1,11 @@
-// Command throughput measures the relay: how soon what is accepted is sent, how
-// much it accepts and carries to confirmed, and what a submission costs, with
+// Command throughput measures the relay: the time from acceptance to the first send,
+// the rates of acceptance and confirmation, and the cost of a submission. It uses
 // real relay processes, a real Postgres and the local chain, all on one machine.
 //
 // Run it by make bench, which compares the cryptography (hack/bench/compare) and
-// measures the operator (BenchmarkOperator) as well. Every set-up is measured in turn
-// in every round, so that a machine that slows down half-way slows all of them; the
-// medians of the rounds are printed with their spread and compared with the first
+// measures the operator (BenchmarkOperator) as well. Every round measures every
+// set-up in turn, so that a machine that slows down half-way slows all of them. It
+// prints the medians of the rounds with their spread, compared with the first
 // set-up's.
 package main
 
@@ -35,7 +35,7 @@ const (
 	partRing    part = "ring"
 	partSwaps   part = "swaps"
 	partMemory  part = "memory"
-	// partOperator is not the relay's: see BenchmarkOperator in controllers/cmd/operator.
+	// partOperator does not measure the relay: see BenchmarkOperator in controllers/cmd/operator.
 	partOperator part = "operator"
 )
 
@@ -48,7 +48,7 @@ func relayParts() []part {
 	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partOperator })
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	parts     []part
 	rounds    int
@@ -63,8 +63,8 @@ type settings struct {
 	rest  time.Duration
 }
 
-// place is where a run works: root is the checkout, state the folder of database
-// and logs, emptied first.
+// place has the folders of a run: root is the checkout, state the folder of database
+// and logs, which is emptied first.
 type place struct{ root, state string }
 
 func main() {

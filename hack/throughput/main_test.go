@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
-// TestEveryPartMeasures is make bench in little: every part, on one process and
-// a few rows, for a second each.
+// TestEveryPartMeasures is a small make bench: every part, on one process and a few rows, for a
+// second each.
 func TestEveryPartMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes")
@@ -74,7 +74,7 @@ func TestEveryPartMeasures(t *testing.T) {
 	}
 	for title := range rows {
 		if bytes.HasPrefix([]byte(title), []byte("What ")) {
-			delete(rows, title) // its title names the cores
+			delete(rows, title) // its title has the number of cores
 		}
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {
@@ -87,7 +87,7 @@ func TestEveryPartMeasures(t *testing.T) {
 	}
 }
 
-// checkRow holds what any machine must show.
+// checkRow checks the properties of a row on any machine.
 func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 	t.Helper()
 	if len(row.Values) != 1 {
@@ -96,13 +96,13 @@ func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 	}
 	v := row.Values[0]
 	if strings.HasPrefix(g.Title, "Taken by other programs") {
-		return // maybe none
+		return // there may be none
 	}
 	switch g.Title {
 	case "Tries told to prove anew or come back, of 100, ring 100", "Live heap and stacks of a submission in flight":
-		// May be none; and on so few submissions the heap is noise.
+		// There may be none, and with so few submissions the heap is noise.
 	case "Router calls for a carried swap":
-		// In a window as short as this they may all have been made before it.
+		// In so short a window all calls may have been made before it.
 	default:
 		if v <= 0 {
 			t.Errorf("%s, %s: %g, want more than 0", g.Title, row.Label, v)

@@ -25,17 +25,17 @@ type sizes struct {
 	// swapRate of the part swaps is in swaps a second, swaps are clients at once.
 	swapRate float64
 	swaps    int
-	// acceptRequests serve warm-up and window, over one root.
+	// acceptRequests is the number of requests for warm-up and window, all against one root.
 	acceptRequests int
 	// flight is how many submissions are in flight when memory is read.
 	flight int
 	warm   time.Duration
-	// acceptWindow is shorter than the others: what is accepted has to fit the ring.
+	// acceptWindow is shorter than the others, so that the ring has room for all accepted.
 	acceptWindow time.Duration
 }
 
-// full is the benchmark's load: clients enough for 300 a second, each of whom
-// waits for two seconds, and requests enough for a window of 8 s and its warm-up.
+// full is the benchmark's load: clients enough for 300 submissions a second when each
+// waits two seconds, and requests enough for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
 		rate: 50, carry: 600, accept: 64, chase: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
@@ -44,7 +44,7 @@ func full() sizes {
 }
 
 const (
-	// memoryWarm submissions have landed before memory is read first.
+	// memoryWarm is the number of submissions that land before the first reading of memory.
 	memoryWarm        = 100
 	memoryPatience    = 5 * time.Minute
 	memoryPoll        = 100 * time.Millisecond
@@ -57,12 +57,12 @@ const (
 	warmPoll     = 50 * time.Millisecond
 )
 
-// ms is a duration as a group in milliseconds has it.
+// ms is a duration in milliseconds, for a group in that unit.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // latency measures from accepted to the first send at a steady rate.
 func (s *scene) latency(ctx context.Context) error {
-	warm := int(s.sizes.rate) // of the first second
+	warm := int(s.sizes.rate) // the requests of the first second
 	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func (s *scene) latency(ctx context.Context) error {
 	return nil
 }
 
-// warmUp waits until so many requests have been answered as well: on a machine
-// that is busy with other things the first answers take longer.
+// warmUp also waits until so many requests have been answered: on a busy machine the
+// first answers take longer.
 func (s *scene) warmUp(ctx context.Context, answers int) {
 	load.Sleep(ctx, s.sizes.warm)
 	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmPatience && ctx.Err() == nil; {
@@ -114,7 +114,7 @@ func (s *scene) warmUp(ctx context.Context, answers int) {
 	}
 }
 
-// under runs clients beside a measurement, and ends them.
+// under runs clients during a measurement, and stops them after it.
 func under(ctx context.Context, clients func(context.Context), measure func() error) error {
 	loading, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -125,8 +125,8 @@ func under(ctx context.Context, clients func(context.Context), measure func() er
 	return err
 }
 
-// carry measures what is carried to confirmed with as many clients as the
-// relays bear.
+// carry measures the rate of confirmed submissions with as many clients as the relays
+// can serve.
 func (s *scene) carry(ctx context.Context) error {
 	var before, after reading
 	err := under(ctx, func(ctx context.Context) {
@@ -151,7 +151,7 @@ func (s *scene) carry(ctx context.Context) error {
 	return nil
 }
 
-// costs tells what each of what was carried took of the machine, the database and the endpoint.
+// costs adds what each confirmed submission took of the machine, the database and the endpoint.
 func (s *scene) costs(each string, before, after reading, done int) {
 	took := after.processor.Since(before.processor)
 	share := func(d time.Duration) float64 { return ms(d) / float64(done) }
@@ -168,8 +168,8 @@ func (s *scene) costs(each string, before, after reading, done int) {
 	s.report.Add(report.Group{Title: "SQL statements for a " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
 }
 
-// accept measures asynchronous acceptance, while the relays carry what they
-// accepted.
+// accept measures asynchronous acceptance, while the relays process the accepted
+// submissions.
 func (s *scene) accept(ctx context.Context) error {
 	bodies, err := s.crowd.Prepare(ctx, s.sizes.acceptRequests)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *scene) accept(ctx context.Context) error {
 		return err
 	}
 	if passed, err := s.crowd.Passed(from); err == nil && !passed {
-		from = began // all had been accepted before the warm-up ended
+		from = began // all were accepted before the warm-up ended
 	}
 	answers := s.tally(s.crowd.Calls(), from, to)
 	if err := s.carried("acceptance", &answers); err != nil {
@@ -209,8 +209,8 @@ func (s *scene) accept(ctx context.Context) error {
 	return nil
 }
 
-// chase measures what is carried when roots leave the ring: clients read the
-// newest root, prove and submit, again when they were too late.
+// chase measures the rate of confirmed submissions while roots are evicted: clients
+// read the newest root, prove and submit, and repeat that when the root was evicted.
 func (s *scene) chase(ctx context.Context) error {
 	var before, after reading
 	err := under(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
@@ -236,8 +236,8 @@ func (s *scene) chase(ctx context.Context) error {
 	return nil
 }
 
-// memory measures what a submission in flight takes of a relay: transactions
-// vanish, so that nothing lands, and the heap is read after collections.
+// memory measures the relay's memory for a submission in flight: the chain drops
+// transactions, so that nothing lands, and the heap is read after collections.
 func (s *scene) memory(ctx context.Context) error {
 	flight := float64(s.sizes.flight)
 	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*s.sizes.flight)
@@ -281,9 +281,9 @@ func (s *scene) memory(ctx context.Context) error {
 // usage is memory in bytes.
 type usage struct{ heap, resident float64 }
 
-// settled waits until so many are in flight, and then for some collections, and
-// gives the least live heap that they found: what one found is half of where the
-// next begins.
+// settled waits until so many submissions are in flight, and then for some
+// collections. It returns the least live heap of these collections, computed from
+// the heap size at which the next collection starts.
 func (s *scene) settled(ctx context.Context, flight float64) (u usage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, memoryPatience, errors.New("the relay did not come to rest in time"))
 	defer cancel()

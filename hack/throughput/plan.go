@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// Long rings, each as short as its part bears: reading the tree account, 32
-	// bytes a root some times a second, would else be a part of what is measured.
-	// For the latency one root serves all of a measurement.
+	// Rings are long, but as short as each part allows: the relay reads the tree
+	// account, 32 bytes a root, several times a second, which would distort the figures.
+	// For the latency one root is enough for a whole measurement.
 	latencyRing = 2048
-	// What is carried has twice as many leaves in flight as there are clients.
+	// carryRing covers the leaves in flight, twice as many as there are clients.
 	carryRing = 4096
-	// What is accepted waits behind all that was accepted before.
+	// acceptRing is so long because a submission waits behind all accepted before it.
 	acceptRing = 10_000
-	// ring is the real program's.
+	// ring is the ring of the real program.
 	ring = 100
-	// concurrency of each relay: at its default, 256, the time to be confirmed
-	// bounds what one process carries.
+	// concurrency is each relay's. At its default, 256, the time to be confirmed
+	// limits what one process can confirm.
 	concurrency = 1024
-	// manyInFlight is above what the memory part puts in flight.
+	// manyInFlight is above the number that the memory part has in flight.
 	manyInFlight = 4096
 )
 
-// session is a set-up with what is measured on it.
+// session is a set-up with the part that is measured on it.
 type session struct {
 	setup stand.Setup
 	label string
 	part  part
-	// once leaves it out after the first round.
+	// once skips the session after the first round.
 	once bool
 }
 
-// sessions lists what one round measures. The first process number with the
-// first number of rows is what the others are compared with.
+// sessions lists the sessions of one round. The others are compared with the first
+// number of processes and the first number of rows.
 func (s *settings) sessions() (list []session) {
 	add := func(setup stand.Setup, label string, p part, once bool) {
 		if slices.Contains(s.parts, p) {
@@ -54,7 +54,7 @@ func (s *settings) sessions() (list []session) {
 	for i, rows := range s.rows {
 		for j, n := range s.processes {
 			if i > 0 && j > 0 {
-				continue // each is changed alone
+				continue // only one of the two differs from the first
 			}
 			label := fmt.Sprintf("%s, %d rows", counted(n), rows)
 			for _, long := range []struct {
@@ -111,7 +111,7 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 	}
 	defer func() {
 		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
-		if err == nil { // else they tell why
+		if err == nil { // after an error the files help to find the cause
 			err = os.RemoveAll(at.state)
 		}
 	}()
@@ -164,7 +164,7 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 	return stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
 }
 
-// conclude writes what a reader has to know of the run.
+// conclude writes the conditions of the run.
 func (b *bench) conclude() {
 	cores := runtime.NumCPU()
 	b.report.Heading = []string{

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// profiler builds profiling into the relay without a line of it in the relay's
-// own tree: go build takes one more file from an overlay, which serves net/http/pprof on
-// a Unix socket in a private folder.
+// profiler builds profiling into the relay without a change of the relay's tree: go
+// build takes one more file from an overlay, which serves net/http/pprof on a Unix
+// socket in a private folder.
 type profiler struct {
 	// sockets is the folder of the sockets, out that of the profiles.
 	sockets, out string
@@ -58,7 +58,7 @@ func (p *profiler) overlay(root string) (path string, err error) {
 		os.WriteFile(path, text, 0o600))
 }
 
-// take profiles a relay for a while and keeps what it finds under a name.
+// take profiles a relay for a while and writes the profile under a name.
 func (p *profiler) take(ctx context.Context, pid int, name string, d time.Duration) error {
 	if err := os.MkdirAll(p.out, 0o750); err != nil {
 		return fmt.Errorf("keep profiles: %w", err)
@@ -85,7 +85,7 @@ func (p *profiler) take(ctx context.Context, pid int, name string, d time.Durati
 	return nil
 }
 
-// takeOwn profiles this process while something passes.
+// takeOwn profiles this process while a function runs.
 func (p *profiler) takeOwn(name string, while func()) error {
 	if err := os.MkdirAll(p.out, 0o750); err != nil {
 		return fmt.Errorf("keep profiles: %w", err)

@@ -27,7 +27,7 @@ type scene struct {
 	crowd *crowd.Crowd
 }
 
-// session sets up, measures each part and takes everything down.
+// session sets up, measures each part and stops everything.
 func (b *bench) session(ctx context.Context, s *session, name string, round int) (err error) {
 	began := time.Now()
 	st, err := b.lab.Open(ctx, s.setup)
@@ -56,12 +56,12 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 }
 
 const (
-	// donePatience is far above what anything takes that works at all.
+	// donePatience is far above the duration of anything that works.
 	donePatience = 3 * time.Minute
 	donePoll     = 100 * time.Millisecond
 )
 
-// reading is everything that counts up, at one time.
+// reading has all counters at one time.
 type reading struct {
 	at            time.Time
 	processor     gauge.Processor
@@ -89,8 +89,8 @@ func (s *scene) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// during reads before and after a while in which somebody else makes load, and
-// in which something of it is done.
+// during reads the counters before and after a window. The caller makes load, and the
+// window lasts until done reports progress.
 func (s *scene) during(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
@@ -104,18 +104,18 @@ func (s *scene) during(ctx context.Context, d time.Duration, done func(since tim
 	return before, after, err
 }
 
-// outlast waits until something was done since: a machine that is busy with other
-// things may do nothing within the shortest windows.
+// outlast waits until something was done since then: on a busy machine nothing may be
+// done within the shortest windows.
 func (s *scene) outlast(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
 	for began := time.Now(); time.Since(began) < donePatience && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
 		if ok, err := done(since); ok || err != nil {
 			return err
 		}
 	}
-	return ctx.Err() // whoever counts says what was answered instead
+	return ctx.Err() // the caller reports the answers that came instead
 }
 
-// tally are the answers within a span.
+// tally counts the answers within a span.
 type tally struct {
 	done int
 	took []time.Duration
@@ -139,8 +139,8 @@ func (s *scene) tally(calls []load.Answer, from, to time.Time) (t tally) {
 	return t
 }
 
-// carried is an error when nothing was; what was refused, where everything has
-// to pass, is noted: on a machine that is too busy calls take too long.
+// carried is an error when nothing passed. It adds a note for refusals, which should
+// not occur here: on an overloaded machine calls take too long.
 func (s *scene) carried(what string, t *tally) error {
 	if t.done == 0 {
 		return fmt.Errorf("nothing was answered with a 2xx: %s", t.refusals())
@@ -163,7 +163,7 @@ func (t *tally) refusals() string {
 	return strings.Join(texts, ", ")
 }
 
-// profiles keeps profiles of a window, if they were asked for.
+// profiles takes profiles of a window, if profiling is on.
 func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
 	if s.profiler == nil || s.round > 0 {
 		return func() error { return nil }
@@ -174,7 +174,7 @@ func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
 	}
 	done := make(chan error, 2)
 	go func() { done <- s.profiler.take(ctx, s.stand.Relays[0].PID(), "relay-"+name, d) }()
-	// The chain's is ours, which has the clients too.
+	// The chain runs in this process, with the clients.
 	go func() { done <- s.profiler.takeOwn("chain-"+name, func() { load.Sleep(ctx, d) }) }()
 	return func() error {
 		err := errors.Join(<-done, <-done)

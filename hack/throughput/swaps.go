@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// steadySwaps is how many windows the steady swaps get: they come one by one,
-	// and percentiles need some.
+	// steadySwaps is the number of windows for the steady swaps: they come one by one,
+	// and percentiles need enough of them.
 	steadySwaps = 2
-	// swapWindow is the shortest time in which swaps are counted, of which each
-	// takes some seconds.
+	// swapWindow is the shortest time in which swaps are counted; each takes some
+	// seconds.
 	swapWindow  = 4 * time.Second
 	carriedSwap = "carried swap"
 )
 
-// swap measures swaps: how long they take at a steady rate, and how many are
-// carried to the tokens by clients who begin the next when they have them.
+// swap measures swaps: their durations at a steady rate, and the rate of swaps by
+// clients that begin the next swap when they have the tokens.
 func (s *scene) swap(ctx context.Context) error {
 	if err := s.steadySwaps(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *scene) steadySwaps(ctx context.Context) error {
 	return nil
 }
 
-// carrySwaps measures with as many clients as the relays bear.
+// carrySwaps measures with as many clients as the relays can serve.
 func (s *scene) carrySwaps(ctx context.Context) error {
 	var before, after reading
 	window := max(s.window, swapWindow)

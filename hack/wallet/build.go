@@ -37,19 +37,19 @@ func build(ctx context.Context, source, cache string, progress io.Writer) (strin
 	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", temporary, ".")
 	cmd.Dir = source
-	// A workspace or flags of the caller's module are not the circuit's.
+	// The workspace and flags of the caller's module do not apply to the circuit.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the circuit's program in %s: %w\n%s", source, err, output)
 	}
-	// Renamed into place, so that nobody starts half a program.
+	// The rename makes the file appear complete, so that no process starts half a program.
 	if err := os.Rename(temporary, program); err != nil {
 		return "", fmt.Errorf("keep the circuit's program: %w", err)
 	}
 	return program, nil
 }
 
-// hashSources tells programs apart by everything that goes into them.
+// hashSources is a hash over everything that a program is built from.
 func hashSources(source string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
@@ -74,7 +74,7 @@ func hashSources(source string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// findSource asks the go command for the checkout around the working folder.
+// findSource finds with the go command the checkout around the working folder.
 func findSource(ctx context.Context) (string, error) {
 	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
@@ -83,11 +83,11 @@ func findSource(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(output)), "hack", "circuit"), nil
 }
 
-// lockPoll is how often a lock is tried that another process holds.
+// lockPoll is the interval of tries for a lock that another process has.
 const lockPoll = 50 * time.Millisecond
 
-// lock waits until no other process builds the program or makes its keys: test binaries start at the
-// same time, and each would do the same minute of work.
+// lock waits until no other process builds the program or makes its keys: several test binaries
+// start at the same time, and each would do the same minute of work.
 func lock(ctx context.Context, folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)

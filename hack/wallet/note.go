@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Note is an amount in the pool, in the mint's smallest unit, that belongs to whoever knows Secret.
-// Index is the place of its commitment among the pool's leaves, meaningful once it is there.
+// Note is an amount in the pool, in the mint's smallest unit, that the holder of Secret owns.
+// Index is the index of its commitment among the pool's leaves, valid once it is there.
 type Note struct {
 	Amount   uint64
 	Secret   fr.Element
@@ -26,7 +26,7 @@ type Note struct {
 	Index    uint64
 }
 
-// NewNote returns a note with a secret and a blinding drawn from random. It fails when random does.
+// NewNote returns a note with a secret and a blinding drawn from random. It fails if the reader fails.
 func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
 	n := Note{Amount: amount, Mint: mint}
 	for _, e := range []*fr.Element{&n.Secret, &n.Blinding} {
@@ -58,7 +58,7 @@ func (n *Note) Commitment() fr.Element {
 	return merkle.Hash4(&amount, &owner, &n.Blinding, &n.Mint)
 }
 
-// Nullifier is P3(commitment, index, P3(secret, commitment, index)): what spending the note reveals.
+// Nullifier is P3(commitment, index, P3(secret, commitment, index)), revealed by spending the note.
 // It depends on Index.
 func (n *Note) Nullifier() fr.Element {
 	commitment, index := n.Commitment(), fr.NewElement(n.Index)
@@ -66,8 +66,8 @@ func (n *Note) Nullifier() fr.Element {
 	return merkle.Hash3(&commitment, &index, &signature)
 }
 
-// Locate sets Index to the note's place among the pool's leaves. It is an error when it is not there
-// (yet).
+// Locate sets Index to the note's index among the pool's leaves. It is an error when the note is not
+// among them (yet).
 func (n *Note) Locate(leaves []fr.Element) error {
 	i := slices.Index(leaves, n.Commitment())
 	if i < 0 {

@@ -23,13 +23,13 @@ const closeWithin = 10 * time.Second
 
 // Options of StartProver.
 type Options struct {
-	// Progress gets what takes its time, and the program's warnings. Required.
+	// Progress receives a line for each slow step, and the program's warnings. Required.
 	Progress io.Writer
 	// Source is the folder of hack/circuit; by default that of the checkout around the working
 	// folder.
 	Source string
-	// Cache is where program and lock are kept; by default relaypool/circuit in the user's cache
-	// folder, where the program keeps its keys.
+	// Cache is the folder of program and lock; by default relaypool/circuit in the user's cache
+	// folder, where the program stores its keys.
 	Cache string
 }
 
@@ -38,7 +38,7 @@ type Options struct {
 type Prover struct {
 	// Constraints is the size of the circuit.
 	Constraints int
-	// KeySHA256 is the hash of the verifying key, in lower-case hex, by which a relay knows it.
+	// KeySHA256 is the hash of the verifying key, in lower-case hex, by which a relay identifies it.
 	KeySHA256 string
 
 	program  string
@@ -127,7 +127,7 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	p.close = sync.OnceValue(p.stop)
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), program, "serve")
 	p.cmd.Stderr = progress
-	// In a group of its own, so that Ctrl-C reaches us alone and we end it in order.
+	// The child has its own process group, so that Ctrl-C reaches only us and we end it in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -141,7 +141,7 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
-	// Until the program is ready, the end of the context ends it, and with it the read below.
+	// Until the program is ready, the end of the context ends it and the read below.
 	cancel := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
 	ready, err := p.readLine()
 	if !cancel() {
@@ -206,8 +206,8 @@ func (p *Prover) VerificationKey(ctx context.Context) ([]byte, error) {
 	return output, nil
 }
 
-// Close lets a proof under way finish, ends the program and waits for it. Further calls return what
-// the first did.
+// Close lets a proof under way finish, ends the program and waits for it. Further calls return the
+// result of the first one.
 func (p *Prover) Close() error {
 	return p.close()
 }

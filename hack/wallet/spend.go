@@ -21,14 +21,14 @@ const (
 	chainNoteVersion = 2
 )
 
-// Spend is a transaction to be: a deposit, a withdrawal or a transfer, by the sign of PublicAmount.
+// Spend describes a transaction: a deposit, a withdrawal or a transfer, by the sign of PublicAmount.
 type Spend struct {
 	// Inputs are at most two notes, located among Leaves.
 	Inputs []Note
-	// Outputs are at most two notes. Missing ones are made up with amount zero.
+	// Outputs are at most two notes. Dummy notes of amount zero replace missing ones.
 	Outputs []Note
-	// PublicAmount is what enters the pool, negative for what leaves it, gross, in the mint's
-	// smallest unit.
+	// PublicAmount is the gross amount that enters the pool, negative for a withdrawal, in the
+	// mint's smallest unit.
 	PublicAmount int64
 	// ExtDataHash binds the destination; see the function of that name.
 	ExtDataHash fr.Element
@@ -38,8 +38,8 @@ type Spend struct {
 	Leaves []fr.Element
 	// At is the time in the chain note.
 	At time.Time
-	// Unused leaves missing inputs unused, with nullifier zero. Otherwise they are made up with
-	// amount zero and a nullifier of their own, so that nobody sees how many notes were spent.
+	// Unused leaves missing inputs unused, with nullifier zero. Otherwise dummy notes of amount
+	// zero with their own nullifiers replace them, which hides how many notes were spent.
 	Unused bool
 }
 
@@ -59,8 +59,8 @@ type input struct {
 	used bool
 }
 
-// Witness completes the transaction with randomness for what is made up. Its errors say which part
-// cannot be, never a value; what it lets pass the circuit accepts.
+// Witness completes the transaction with randomness for the dummy notes. Its errors say which part
+// is invalid, never a value; the circuit accepts every transaction without an error.
 func (s *Spend) Witness(random io.Reader) (*Witness, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("transaction: %w", err)

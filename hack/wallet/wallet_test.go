@@ -43,7 +43,7 @@ func note(t *testing.T, amount uint64) wallet.Note {
 	return n
 }
 
-// pool puts the notes among those of strangers and locates them.
+// pool puts the notes among others' notes and locates them.
 func pool(t *testing.T, notes ...*wallet.Note) []fr.Element {
 	t.Helper()
 	leaves := []fr.Element{fr.NewElement(11), fr.NewElement(12), fr.NewElement(13)}

@@ -1,13 +1,13 @@
-// Package apiservertest gives tests a real API server: one for all tests of a
-// package, with the project's resources installed and a namespace for each
-// test, or one of a test's own that it may stop.
+// Package apiservertest gives tests a real API server: either one for all tests of a
+// package, with the project's resources installed and a namespace for each test, or a
+// test's own server, which the test may stop.
 //
 // A package that uses it has
 //
 //	func TestMain(m *testing.M) { apiservertest.Main(m) }
 //
 // With -short there is no server, and the tests that ask for one are skipped.
-// Without it, a server that does not start fails them.
+// Without it, these tests fail if the server does not start.
 package apiservertest
 
 import (
@@ -43,8 +43,8 @@ var shared struct {
 // CRDs, and exits with their code.
 func Main(m *testing.M) { os.Exit(Run(m, apiserver.Options{})) }
 
-// Run is Main for a package with a TestMain of its own, or with options: it
-// returns the exit code. Options.Log is standard error unless it is set.
+// Run is Main for a package with a TestMain of its own, or with options: it returns the
+// exit code. Options.Log is standard error by default.
 func Run(m *testing.M, opts apiserver.Options) int {
 	if opts.Log == nil {
 		opts.Log = os.Stderr
@@ -112,16 +112,16 @@ func Config(t testing.TB) *rest.Config {
 	return config
 }
 
-// Namespace makes a namespace for this test on the package's server and
-// returns its name. As in a careful cluster it takes only pods that meet the
-// restricted Pod Security Standard. It stays until the server ends: nobody
-// empties namespaces here.
+// Namespace makes a namespace for this test on the package's server and returns its
+// name. Like a hardened cluster it accepts only pods that meet the restricted Pod
+// Security Standard. It stays until the server ends, because no controller empties
+// namespaces here.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	return NamespaceOn(t, Config(t))
 }
 
-// NamespaceOn is Namespace on the server of that configuration.
+// NamespaceOn is Namespace for the server of that configuration.
 func NamespaceOn(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
@@ -138,9 +138,9 @@ func NamespaceOn(t testing.TB, config *rest.Config) string {
 	return made.Name
 }
 
-// ForeignCRD is a definition of somebody else's namespaced resource, such as a
-// PodMonitor, that takes any spec and status: enough to see what is applied,
-// not whether its owner would take it.
+// ForeignCRD is a definition of another project's namespaced resource, such as a
+// PodMonitor, that accepts any spec and status. It shows which objects are applied, but
+// not whether that project would accept them.
 func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group}}

@@ -52,7 +52,7 @@ func abandon() {
 	select {}
 }
 
-// A test that is killed, by its timeout for example, cannot stop its server.
+// A killed test cannot stop its server, for example after its timeout.
 func TestAKilledTestLeavesNothing(t *testing.T) {
 	t.Parallel()
 	executable, err := os.Executable()
@@ -261,7 +261,7 @@ func TestAnInstalledKindIsServedAndReplaced(t *testing.T) {
 	if err := create(); !meta.IsNoMatchError(err) {
 		t.Fatalf("before the CRD is there the error is %v, expected no match", err)
 	}
-	for range 2 { // the second replaces
+	for range 2 { // the second call replaces
 		if err := apiservertest.Server(t).Install(crd); err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +332,7 @@ func TestStoppedServerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := server.Dir()
-	for range 2 { // the second does nothing
+	for range 2 { // the second call does nothing
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}

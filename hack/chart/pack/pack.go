@@ -1,6 +1,6 @@
-// Package pack packages the chart as helm package and helm push do, the same to the
-// byte whenever and wherever that is done from one commit: a release that is run again
-// does not replace what it published.
+// Package pack packages the chart as helm package and helm push do, byte for byte the same
+// from one commit: a release that is run again does not replace the files that it
+// published.
 package pack
 
 import (
@@ -22,8 +22,8 @@ import (
 	"helm.sh/helm/v4/pkg/registry"
 )
 
-// Archive packages the chart of a folder into the folder out, with all times at, and
-// gives the archive's path.
+// Archive packages the chart of a folder into the folder out, with all times set to at, and
+// returns the archive's path.
 func Archive(folder, out string, at time.Time) (string, error) {
 	if err := os.MkdirAll(out, 0o750); err != nil {
 		return "", fmt.Errorf("package the chart: %w", err)
@@ -37,9 +37,9 @@ func Archive(folder, out string, at time.Time) (string, error) {
 	return file, nil
 }
 
-// Layout writes an archive, as helm push would publish it below a registry's folder such
-// as ghcr.io/relaypool/charts, into an OCI layout, whose folder it makes anew. It gives
-// the name and the digest.
+// Layout writes an archive into an OCI layout, in the form in which helm push would publish
+// it below a registry's folder such as ghcr.io/relaypool/charts. It replaces the layout's
+// folder, and returns the name and the digest.
 func Layout(archive, repository, folder string, at time.Time) (tag name.Tag, digest v1.Hash, err error) {
 	wrap := func(err error) (name.Tag, v1.Hash, error) {
 		return tag, digest, fmt.Errorf("write the OCI layout of the chart: %w", err)
@@ -82,7 +82,7 @@ func Layout(archive, repository, folder string, at time.Time) (tag name.Tag, dig
 	if err != nil {
 		return wrap(err)
 	}
-	// By these `images push` finds the name.
+	// `images push` finds the name by these annotations.
 	published.Annotations = map[string]string{"io.containerd.image.name": tag.Name(), "org.opencontainers.image.ref.name": tag.TagStr()}
 	if err := path.AppendDescriptor(published); err != nil {
 		return wrap(err)

@@ -34,8 +34,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// packaged is the chart of a copy of the folder whose files are of another time,
-// packaged.
+// packaged packages a copy of the chart's folder whose files have another modification
+// time.
 func packaged(t *testing.T, modified, at time.Time) (archive, oci string, digest v1.Hash) {
 	t.Helper()
 	folder, out := filepath.Join(t.TempDir(), "relaypool"), t.TempDir()
@@ -57,12 +57,12 @@ func packaged(t *testing.T, modified, at time.Time) (archive, oci string, digest
 	return archive, oci, digest
 }
 
-// version is what stands in an archive's name.
+// version is the version in an archive's name.
 func version(archive string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "relaypool-"), ".tgz")
 }
 
-// A release that is run again finds what is published to be the same.
+// A release that is run again makes the same files as those published.
 func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -78,13 +78,13 @@ func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the archives differ")
 	}
-	// It is the commit that decides.
+	// Only the time of the commit matters.
 	if _, _, other := packaged(t, at, at.Add(time.Hour)); other == digest {
 		t.Error("a chart of another commit has the same digest")
 	}
 }
 
-// What the layout has under the chart's name is what Helm pulls.
+// Helm can pull the layout's content under the chart's name.
 func TestHelmPullsWhatIsInTheLayout(t *testing.T) {
 	t.Parallel()
 	archive, oci, digest := packaged(t, time.Now(), time.Unix(1_700_000_000, 0))
@@ -94,7 +94,7 @@ func TestHelmPullsWhatIsInTheLayout(t *testing.T) {
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
-	// The names by which it is published.
+	// The names under which it is published.
 	var got []string
 	for _, m := range manifest.Manifests {
 		got = append(got, m.Annotations["io.containerd.image.name"], m.Annotations["org.opencontainers.image.ref.name"])

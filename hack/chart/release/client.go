@@ -15,24 +15,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// timeout is how long Helm waits for what it waits for: the definition to be
-// served, and hooks.
+// timeout bounds Helm's waiting: for the definition to be served, and for hooks to
+// finish.
 const timeout = 2 * time.Minute
 
-// Client does with one release on one cluster what the helm command does.
+// Client runs Helm's commands for one release on one cluster.
 type Client struct {
-	// Kubeconfig leads to the cluster.
+	// Kubeconfig is the path of the cluster's kubeconfig.
 	Kubeconfig string
-	// CacheDir is where Helm keeps what it knows of the cluster's API.
+	// CacheDir is the folder of Helm's cache of the cluster's API.
 	CacheDir string
 	// Name and Namespace are the release's. The namespace is made when it is missing.
 	Name, Namespace string
-	// InNamespace leaves what is outside of the namespace to somebody else: the
-	// namespace itself, and the definition.
+	// InNamespace leaves out the objects outside of the namespace: the namespace itself, and
+	// the definition.
 	InNamespace bool
-	// HelmVersion is the version that Helm says it has, in place of its own.
+	// HelmVersion is the version that Helm reports in place of its own.
 	HelmVersion string
-	// Log takes what Helm tells.
+	// Log receives Helm's messages.
 	Log *slog.Logger
 }
 
@@ -50,7 +50,7 @@ func (c *Client) configuration() (*action.Configuration, error) {
 	return configuration, nil
 }
 
-// Install does helm install --create-namespace.
+// Install runs helm install --create-namespace.
 func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
 	configuration, err := c.configuration()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Relea
 	return made(got, err)
 }
 
-// Upgrade does helm upgrade.
+// Upgrade runs helm upgrade.
 func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Release, error) {
 	configuration, err := c.configuration()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Relea
 	return made(got, err)
 }
 
-// capabilities are those of another Helm.
+// capabilities are the capabilities of another version of Helm.
 func (c *Client) capabilities() *common.Capabilities {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.HelmVersion.Version = c.HelmVersion
@@ -86,7 +86,7 @@ func (c *Client) capabilities() *common.Capabilities {
 	return capabilities
 }
 
-// Uninstall does helm uninstall, and gives what Helm says that it kept.
+// Uninstall runs helm uninstall, and returns Helm's message about the objects that it kept.
 func (c *Client) Uninstall() (string, error) {
 	configuration, err := c.configuration()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Name and Namespace are those that the documents install by.
+// Name and Namespace are those in the documents' install commands.
 const (
 	Name      = "relaypool"
 	Namespace = "relaypool-system"
@@ -32,18 +32,18 @@ func Load(path string) (*chart.Chart, error) {
 	return c, nil
 }
 
-// Options say for what a chart is rendered. The zero value is an installation of
-// relaypool in relaypool-system on a cluster that has nothing.
+// Options configure the rendering of a chart. The zero value is an installation of
+// relaypool in relaypool-system on a cluster without other APIs.
 type Options struct {
 	Name, Namespace string
-	// APIVersions are what the cluster has besides Kubernetes itself.
+	// APIVersions are the cluster's APIs in addition to those of Kubernetes itself.
 	APIVersions []string
 	// Upgrade renders for helm upgrade instead of helm install.
 	Upgrade bool
 }
 
-// Render gives the objects that the chart is made into, without a cluster, and
-// the notes. Hooks are among the objects.
+// Render returns the objects that the chart renders, hooks included, without a cluster,
+// and the notes.
 func Render(c *chart.Chart, values map[string]any, o Options) (objects []*unstructured.Unstructured, notes string, err error) {
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
@@ -66,7 +66,7 @@ func Render(c *chart.Chart, values map[string]any, o Options) (objects []*unstru
 	return objects, rel.Info.Notes, err
 }
 
-// Objects reads the objects of a file of YAML.
+// Objects reads the objects of a YAML file.
 func Objects(text []byte) ([]*unstructured.Unstructured, error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	var out []*unstructured.Unstructured

@@ -40,7 +40,7 @@ const (
 	previous   = "testdata/relaypool-0.1.0-rc.1.tgz"
 	definition = "relaypools.relaypool.dev"
 	apiService = "v1beta1.external.metrics.k8s.io"
-	// definitionAnnotation says of the definition in a cluster which one it is.
+	// definitionAnnotation identifies the version of the definition in a cluster.
 	definitionAnnotation = "relaypool.dev/definition"
 )
 
@@ -56,7 +56,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// cluster is a real API server on which nothing is installed, and Helm before it.
+// cluster is a real API server without the chart, and Helm as its client.
 func cluster(t *testing.T) (client.Client, *release.Client) {
 	t.Helper()
 	c, helm, _ := clusterOf(t)
@@ -91,8 +91,8 @@ func load(t *testing.T, path string) *chart.Chart {
 	return c
 }
 
-// parsed are values, for the whole cluster where they do not say for what: the chart
-// asks for one of the two.
+// parsed are values. They are for the whole cluster unless they choose: the chart requires
+// either that or namespaces.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := unmarshal(t, text)
@@ -102,7 +102,7 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// before are values of the previous chart, which asked for neither and whose fields had
+// before are values of the previous chart, which required neither choice and whose fields had
 // other names.
 func before(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -126,7 +126,7 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// live gives an object as the cluster has it.
+// live returns an object from the cluster.
 func live(t *testing.T, c client.Client, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	u := object(apiVersion, kind, namespace, name)
@@ -157,11 +157,11 @@ relayPools:
 
 func replicas(n string) string { return strings.Replace(fleet, "REPLICAS", n, 1) }
 
-// another gives the chart another definition, as a later version would: with a
-// field more, and with another name for itself.
+// another gives the chart another definition, like that of a later version: with one more
+// field, and with another version annotation.
 func another(t *testing.T, ch *chart.Chart) *chart.Chart {
 	t.Helper()
-	ch.Schema = nil // that of the values does not know the field
+	ch.Schema = nil // the schema of the values does not have the field
 	for _, f := range ch.Files {
 		if !strings.HasPrefix(f.Name, "crds/") {
 			continue
@@ -186,8 +186,8 @@ func crd(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinitio
 	return &out
 }
 
-// From the earlier chart to this one, to a later one, away and back: what holds
-// money stays all the while.
+// The test upgrades from the earlier chart to this one and to a later one, uninstalls and
+// installs again: objects with funds stay all the time.
 func TestALifeOfARelease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -204,7 +204,7 @@ func TestALifeOfARelease(t *testing.T) {
 	uid, earlier := pool.GetUID(), crd(t, c)
 	operatorWorks(t, c)
 
-	// The definition of this chart takes the place of the earlier one.
+	// The definition of this chart replaces the earlier one.
 	_, err = helm.Upgrade(load(t, current), parsed(t, replicas("2")))
 	must(t, err)
 	first := crd(t, c)
@@ -212,7 +212,7 @@ func TestALifeOfARelease(t *testing.T) {
 		t.Error("the definition is another")
 	}
 
-	// The same definition is left alone, by any Helm.
+	// No version of Helm changes an identical definition.
 	old := *helm
 	old.HelmVersion = "v3.19.0"
 	rel, err := old.Upgrade(load(t, current), parsed(t, replicas("3")))
@@ -229,23 +229,23 @@ func TestALifeOfARelease(t *testing.T) {
 	}
 	kept(t, pool)
 
-	// Another definition: Helm 3 says what to do, Helm 4 does it.
+	// For another definition Helm 3 prints the necessary command, and Helm 4 applies it.
 	if _, err := old.Upgrade(another(t, load(t, current)), parsed(t, replicas("3"))); err == nil || !strings.Contains(err.Error(), "kubectl apply --server-side") {
 		t.Errorf("Helm 3 upgrades to another definition: %v", err)
 	}
-	// That comes before the RelayPools, which may have what is new.
+	// The definition is applied before the RelayPools, which may use new fields.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, strings.Replace(replicas("3"), "spec:", "spec:\n      note: new", 1)))
 	must(t, err)
 	if got := crd(t, c); got.UID != first.UID || got.Annotations[definitionAnnotation] != "later" {
 		t.Errorf("the definition is not the later one: %v", got.Annotations)
 	}
 
-	// A fleet that is taken out of the values goes on.
+	// A fleet that is removed from the values stays.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, "{}"))
 	must(t, err)
 	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 
-	// And so does everything but the operator when it is uninstalled.
+	// After uninstalling, everything but the operator stays.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
 	must(t, err)
 	told, err := helm.Uninstall()
@@ -266,7 +266,7 @@ func TestALifeOfARelease(t *testing.T) {
 		t.Errorf("the operator's Deployment: %v", err)
 	}
 
-	// Installed again, it takes over what stayed.
+	// A new installation adopts the objects that stayed.
 	_, err = helm.Install(load(t, current), parsed(t, replicas("4")))
 	must(t, err)
 	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
@@ -278,7 +278,7 @@ func TestALifeOfARelease(t *testing.T) {
 	}
 }
 
-// operatorWorks does what an operator would: a finalizer, a key.
+// operatorWorks makes the operator's changes: a finalizer, a key.
 func operatorWorks(t *testing.T, c client.Client) {
 	t.Helper()
 	pool := object("relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
@@ -286,7 +286,7 @@ func operatorWorks(t *testing.T, c client.Client) {
 	raw, err := json.Marshal(pool)
 	must(t, err)
 	must(t, c.Patch(t.Context(), pool, client.RawPatch("application/apply-patch+yaml", raw), client.FieldOwner("relaypool-operator")))
-	// And somebody, what the values do not mention.
+	// Another user sets fields that the values do not have.
 	must(t, c.Patch(t.Context(), pool, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`)), client.FieldOwner("kubectl-patch")))
 	must(t, c.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shield", Name: "shield-payer-0-0", Labels: map[string]string{"relaypool.dev/payer-state": "active"}},
@@ -294,7 +294,7 @@ func operatorWorks(t *testing.T, c client.Client) {
 	}))
 }
 
-// kept holds that what others wrote is still there.
+// kept checks that the changes of others are still there.
 func kept(t *testing.T, pool *unstructured.Unstructured) {
 	t.Helper()
 	if paused, _, _ := unstructured.NestedBool(pool.Object, "spec", "paused"); !paused {
@@ -305,7 +305,7 @@ func kept(t *testing.T, pool *unstructured.Unstructured) {
 	}
 }
 
-// What a first command could not make, the next one does.
+// A second command makes the objects that the first one could not make.
 func TestAnInstallationThatFailedGoesOn(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -322,7 +322,7 @@ func TestAnInstallationThatFailedGoesOn(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"nowhere" not found`) {
 		t.Fatalf("installed into a namespace that is missing: %v", err)
 	}
-	// The same command goes on when it is there.
+	// The same command succeeds once the namespace exists.
 	namespace(t, c, "nowhere")
 	_, err = helm.Upgrade(load(t, current), values)
 	must(t, err)
@@ -330,8 +330,8 @@ func TestAnInstallationThatFailedGoesOn(t *testing.T) {
 	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
 }
 
-// Where somebody else has written the definition, an upgrade says so, and goes on
-// once he has written the chart's.
+// If another manager has written the definition, an upgrade reports that, and succeeds once
+// the chart's definition has been applied by hand.
 func TestADefinitionOfSomebodyElseIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -384,17 +384,17 @@ func TestAnotherAdapterIsNamed(t *testing.T) {
 		!strings.Contains(err.Error(), "externalMetrics.enabled to false") {
 		t.Fatalf("install beside another adapter: %v", err)
 	}
-	// Without, notes say whose the metrics are.
+	// Without external metrics, the notes name the server of the metrics.
 	rel, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter\nserves external metrics") {
 		t.Errorf("the notes do not tell of the other adapter:\n%s", rel.Info.Notes)
 	}
-	// Nor is it taken over later.
+	// A later upgrade does not take the APIService over either.
 	if _, err := helm.Upgrade(load(t, current), on); err == nil || !strings.Contains(err.Error(), "prometheus-adapter") {
 		t.Fatalf("upgrade beside another adapter: %v", err)
 	}
-	// When it is gone, the operator's own takes its place.
+	// Once it is gone, the operator's own APIService replaces it.
 	must(t, c.Delete(t.Context(), object("apiregistration.k8s.io/v1", "APIService", "", apiService)))
 	rel, err = helm.Upgrade(load(t, current), on)
 	must(t, err)
@@ -403,7 +403,7 @@ func TestAnotherAdapterIsNamed(t *testing.T) {
 	}
 }
 
-// A release whose objects get other names is no stranger to itself.
+// A release recognises its own objects when they get other names.
 func TestExternalMetricsMoveWithTheNames(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -415,7 +415,7 @@ func TestExternalMetricsMoveWithTheNames(t *testing.T) {
 	if got != "our-operator-external-metrics" {
 		t.Errorf("the APIService leads to %q", got)
 	}
-	// Another release in the same namespace is one.
+	// Another release in the same namespace is a different one.
 	other := *helm
 	other.Name = "second"
 	_, err = other.Install(load(t, current), parsed(t, "externalMetrics: {enabled: true}\nnamespaces: [relaypool-system]"))
@@ -442,7 +442,7 @@ func TestTheLeaseIsGivenUpAndTakenAgain(t *testing.T) {
 	}
 }
 
-// Two operators may be in a cluster when no namespace is of both.
+// Two operators may be in a cluster if they have no namespace in common.
 func TestOperatorsShareNoNamespace(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -464,7 +464,7 @@ func TestOperatorsShareNoNamespace(t *testing.T) {
 	refused("namespaces: [team-c, team-b]", "team-b")
 	_, err = second.Install(load(t, current), parsed(t, "namespaces: [team-c]"))
 	must(t, err)
-	// Nor may one spread later, or by its names' change be taken for another.
+	// An upgrade may not add such a namespace either, and a new name does not change that.
 	if _, err := second.Upgrade(load(t, current), parsed(t, "namespaces: [team-c, team-a]")); err == nil || !strings.Contains(err.Error(), "RelayPools of team-a already") {
 		t.Errorf("the second operator spreads: %v", err)
 	}
@@ -473,8 +473,8 @@ func TestOperatorsShareNoNamespace(t *testing.T) {
 	_, err = second.Uninstall()
 	must(t, err)
 
-	// One whose settings are arguments, as somebody may have made it by hand, counts
-	// as well, and one that is scaled away does not.
+	// An operator whose settings are arguments, as in an installation by hand, counts as well,
+	// and one scaled to zero does not.
 	var d appsv1.Deployment
 	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &d))
 	for args, want := range map[string]string{"--namespaces=team-c": "team-c", "--log-level=debug": "the whole cluster"} {
@@ -488,7 +488,7 @@ func TestOperatorsShareNoNamespace(t *testing.T) {
 	must(t, err)
 }
 
-// What the operator writes into the APIService is not Helm's to take away.
+// Helm does not remove the fields that the operator writes into the APIService.
 func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -507,16 +507,16 @@ func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
 	}
 }
 
-// bundle is base64 of what is no certificate, which the API server does not mind.
+// bundle is base64 of text that is not a certificate, which the API server accepts.
 const bundle = "Y2VydGlmaWNhdGU="
 
-// Whoever administers one namespace installs the operator for it, once somebody has
-// made the definition and the roles.
+// The administrator of one namespace can install the operator for it, once the definition and
+// the roles exist.
 func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
 	t.Parallel()
 	c, helm, server := clusterOf(t)
 	namespace(t, c, release.Namespace)
-	// The parts of the role admin: nobody puts them together here.
+	// The parts of the role admin: no controller aggregates them here.
 	for _, part := range []string{"system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view"} {
 		must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: part},
@@ -533,13 +533,13 @@ func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
 	_, err = helm.Upgrade(load(t, current), values)
 	must(t, err)
 	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
-	// With roles, the API server says what is missing.
+	// With roles, the API server reports the missing permissions.
 	if _, err := helm.Upgrade(load(t, current), parsed(t, "namespaces: [relaypool-system]\ncrds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
 		t.Errorf("made roles without the right to: %v", err)
 	}
 }
 
-// kubeconfig is a file by which a client is that user.
+// kubeconfig is a file with that user's credentials.
 func kubeconfig(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -552,8 +552,8 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 	return file
 }
 
-// Every object of the goldens is taken by an API server, as it stands: no unknown
-// field, no wrong type, no name that is too long.
+// An API server accepts every object of the goldens unchanged: no unknown field, no wrong type,
+// no name that is too long.
 func TestEveryObjectIsTaken(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
@@ -571,8 +571,8 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	if len(files) < 12 {
 		t.Fatalf("%d goldens were found", len(files))
 	}
-	// As Helm calls itself in this process: what it has set, and a golden has not, is
-	// taken away, as in an upgrade.
+	// The field manager is Helm's name in this process, so that fields which Helm has set and a
+	// golden lacks are removed, as in an upgrade.
 	owner := client.FieldOwner(filepath.Base(os.Args[0]))
 	for _, file := range files {
 		for _, u := range objects(t, file) {
@@ -589,7 +589,7 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	}
 }
 
-// eventually tries what may fail only because a definition is not served yet.
+// eventually repeats a call that may fail only because a definition is not served yet.
 func eventually(t *testing.T, try func(context.Context) error, what string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -1,5 +1,5 @@
-// Package score holds what the chart is made into against kube-score. It is a module
-// of its own because kube-score needs an older Kubernetes than Helm does.
+// Package score checks the rendered chart with kube-score. It is a module of its own because
+// kube-score needs an older Kubernetes than Helm does.
 package score
 
 import (
@@ -35,7 +35,7 @@ func accepted() map[string]string {
 	}
 }
 
-// alone are more of them, for one replica.
+// alone are the additional ones for one replica.
 func alone() map[string]string {
 	return map[string]string{
 		"deployment-replicas": "one replica hands its Lease over at once, and fleets work on while none is there",
@@ -63,7 +63,7 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 			if check == "deployment-strategy" && bytes.Contains(content, []byte("RELAYPOOL_LEADER_ELECT")) {
 				ok = true
 			}
-			// Somebody who turns the policy off has a reason of his own.
+			// Users who turn the policy off have their own reasons.
 			if check == "pod-networkpolicy" && !bytes.Contains(content, []byte("kind: NetworkPolicy")) {
 				ok = true
 			}
@@ -81,14 +81,14 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 	}
 }
 
-// named is text that says which file it is of.
+// named is a text with the name of its file.
 type named struct {
 	io.Reader
 }
 
 func (named) Name() string { return "chart" }
 
-// findings are what kube-score finds, by the names of its checks.
+// findings are kube-score's findings, by the names of its checks.
 func findings(t *testing.T, objects []byte) map[string]string {
 	t.Helper()
 	p, err := parser.New(nil)
@@ -96,7 +96,7 @@ func findings(t *testing.T, objects []byte) map[string]string {
 	all, err := p.ParseFiles([]ks.NamedReader{named{bytes.NewReader(objects)}})
 	must(t, err)
 	run := &config.RunConfiguration{
-		// A limit of the processor's time slows a leader down that has to renew its Lease.
+		// A CPU limit would slow a leader down that has to renew its Lease.
 		IgnoreContainerCpuLimitRequirement: true,
 		KubernetesVersion:                  config.Semver{Major: 1, Minor: 34},
 		MinReplicasDeployment:              2,

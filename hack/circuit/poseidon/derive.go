@@ -10,7 +10,7 @@ const (
 	fullRounds = 8
 	// stateBits is the size of the generator's state.
 	stateBits = 80
-	// warmUp is how many of the generator's bits are thrown away first.
+	// warmUp is the number of the generator's first bits that are discarded.
 	warmUp = 160
 )
 
@@ -52,8 +52,8 @@ type generator struct {
 	next int             // the oldest bit
 }
 
-// newGenerator begins with what the constants are for: a prime field, the S-box x⁵, the bits of
-// an element, the width and the numbers of rounds, each in so many bits; then ones.
+// newGenerator starts with the parameters of the constants: a prime field, the S-box x⁵, the bits
+// of an element, the width and the numbers of rounds, each in a fixed number of bits; then ones.
 func newGenerator(width, partial int) *generator {
 	g := &generator{}
 	i := 0
@@ -79,8 +79,8 @@ func (g *generator) step() byte {
 	return bit
 }
 
-// number is one of as many bits as an element of the field has. The generator's bits come in
-// pairs, of which the second counts where the first is one.
+// number returns a number with as many bits as a field element. The generator's bits come in pairs:
+// the second bit counts if the first one is one.
 func (g *generator) number() *big.Int {
 	v := new(big.Int)
 	for n := 0; n < fr.Bits; {

@@ -9,8 +9,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// The vectors were made by circomlibjs. That the gadget computes what Sum does, the transaction's
-// tests show.
+// circomlibjs made the vectors. The tests of the transaction show that the gadget computes the same
+// as Sum.
 func TestSumMatchesCircomlib(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("testdata/poseidon_tree.json")

@@ -62,7 +62,7 @@ func projective2(p *bn254.G2Affine) point2 {
 }
 
 // Hash is the sha256 of alpha, beta, gamma, delta and the public signals' points, uncompressed and
-// big-endian as on the wire: by it a relay knows the development key.
+// big-endian as on the wire. A relay identifies the development key by it.
 func Hash(vk *groth16.VerifyingKey) [sha256.Size]byte {
 	h := sha256.New()
 	add1 := func(p *bn254.G1Affine) { b := p.RawBytes(); h.Write(b[:]) }

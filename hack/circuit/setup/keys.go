@@ -44,8 +44,8 @@ func Compile() (*cs.R1CS, error) {
 	return circuit, nil
 }
 
-// Load returns the keys of the transaction circuit under Seed, from the folder cache when they are
-// there and whole, else made anew and kept there. It tells progress what takes its time.
+// Load returns the keys of the transaction circuit under Seed. It reads them from the folder cache if
+// they are there and complete, and otherwise makes and stores them. It reports slow steps to progress.
 func Load(cache string, progress io.Writer) (*Keys, error) {
 	circuit, err := Compile()
 	if err != nil {
@@ -78,7 +78,7 @@ func Load(cache string, progress io.Writer) (*Keys, error) {
 }
 
 // Make runs the set-up for a circuit. The same circuit and seed give the same keys on every machine.
-// It replaces the process' random source while it runs: start nothing beside it that needs one.
+// It replaces the process' random source while it runs: run nothing meanwhile that needs it.
 func Make(circuit *cs.R1CS, seed string) (*Keys, error) {
 	trapdoor, err := DeriveTrapdoor(seed)
 	if err != nil {
@@ -91,7 +91,7 @@ func Make(circuit *cs.R1CS, seed string) (*Keys, error) {
 	return &Keys{Circuit: circuit, Proving: pk, Verifying: vk}, nil
 }
 
-// cacheName tells circuits and seeds apart.
+// cacheName differs for each circuit and seed.
 func cacheName(circuit *cs.R1CS) (string, error) {
 	h := sha256.New()
 	if _, err := circuit.WriteTo(h); err != nil {
@@ -116,7 +116,7 @@ func read(path string) (*Keys, error) {
 	}
 	keys := &Keys{Proving: new(groth16.ProvingKey), Verifying: new(groth16.VerifyingKey)}
 	r := bytes.NewReader(body)
-	// The checksum vouches for the points, so they are not checked one by one.
+	// The checksum covers the points, so they need no check of their own.
 	if _, err := keys.Verifying.UnsafeReadFrom(r); err != nil {
 		return nil, fmt.Errorf("read verifying key: %w", err)
 	}
@@ -126,7 +126,7 @@ func read(path string) (*Keys, error) {
 	return keys, nil
 }
 
-// write renames a finished file into place, so that nobody reads half of one.
+// write renames a finished file into place, so that no process reads half of one.
 func write(path string, keys *Keys) error {
 	var body bytes.Buffer
 	if _, err := keys.Verifying.WriteRawTo(&body); err != nil {

@@ -22,11 +22,11 @@ import (
 const wantKey = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 func TestMain(m *testing.M) {
-	logger.Disable() // of gnark, for the whole process: its lines would drown ours
+	logger.Disable() // gnark's logger, for the whole process: its lines would hide ours
 	os.Exit(m.Run())
 }
 
-// The steps share one folder, because a set-up takes seconds: none runs beside another.
+// The steps share one folder, because a set-up takes seconds: they do not run in parallel.
 func TestKeys(t *testing.T) {
 	cache := t.TempDir()
 	load := func(t *testing.T) (*Keys, string) {

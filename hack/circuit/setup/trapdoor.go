@@ -1,6 +1,6 @@
-// Package setup makes and keeps the Groth16 keys of the development circuit. They come from a
-// published seed, so that everybody who builds the circuit has the same verifying key; for the same
-// reason anybody can forge proofs under it, and it is for development only.
+// Package setup makes and stores the Groth16 keys of the development circuit. They come from a
+// published seed, so that everybody who builds the circuit has the same verifying key. Anybody can
+// forge proofs under it for the same reason, so it is for development only.
 package setup
 
 import (
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// Seed is published on purpose: whoever reads it can forge any proof under the keys.
+	// Seed is published on purpose: anybody can forge any proof with it under the keys.
 	Seed = "relaypool: Groth16 set-up from a published seed, for development only, never for value"
 
 	trapdoorDomain = "relaypool/hack/circuit/setup/v1"
 )
 
-// Trapdoor is what a real ceremony destroys: the secrets behind the keys.
+// Trapdoor has the secrets behind the keys, which a real ceremony destroys.
 type Trapdoor struct {
 	Tau, Alpha, Beta, Gamma, Delta fr.Element
 }
@@ -43,9 +43,9 @@ func DeriveTrapdoor(seed string) (Trapdoor, error) {
 }
 
 // generate runs gnark's set-up on the secrets of a trapdoor. gnark draws them from crypto/rand and
-// has no parameter for them, so this process' random source answers with them first. That leans on
-// the order in which gnark draws and on how a field element is read from random bytes; should either
-// change, the check of the result says so.
+// has no parameter for them, so this process' random source returns them first. That depends on
+// the order in which gnark draws and on how it reads a field element from random bytes; if either
+// changes, the check of the result fails.
 func generate(circuit *cs.R1CS, t Trapdoor) (*groth16.ProvingKey, *groth16.VerifyingKey, error) {
 	var drawn bytes.Buffer
 	for _, e := range []fr.Element{t.Tau, t.Alpha, t.Beta, t.Gamma, t.Delta} {

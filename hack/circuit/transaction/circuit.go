@@ -41,14 +41,14 @@ type Circuit struct {
 	Which     frontend.Variable // the commitment in the chain note, 0 or 1
 }
 
-// Input is a note to be spent, with its place in the tree. A note of amount zero needs no place.
+// Input is a note to be spent, with its index in the tree. A note of amount zero needs none.
 type Input struct {
 	Amount   frontend.Variable
 	Secret   frontend.Variable
 	Blinding frontend.Variable
 	Index    frontend.Variable
 	Path     [Height]frontend.Variable
-	Used     frontend.Variable // 0 makes the nullifier zero and demands amount zero
+	Used     frontend.Variable // 0 makes the nullifier zero and requires amount zero
 }
 
 // Output is a note to be made.
@@ -73,8 +73,8 @@ func (c *Circuit) Define(api frontend.API) error {
 		api.AssertIsEqual(c.Commitments[i], c.Outputs[i].define(api, hash, c.MintAddress))
 		balance = api.Sub(balance, c.Outputs[i].Amount)
 	}
-	// Every term is below 2^64 in size, so this sum of five cannot be zero by passing the field's
-	// order.
+	// Every term is below 2^64 in size, so this sum of five cannot wrap around the field's order
+	// and become zero.
 	api.AssertIsEqual(balance, 0)
 
 	bothUsed := api.Mul(c.Inputs[0].Used, c.Inputs[1].Used)
@@ -120,7 +120,7 @@ func (c *Circuit) chainNote(api frontend.API, hash *poseidon.Hasher) frontend.Va
 	return hash.Constrain(api, chainNoteTag, chainNoteVersion, value, moment)
 }
 
-// rangeCheckSigned demands −2^63 < v < 2^63. The smallest 64-bit integer has no opposite and the
+// rangeCheckSigned requires −2^63 < v < 2^63. The smallest 64-bit integer has no opposite and the
 // wire refuses it, so the circuit does too.
 func rangeCheckSigned(api frontend.API, v frontend.Variable) {
 	offset := new(big.Int).Lsh(big.NewInt(1), amountBits-1)

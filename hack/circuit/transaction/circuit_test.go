@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logger.Disable() // of gnark, for the whole process: its lines would drown ours
+	logger.Disable() // gnark's logger, for the whole process: its lines would hide ours
 	os.Exit(m.Run())
 }
 
@@ -110,8 +110,8 @@ func TestCircuitRejects(t *testing.T) {
 	minus := func(n int64) string { return new(big.Int).Sub(order, big.NewInt(n)).String() }
 	power := func(bit uint) string { return new(big.Int).Lsh(big.NewInt(1), bit).String() }
 
-	// Each test changes a withdrawal of 60 from a note of 100. The hashes are made anew after
-	// private, and left alone after public, so that one rule alone is broken.
+	// Each test changes a withdrawal of 60 from a note of 100. The hashes are computed again after
+	// private, and stay the same after public, so that only one rule is broken.
 	tests := map[string]struct {
 		private, public func(*transaction.Witness)
 	}{
@@ -164,7 +164,7 @@ func TestCircuitRejects(t *testing.T) {
 	}
 }
 
-// These need notes or balances of their own, so that nothing but the range is wrong.
+// These need notes or balances of their own, so that only the range is wrong.
 func TestCircuitRejectsAmountsOutOfRange(t *testing.T) {
 	t.Parallel()
 	circuit := compile(t)

@@ -45,8 +45,8 @@ type WitnessOutput struct {
 	Blinding string `json:"blinding"`
 }
 
-// Assign reads the numbers into an assignment of the circuit. The error of a bad one names its
-// place, never its value.
+// Assign reads the numbers into an assignment of the circuit. The error for a malformed number names
+// its field, never its value.
 func (w *Witness) Assign() (*Circuit, error) {
 	var r reader
 	c := &Circuit{
@@ -91,7 +91,7 @@ func (in *WitnessInput) assign(r *reader, place string) Input {
 	return out
 }
 
-// PublicInputs encodes the nine signals as the wire has them. Assign must accept the witness first.
+// PublicInputs encodes the nine signals in the form of the wire. Assign must accept the witness first.
 func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	var (
 		out [PublicInputsSize]byte

@@ -18,9 +18,9 @@ import (
 const (
 	// labelWidth is the column of labels.
 	labelWidth = 18
-	// redrawEvery moves the live line on a terminal. Where there is none,
-	// remindEvery says what is under way, so that a log shows that nothing hangs
-	// and what is quick leaves no trace.
+	// redrawEvery is the interval of the live line on a terminal. Without a terminal, a
+	// line names the current work every remindEvery, so that a log shows progress and
+	// quick work leaves no line.
 	redrawEvery = 100 * time.Millisecond
 	remindEvery = 5 * time.Second
 
@@ -28,7 +28,7 @@ const (
 	clearLine               = "\r\x1b[K"
 )
 
-// Style says what the reader's screen can do.
+// Style describes the abilities of the reader's screen.
 type Style struct {
 	// Live redraws a line while something is under way.
 	Live bool
@@ -49,8 +49,8 @@ type Printer struct {
 
 	mu      sync.Mutex
 	out     io.Writer
-	live    string // the moving line, which every other line has to make way for
-	partial []byte // what Write has got of a line that is not complete
+	live    string // the moving line, which is cleared before every other line
+	partial []byte // the incomplete line that Write has received
 }
 
 // New makes a printer.
@@ -68,7 +68,7 @@ func (p *Printer) Step(number int, text string) {
 	p.line(fmt.Sprintf("\n%s %s", p.paint(green, fmt.Sprintf("%2d", number)), p.paint(bold, text)))
 }
 
-// Fact prints a figure beside its label.
+// Fact prints a figure with its label.
 func (p *Printer) Fact(label, format string, args ...any) {
 	p.line("   " + p.paint(dim, pad(label)) + fmt.Sprintf(format, args...))
 }
@@ -116,8 +116,8 @@ func (p *Printer) moved(text string, elapsed time.Duration) {
 	p.line(fmt.Sprintf("   %s … %.0f s", text, elapsed.Seconds()))
 }
 
-// Write prints the complete lines of what other programs say, indented and
-// without the empty ones. The rest waits for its end of line.
+// Write prints the complete lines of other programs' output, indented and without empty
+// lines. An incomplete line waits for its end.
 func (p *Printer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	p.partial = append(p.partial, b...)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// patience is what anything on the local chain gets to happen: finality
-	// takes 13 s, and the machine may be busy with something else.
+	// patience is the time limit of anything on the local chain: finality takes 13 s,
+	// and the machine may be busy.
 	patience     = 90 * time.Second
 	pollInterval = 100 * time.Millisecond
 )
@@ -23,7 +23,7 @@ const (
 // chain reads and sends as any wallet does, at commitment confirmed.
 type chain struct{ *rpc.Client }
 
-// poll asks until ready, or the end of patience.
+// poll calls a function until it is ready, or patience ends.
 func poll(ctx context.Context, what string, ready func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -44,7 +44,7 @@ func (c chain) lamports(ctx context.Context, key solana.PublicKey) uint64 {
 	return balance.Value
 }
 
-// tree reads the pool's Merkle tree account and checks it against itself.
+// tree reads the pool's Merkle tree account and checks that it is consistent.
 func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.TreeAccount {
 	account, err := c.GetAccountInfoWithOpts(ctx, pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed})
 	doing("read the tree account", err)
@@ -80,10 +80,10 @@ func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot 
 	return slot
 }
 
-// receipt is what the chain says of a transaction that landed.
+// receipt is the chain's record of a landed transaction.
 type receipt struct {
 	slot, fee uint64
-	// payer is what it gave to its fee payer, negative for what it took.
+	// payer is the change of its fee payer's balance, which is negative for a cost.
 	payer int64
 	tx    *solana.Transaction
 }
@@ -129,7 +129,7 @@ func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	return nil
 }
 
-// purpose says what a swap's transaction does.
+// purpose names the purpose of a swap's transaction.
 func (r *receipt) purpose(profile *shieldpool.Profile) string {
 	for _, ix := range slices.Backward(r.tx.Message.Instructions) {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)

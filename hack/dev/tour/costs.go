@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 )
 
-// kept is the rent that the relay does not get back, the nullifiers' apart, in
-// lamports, and where it stays.
+// kept is the rent that the relay does not get back, in lamports, and the accounts that
+// keep it; the nullifiers' rent is not included.
 type kept struct {
 	lamports uint64
 	in       string
@@ -48,7 +48,7 @@ func signed(lamports int64) string {
 	return "+ " + terminal.Lamports(uint64(lamports))
 }
 
-// balance adds up what the tour moved, and looks for work left over.
+// balance adds up the amounts that the tour moved, and checks for unfinished work.
 func (t *tour) balance(ctx context.Context) {
 	now := t.readBooks(ctx, solana.PublicKey{})
 	pending := t.pending(ctx)

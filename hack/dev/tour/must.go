@@ -6,12 +6,11 @@ import (
 	"net/http"
 )
 
-// failure carries the error that ended a step through the calls of the step.
+// failure is the panic value with which the error of a step passes through the step's calls.
 type failure struct{ error }
 
-// try runs a step and gives the error that ended it. Everything in a step has to
-// succeed, so its functions end it with check and must in place of passing errors
-// on.
+// try runs a step and returns the error that ended it. Everything in a step has to
+// succeed, so its functions end it with check and must instead of returning errors.
 func try(step func()) (err error) {
 	defer func() {
 		switch ended := recover().(type) {
@@ -33,20 +32,20 @@ func check(errs ...error) {
 	}
 }
 
-// must returns what a call has returned, or ends the step with its error.
+// must returns the result of a call, or ends the step with its error.
 func must[T any](value T, err error) T {
 	check(err)
 	return value
 }
 
-// doing is check for an error that does not say what was being done.
+// doing is check for an error that does not name the action.
 func doing(what string, err error) {
 	if err != nil {
 		check(fmt.Errorf("%s: %w", what, err))
 	}
 }
 
-// equal is the check of every figure.
+// equal compares a figure with the expected one.
 func equal[T comparable](what string, want, got T) error {
 	if want != got {
 		return fmt.Errorf("%s: expected %v, received %v", what, want, got)
@@ -54,7 +53,7 @@ func equal[T comparable](what string, want, got T) error {
 	return nil
 }
 
-// answered ends the step unless the relay's answer is the one that is wanted.
+// answered ends the step unless the relay's answer is the expected one.
 func answered(wanted bool, what, want string, got *http.Response, body []byte) {
 	if !wanted {
 		check(fmt.Errorf("%s: expected %s, received %s: %s", what, want, got.Status, body))

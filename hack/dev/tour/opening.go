@@ -55,7 +55,7 @@ func (t *tour) fundWallet(ctx context.Context) {
 	check(equal("lamports of the wallet", uint64(funding), holds))
 }
 
-// deposit makes the transaction that the relay does not: only the depositor's
+// deposit makes the one transaction that the relay does not make: only the depositor's
 // own wallet can sign it.
 func (t *tour) deposit(ctx context.Context) {
 	t.note = must(wallet.NewNote(t.Random, depositAmount, t.mint))
@@ -90,7 +90,7 @@ func (t *tour) sendDeposit(ctx context.Context, s *submission) (signature solana
 	return signature, t.chain.confirmed(ctx, signature)
 }
 
-// register hands the relay a viewing key, which it seals to the compliance
+// register gives the relay a viewing key, which the relay seals to the compliance
 // officer at once.
 func (t *tour) register(ctx context.Context) {
 	key := hex.EncodeToString(newViewingKey(t.Random).private[:])

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// watched are the slots that pass before the reader's eyes, and leftToWait
-	// those before the timeout that are not passed over.
+	// watched is the number of slots that pass in real time, leftToWait the number before
+	// the timeout that are not skipped.
 	watched, leftToWait = 5, 10
-	// slotTime is that of mainnet and of the local chain.
+	// slotTime is the slot duration of mainnet and of the local chain.
 	slotTime = 400 * time.Millisecond
 )
 
@@ -86,7 +86,7 @@ func (t *tour) printLeft(slots int64) {
 	t.Print.Fact("", "%d slots left: %s", slots, terminal.Seconds(time.Duration(slots)*slotTime))
 }
 
-// skip has the local chain pass over slots without a block.
+// skip makes the local chain skip slots.
 func (t *tour) skip(ctx context.Context, slots int64) {
 	body := strings.NewReader(fmt.Sprintf(`{"slots":%d}`, slots))
 	request := must(http.NewRequestWithContext(ctx, http.MethodPost, t.AdminURL+"/skip", body))
@@ -107,7 +107,7 @@ func (t *tour) gotBack(ctx context.Context, o *order) {
 	t.nothingLeft(ctx, o)
 }
 
-// repeatRefunded sends the same swap again, which says where the lamports are.
+// repeatRefunded sends the same swap again, whose answer says where the lamports are.
 func (t *tour) repeatRefunded(ctx context.Context, o *order, refund string) {
 	answer, err := t.relay.TransactSwapWithResponse(ctx, nil, o.body())
 	doing(postSwap, err)

@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// What the steps call, as errors and facts name it.
+// The requests of the steps, as errors and facts name them.
 const (
 	postTransact = "POST " + contract.TransactPath
 	postSwap     = "POST " + contract.TransactSwapPath
@@ -51,7 +51,7 @@ func (s *submission) body() openapi.TransactRequest {
 	return body
 }
 
-// prove completes the spend and proves it, before the reader's eyes.
+// prove completes the spend and proves it, and shows the progress.
 func (t *tour) prove(ctx context.Context, spend wallet.Spend) *submission {
 	spend.Mint, spend.At = t.mint, t.Now()
 	witness := must(spend.Witness(t.Random))
@@ -67,8 +67,8 @@ func (t *tour) prove(ctx context.Context, spend wallet.Spend) *submission {
 	return &submission{proof: proof, public: witness.PublicInputs}
 }
 
-// pay is a spend of the wallet's note for a recipient outside the pool: what is
-// left stays in a new note.
+// pay is a spend of the wallet's note for a recipient outside the pool: the rest stays
+// in a new note.
 func (t *tour) pay(ctx context.Context, note wallet.Note, leaves []fr.Element, gross int64, recipient solana.PublicKey) (*submission, wallet.Note) {
 	change := must(wallet.NewNote(t.Random, note.Amount-uint64(gross), t.mint)) //nolint:gosec // the tour's amounts are above zero
 	s := t.prove(ctx, wallet.Spend{
@@ -124,7 +124,7 @@ func (t *tour) refresh(ctx context.Context, want int) *openapi.MerkleRoot {
 	return t.compareRoots(ctx)
 }
 
-// take adds a page of the list, which must go on where the last one ended.
+// take adds a page of the list, which must continue after the last one.
 func (t *tour) take(page *openapi.CommitmentList) {
 	check(equal("count of commitments beside the list", len(page.Commitments), page.Count))
 	for _, c := range page.Commitments {
@@ -163,7 +163,7 @@ func (t *tour) merkleRoot(ctx context.Context) *openapi.MerkleRoot {
 	return answer.JSON200
 }
 
-// pending counts the submissions that the relay has not done yet.
+// pending counts the submissions that the relay has not completed yet.
 func (t *tour) pending(ctx context.Context) int64 {
 	answer, err := t.relay.GetBacklogWithResponse(ctx)
 	doing(getBacklog, err)
@@ -177,7 +177,7 @@ func (t *tour) rpcCalls(ctx context.Context) (calls uint64) {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, t.OperationsURL+contract.MetricsPath, http.NoBody))
 	answer, err := t.HTTP.Do(request)
 	doing("GET "+contract.MetricsPath, err)
-	defer func() { _ = answer.Body.Close() }() // what was read of it has been checked
+	defer func() { _ = answer.Body.Close() }() // the body that was read has been checked
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if !strings.HasPrefix(lines.Text(), contract.MetricRPCCalls.Name+"{") {

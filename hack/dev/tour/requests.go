@@ -20,12 +20,12 @@ const (
 	registerRequest = "viewing-key.json"
 )
 
-// patientBPS is the part of a quote that the reader's swap is content with: the
+// patientBPS is the part of a quote that the reader's swap requires as its minimum: the
 // market may have moved by then.
 const patientBPS = 9_000
 
-// leaveRequests proves two more withdrawals and a swap, one for each note that is
-// left, and does not send them: a reader cannot make a proof with curl.
+// leaveRequests proves two more withdrawals and a swap, one for each remaining note, and
+// does not send them, because a reader cannot make a proof with curl.
 func (t *tour) leaveRequests(ctx context.Context) {
 	doing("make the folder of requests", os.MkdirAll(t.Requests, 0o750))
 	for _, request := range []struct {

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// stateRent is what a swap's state costs while the swap is under way, and
-	// tokenRent what a token account does (protocol.md §4), in lamports.
+	// stateRent is the cost of a swap's state while the swap is under way, and tokenRent
+	// that of a token account (protocol.md §4), in lamports.
 	stateRent = 2_011_440
 	tokenRent = 2_039_280
-	// contentBPS is the part of a quote that the wallet is content with.
+	// contentBPS is the part of a quote that the wallet requires as its minimum.
 	contentBPS = 9_900
 )
 
@@ -30,7 +30,7 @@ const (
 type order struct {
 	*submission
 	terms shieldpool.SwapTerms
-	// accounts are those of the swap on the chain.
+	// accounts are the accounts of the swap on the chain.
 	accounts *shieldpool.Swap
 	// gross leaves the pool and net is swapped, both in lamports.
 	gross, net uint64
@@ -40,9 +40,9 @@ func (o *order) body() openapi.TransactSwapRequest {
 	return must(trade.Request(o.proof[:], o.public.Bytes(), o.recipient, o.terms, o.notes))
 }
 
-// order asks the router for the price, as a wallet does before its user settles
-// on a minimum, and proves a swap of the note. What is left stays in notes of
-// the amounts of change.
+// order asks the router for the price, as a wallet does before its user chooses a
+// minimum, and proves a swap of the note. The rest stays in notes with the amounts of
+// change.
 func (t *tour) order(ctx context.Context, note wallet.Note, gross int64, minimum func(quoted uint64) uint64, change ...wallet.Note) *order {
 	recipient := t.stranger()
 	o := &order{gross: uint64(gross)} //nolint:gosec // the tour's amounts are above zero
@@ -65,8 +65,8 @@ func (t *tour) order(ctx context.Context, note wallet.Note, gross int64, minimum
 // units writes an amount of the output mint, in its smallest unit.
 func units(amount uint64) string { return terminal.Grouped(amount) + " units" }
 
-// swap goes from a note to tokens in the account of somebody who has neither
-// lamports nor tokens yet.
+// swap turns a note into tokens in the account of a recipient that has neither lamports
+// nor tokens yet.
 func (t *tour) swap(ctx context.Context) {
 	before := t.readBooks(ctx, solana.PublicKey{})
 	change := must(wallet.NewNote(t.Random, t.note.Amount-swapped, t.mint))
@@ -87,7 +87,7 @@ func (t *tour) swap(ctx context.Context) {
 	t.follow(ctx)
 }
 
-// begin posts the swap and checks what the relay says of its first leg.
+// begin posts the swap and checks the relay's answer about its first leg.
 func (t *tour) begin(ctx context.Context, o *order) *openapi.SwapAnswer {
 	body := o.body()
 	t.Print.Fact("recipient", "%s", o.recipient)

@@ -1,6 +1,6 @@
-// Package tour walks through the life of a shielded note before the reader's
-// eyes: a client of its own, with a wallet, a prover and the relay's documented
-// interface, that checks every figure it prints. It is for the local chain.
+// Package tour shows the life of a shielded note step by step: a client of its own,
+// with a wallet, a prover and the relay's documented interface, that checks every
+// figure it prints. It is for the local chain.
 package tour
 
 import (
@@ -31,17 +31,17 @@ const (
 	laterPayout   = 500_000_000
 	gift          = 1_000_000_000
 	swapped       = 500_000_000
-	// returned is swapped in vain, and reserved kept apart for the reader's swap.
+	// returned is the amount of the refunded swap, reserved that of the reader's swap.
 	returned = 250_000_000
 	reserved = 250_000_000
 )
 
-// Options are what a tour visits. All are required but Profile and Requests.
+// Options are the parameters of a tour. All are required but Profile and Requests.
 type Options struct {
-	// RelayURL, OperationsURL, ChainURL, RouterURL and AdminURL, which is the
-	// chain's, have no slash at the end.
+	// RelayURL, OperationsURL, ChainURL, RouterURL and AdminURL have no slash at the end.
+	// AdminURL is the admin port of the chain.
 	RelayURL, OperationsURL, ChainURL, RouterURL, AdminURL string
-	// OutputMint is what is bought.
+	// OutputMint is the mint that the swaps buy.
 	OutputMint solana.PublicKey
 	// HTTP reaches every URL above.
 	HTTP *http.Client
@@ -59,7 +59,7 @@ type Options struct {
 	Now    func() time.Time
 }
 
-// tour is what the client knows as it goes.
+// tour is the state of the client.
 type tour struct {
 	Options
 	chain chain
@@ -67,7 +67,7 @@ type tour struct {
 	pool  *shieldpool.Pool
 	mint  fr.Element
 
-	// wallet is the depositor, who never appears again.
+	// wallet is the depositor, who appears in no later transaction.
 	wallet       solana.PrivateKey
 	registration openapi.RegisterRequest
 	opening      books
@@ -79,12 +79,12 @@ type tour struct {
 	note, spent, given, later wallet.Note
 	paid                      *submission
 	signature                 string
-	// tokens were bought, and paidByRelay lamports are what everything cost it.
+	// tokens is the amount bought, paidByRelay the relay's cost in lamports.
 	tokens, paidByRelay uint64
 }
 
-// Run makes the tour. Its error names the step, and for a figure that is not
-// right what was expected and received.
+// Run makes the tour. Its error names the step, and for a wrong figure the expected and
+// the received value.
 func Run(ctx context.Context, o Options) error {
 	t, err := newTour(o)
 	if err != nil {

@@ -22,8 +22,8 @@ func newViewingKey(random io.Reader) *viewingKey {
 	return &viewingKey{public, private}
 }
 
-// transfer splits the wallet's note into one for somebody else and one for the
-// change. The other one learns of it by an encrypted note on the chain.
+// transfer splits the wallet's note into one for another owner and one for the change.
+// The other owner learns of it by an encrypted note on the chain.
 func (t *tour) transfer(ctx context.Context) {
 	other := newViewingKey(t.Random)
 	given := must(wallet.NewNote(t.Random, gift, t.mint))
@@ -42,8 +42,8 @@ func (t *tour) transfer(ctx context.Context) {
 	check(equal("amount in the encrypted note", uint64(gift), amount))
 }
 
-// seal encrypts what the receiver needs in addition to their own secret: the
-// amount and the blinding.
+// seal encrypts the amount and the blinding, which the receiver needs in addition to
+// their own secret.
 func seal(note *wallet.Note, to *viewingKey, random io.Reader) []byte {
 	blinding := note.Blinding.Bytes()
 	plain := append(binary.LittleEndian.AppendUint64(nil, note.Amount), blinding[:]...)

@@ -16,11 +16,11 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// nullifierRent is what a Transact's two nullifier accounts cost its payer
+// nullifierRent is the cost of a Transact's two nullifier accounts for its payer
 // (protocol.md §4), in lamports.
 const nullifierRent = 2 * 890_880
 
-// withdraw pays somebody who has nothing yet, through the relay.
+// withdraw pays a recipient without an account, through the relay.
 func (t *tour) withdraw(ctx context.Context) {
 	recipient := t.stranger()
 	before := t.readBooks(ctx, recipient)
@@ -101,7 +101,7 @@ func (t *tour) follow(ctx context.Context) {
 	check(t.note.Locate(t.leaves))
 }
 
-// repeat sends what has landed once more, as a client does that lost the answer.
+// repeat sends the landed submission again, like a client that lost the answer.
 func (t *tour) repeat(ctx context.Context) {
 	before := t.readBooks(ctx, t.paid.recipient)
 	result := t.transact(ctx, t.paid)
@@ -115,8 +115,8 @@ func (t *tour) repeat(ctx context.Context) {
 		equal("balances after the repeated submission", before, after))
 }
 
-// withdrawLater takes the asynchronous form and follows it until no fork can
-// undo it.
+// withdrawLater uses the asynchronous form and polls until no fork can undo the
+// withdrawal.
 func (t *tour) withdrawLater(ctx context.Context) {
 	recipient := t.stranger()
 	before := t.readBooks(ctx, recipient)
@@ -139,7 +139,7 @@ func (t *tour) withdrawLater(ctx context.Context) {
 	t.Print.Fact("GET /status", "finalized after %s: no fork can undo it", terminal.Seconds(t.Now().Sub(began)))
 }
 
-// status asks for a submission until it is as wanted.
+// status polls a submission until it has the wanted status.
 func (t *tour) status(ctx context.Context, id uuid.UUID, what string, wanted func(*openapi.SubmissionStatus) bool) (found *openapi.SubmissionStatus) {
 	const call = "GET /status"
 	defer t.Print.Busy("%s until it is %s", call, what)()

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// outcomeIsTrue is invariant 4 seen from its end: the database's outcome is the
-// chain's.
+// outcomeIsTrue checks invariant 4 from the outcome: the database records the
+// outcome that the chain has.
 func outcomeIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	attempts := make(map[uuid.UUID][]solana.Signature)
@@ -70,7 +70,7 @@ func (x *index) failed(s *Submission, attempts []solana.Signature, spenders map[
 	for i := range s.Inputs.Nullifiers {
 		for _, tx := range spenders[s.Inputs.Nullifiers[i]] {
 			spent = true
-			// The attempts above are those that the database knows; this is one it does not.
+			// The loop above covers attempts that the database knows; this one it does not know.
 			if tx.Calls[0].Inputs == s.Inputs && x.payers[tx.Payer] && x.attempts[tx.Signature] == nil {
 				r.fault("request %s failed with %s, but transaction %s, of our payer and with its public inputs, landed in slot %d", s.ID, s.Code, tx.Signature, tx.Slot)
 			}
@@ -100,7 +100,7 @@ func spendersOf(e *Evidence) map[[32]byte][]*Transaction {
 	return out
 }
 
-// oneSpend is invariant 2, and that a submission lands once.
+// oneSpend checks invariant 2, and that a submission lands once.
 func oneSpend(e *Evidence, r *Result) {
 	x := indexed(e)
 	for _, txs := range spendersOf(e) {
@@ -113,7 +113,7 @@ func oneSpend(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
-		// Accounts that somebody closed are made again, and moves are of no submission.
+		// Accounts that somebody closed are made again, and a move has no submission.
 		if attempt == nil || tx.Failed || attempt.Purpose == PurposeMove {
 			continue
 		}
@@ -125,8 +125,8 @@ func oneSpend(e *Evidence, r *Result) {
 }
 
 // recipientsPaid computes each recipient's share from the completed submissions
-// and holds the balances' changes against it: fresh recipients have no other
-// income. The wallet of a swap gets lamports by its refund alone.
+// and compares it with the change of the balance: fresh recipients have no other
+// income. The wallet of a swap gets lamports only by its refund.
 func recipientsPaid(e *Evidence, r *Result) {
 	due := make(map[solana.PublicKey]int64)
 	for i := range e.Submissions {
@@ -155,7 +155,7 @@ func recipientsPaid(e *Evidence, r *Result) {
 		if tx.Failed || x.payers[tx.Payer] {
 			continue
 		}
-		// A wallet that sent its withdrawal to the chain itself.
+		// The wallet itself sent this withdrawal to the chain.
 		for k := range tx.Calls {
 			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 && call.Swap == nil {
 				net, _ := e.Fees.Net(call.Inputs.Gross())
@@ -180,7 +180,7 @@ func requestOf(e *Evidence, recipient solana.PublicKey) uuid.UUID {
 	return uuid.Nil
 }
 
-// nothingUnknownSigned is invariant 3, write before send, seen from the chain.
+// nothingUnknownSigned checks invariant 3, write before send, from the chain.
 func nothingUnknownSigned(e *Evidence, r *Result) {
 	x := indexed(e)
 	for i := range e.Transactions {

@@ -9,13 +9,13 @@ import (
 
 // Result is the outcome of one check.
 type Result struct {
-	// Name is short, Claim the sentence that was checked.
+	// Name is a short name of the check, Claim the sentence that it checks.
 	Name  string `json:"name"`
 	Claim string `json:"claim"`
-	// Examined is the number of things that the claim was held against.
+	// Examined is the number of things that were checked.
 	Examined int `json:"examined"`
-	// Faults are the things that contradict it, each with its evidence: request
-	// ids and signatures.
+	// Faults are the things that contradict the claim, each with its evidence:
+	// request ids and signatures.
 	Faults []string `json:"faults,omitempty"`
 	// Undecided counts what the evidence neither confirms nor contradicts.
 	Undecided int `json:"undecided,omitempty"`
@@ -30,15 +30,15 @@ func (r *Result) fault(format string, args ...any) {
 	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
 }
 
-// Check is one claim and the function that holds the evidence against it.
+// Check is one claim and the function that checks it against the evidence.
 type Check struct {
 	Name, Claim string
-	// Needed says that a run in which there was nothing to examine proves nothing.
+	// Needed says that the claim is not proven by a run with nothing to examine.
 	Needed bool
 	run    func(*Evidence, *Result)
 }
 
-// Run holds the evidence against the claim.
+// Run checks the claim against the evidence.
 func (c Check) Run(e *Evidence) Result {
 	r := Result{Name: c.Name, Claim: c.Claim}
 	c.run(e, &r)
@@ -46,7 +46,7 @@ func (c Check) Run(e *Evidence) Result {
 	return r
 }
 
-// Checks are all of them, in the order of the report.
+// Checks returns all checks, in the order of the report.
 func Checks() []Check {
 	return []Check{
 		{"accepted-is-final", "every submission that any client was told is accepted, and every other row, is final in the database", true, acceptedIsFinal},

@@ -19,7 +19,7 @@ import (
 var (
 	start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	payer = solana.PublicKey{1}
-	other = solana.PublicKey{2} // somebody else's wallet
+	other = solana.PublicKey{2} // another user's wallet
 	payee = solana.PublicKey{3}
 )
 
@@ -54,10 +54,10 @@ func ring(second float64, roots ...byte) account.Ring {
 	return r
 }
 
-// sound is a small drill in which everything is right: submission 1, a
-// withdrawal, completed; submission 2, a transfer, failed with root_not_found
-// after an attempt that failed on the chain; submission 3, a withdrawal whose
-// note somebody else spent meanwhile; a refusal for a stale root, and a repeat.
+// sound is a small drill without faults: submission 1, a withdrawal, completed; submission 2, a
+// transfer, failed with root_not_found after an attempt that failed on the chain; submission 3, a
+// withdrawal whose note another transaction spent meanwhile; a refusal for a stale root, and a
+// repeat.
 func sound() *account.Evidence { return withHostility(withSwaps(plain())) }
 
 // plain is the drill without its swaps.
@@ -142,15 +142,15 @@ func TestSoundEvidencePassesEveryCheck(t *testing.T) {
 	}
 }
 
-// doctored is a fault that is put into sound evidence.
+// doctored is a fault that the test adds to sound evidence.
 type doctored struct {
 	doctor func(*account.Evidence)
-	// check has to find it, with this in its evidence.
+	// check is the check that has to report it, with this text in its evidence.
 	check, want string
 }
 
-// An accountant that cannot find anything is worthless: each fault that is put
-// into sound evidence is found, by the check that it belongs to.
+// Checks that cannot find anything are worthless: each fault added to sound evidence is reported,
+// by the check that it belongs to.
 func TestEveryFaultIsFound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]doctored{
@@ -350,7 +350,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// What is no fault must not be one: a check that cries wolf is switched off.
+// The checks must not report faults that are none: a check with false alarms gets switched off.
 func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*account.Evidence){

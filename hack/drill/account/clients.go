@@ -13,8 +13,8 @@ func (s *Submission) final() bool {
 	return s.State == "failed" || s.State == "completed" && s.Finalized
 }
 
-// acceptedIsFinal is invariant 1, accepted is durable. Rows that no client was
-// told of, because the answer was lost, count too.
+// acceptedIsFinal checks invariant 1, accepted is durable. It includes rows whose
+// acceptance no client learned of, because the answer was lost.
 func acceptedIsFinal(e *Evidence, r *Result) {
 	x := indexed(e)
 	told := make(map[uuid.UUID]bool)
@@ -45,8 +45,8 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 	r.Examined = len(told) + len(e.Submissions) + len(e.Executions)
 }
 
-// toldIsTrue holds what cannot change any more against the database: a failure,
-// a finalized success, and a success that no fork undid.
+// toldIsTrue compares the answers that cannot change any more with the database: a
+// failure, a finalized success, and a success that no fork undid.
 func toldIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	undone := make(map[string]bool, len(e.Undone))
@@ -56,7 +56,7 @@ func toldIsTrue(e *Evidence, r *Result) {
 	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		s := x.submissions[a.RequestID]
 		if s == nil {
-			return // acceptedIsFinal has it, when it was accepted
+			return // acceptedIsFinal reports it, if it was accepted
 		}
 		r.Examined++
 		if s.Swap != nil {
@@ -74,7 +74,7 @@ func toldIsTrue(e *Evidence, r *Result) {
 	})
 }
 
-// toldOfSwap is toldIsTrue of a swap, whose two legs may each be undone.
+// toldOfSwap is toldIsTrue for a swap, whose two legs may each be undone.
 func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
 	var phase, end string
 	if row := x.executions[s.ID]; row != nil && row.State == "completed" {
@@ -100,8 +100,8 @@ func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, u
 	}
 }
 
-// repeatsMeet holds that a repeat is answered with the earlier submission while
-// that is live or completed: two rows of the same inputs mean that all but one failed.
+// repeatsMeet checks that a repeat is answered with the earlier submission while
+// that is live or completed: of several rows with the same inputs, all but one failed.
 func repeatsMeet(e *Evidence, r *Result) {
 	type content struct{ inputs, recipient string }
 	x, alive := indexed(e), make(map[content]uuid.UUID)

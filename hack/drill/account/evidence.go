@@ -1,6 +1,6 @@
-// Package account holds what clients were told, what the database says and what
-// the chain says against each other. It is pure: the drill gathers the
-// evidence, and each check is a function over it.
+// Package account compares the answers that clients got, the database and the
+// chain with each other. It is pure: the drill gathers the evidence, and each
+// check is a function over it.
 package account
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Evidence is everything that was gathered once all is quiet.
+// Evidence is everything that the drill gathers once nothing changes any more.
 type Evidence struct {
 	// Fees are the pool's, from which a recipient's share follows.
 	Fees shieldpool.Fees
-	// SwapTimeout is how many slots after its making a swap's state can be
-	// refunded, and SwapGrace how many later it has to be gone.
+	// SwapTimeout is how many slots after it was made a swap's state can be
+	// refunded, and SwapGrace how many slots after that it must be closed.
 	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
@@ -31,31 +31,31 @@ type Evidence struct {
 	Transactions []Transaction
 	// Undone are the transactions that forks undid, whether or not they landed again.
 	Undone map[solana.Signature]bool
-	// Told is what /status said of each swap when all was quiet.
+	// Told is the answer of /status for each swap once nothing changes any more.
 	Told map[uuid.UUID]SwapStatus
-	// Left are accounts that a swap left behind, of Searched that could have been.
+	// Left are the accounts that swaps left behind, Searched the number of accounts checked.
 	Left     []Left
 	Searched int
 	// Vault is the market's account of wrapped SOL.
 	Vault Vault
-	// Rings are the root rings that the chain's own node showed while clients
+	// Rings are the root rings that the chain's own node returned while clients
 	// were at work, by time.
 	Rings []Ring
 	// Payers are the relays' fee payers.
 	Payers []Payer
-	// Entries is the relays' own ledger, and LedgerFault what the relay's own
-	// command says against it; empty when it says that all is accounted for.
+	// Entries is the relays' own ledger, and LedgerFault the discrepancy that the
+	// relay's own command reports in it; empty when all is accounted for.
 	Entries     []Entry
 	LedgerFault string
-	// Heights are those of the finalized chain's blocks, and Finality where it stood
-	// while clients were at work, by time.
+	// Heights are those of the finalized chain's blocks, and Finality the finalized
+	// slots and heights while clients were at work, by time.
 	Heights  Heights
 	Finality []Finality
-	// Pins are the signs of a proof's A that the database says the program takes,
-	// and Sign is the one that it does take.
+	// Pins are the encodings of a proof's A that the database records as accepted by
+	// the program, and Sign is the encoding that it does accept.
 	Pins []string
 	Sign string
-	// Hostile counts what relays answered to hostile clients.
+	// Hostile counts the relays' answers to hostile clients.
 	Hostile map[HostileAnswer]int
 	// Leaks are the places where request content was found, and Scanned the bytes
 	// of logs and metrics that were searched for it.
@@ -85,7 +85,7 @@ type Submission struct {
 	Inputs    shieldpool.PublicInputs
 	// Recipient is zero for transfers, and the wallet of a swap.
 	Recipient solana.PublicKey
-	// Swap is nil for what is none.
+	// Swap is nil unless the submission is a swap.
 	Swap *shieldpool.SwapTerms
 	// CreatedAt and CompletedAt are by the machine's clock; the latter is zero
 	// while there is no outcome.
@@ -111,7 +111,7 @@ type Execution struct {
 	CreatedAt, CompletedAt time.Time
 }
 
-// SwapStatus is what GET /status says of a swap.
+// SwapStatus is the answer of GET /status for a swap.
 type SwapStatus struct {
 	// Fault is why there is no answer; empty when there is one.
 	Fault         string
@@ -145,10 +145,10 @@ type Attempt struct {
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash
 	CreatedAt  time.Time
-	// Purpose is transact, execute, refund, or move, which is relay
-	// sweep's and of no submission.
+	// Purpose is transact, execute, refund, or move: a move is signed by relay
+	// sweep and has no submission.
 	Purpose string
-	// Moves are what a move takes to other payers, in lamports; nil for all else.
+	// Moves are the lamports that a move takes to each other payer; nil for other purposes.
 	Moves map[solana.PublicKey]uint64
 }
 
@@ -157,7 +157,7 @@ type Transaction struct {
 	Signature solana.Signature
 	Slot      uint64
 	Failed    bool
-	// Payer is the fee payer: whoever signed first.
+	// Payer is the fee payer: the first signer.
 	Payer solana.PublicKey
 	// Fee is in lamports, SignatureFee the part of it that is the network's fixed one.
 	Fee, SignatureFee uint64
@@ -165,17 +165,17 @@ type Transaction struct {
 	// of ExecuteSwap and CloseSwapState.
 	Calls []PoolCall
 	Ends  []SwapEnd
-	// Changes are what it did to balances, in lamports; accounts that it left as
-	// they were are not in it.
+	// Changes are its changes of balances, in lamports, without the accounts whose
+	// balance stayed the same.
 	Changes map[solana.PublicKey]int64
-	// Tokens are what it did to token accounts, in their mint's smallest unit.
+	// Tokens are its changes of token accounts, in their mint's smallest unit.
 	Tokens map[solana.PublicKey]int64
 }
 
 // PoolCall is one Transact or TransactSwap.
 type PoolCall struct {
 	Inputs shieldpool.PublicInputs
-	// Recipient is what stands in the recipient's place: the payer for a
+	// Recipient is the account in the recipient's position: the payer for a
 	// transfer, the state for a swap.
 	Recipient solana.PublicKey
 	// Swap is nil for a Transact.
@@ -190,11 +190,11 @@ type SwapEnd struct {
 	// which only an execution names.
 	State, WSOL, Output solana.PublicKey
 	// Recipient is the token account that an execution pays, or the wallet that a
-	// refund does.
+	// refund pays.
 	Recipient solana.PublicKey
 }
 
-// Ring is what the tree's account held at a time.
+// Ring is the root ring of the tree's account at a time.
 type Ring struct {
 	At   time.Time
 	Slot uint64
@@ -205,9 +205,9 @@ type Ring struct {
 // Payer is a fee payer with its balances in lamports.
 type Payer struct {
 	Key solana.PublicKey
-	// Opening is before the first relay started, Closing at finalized after all
-	// is quiet, and Funded what came in between. LedgerOpening is what the
-	// relays' ledger says that it held before the ledger's first transaction.
+	// Opening is the balance before the first relay started, Closing the finalized
+	// one at the end, and Funded the income between. LedgerOpening is the balance
+	// before the ledger's first transaction, according to the relays' ledger.
 	Opening, Funded, Closing, LedgerOpening uint64
 }
 
@@ -219,8 +219,8 @@ type Entry struct {
 	Kind      string
 	// Fee is the fixed part of the network's fee and Priority the rest; Rent is
 	// what the pool's accounts took. Other is what the relay could not explain,
-	// and Received what came in. Moved is what a move took to other payers, below
-	// zero what it brought.
+	// and Received the income. Moved is the amount that a move took to other payers;
+	// it is negative for a payer that the move paid.
 	Fee, Priority, Rent, Other, Received, Moved int64
 }
 

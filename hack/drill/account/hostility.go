@@ -15,14 +15,14 @@ import (
 // blockhashLife is how many blocks after its own a blockhash is valid.
 const blockhashLife = 150
 
-// honestServed holds that no endpoint's lie and no hostile client kept an honest
-// client from its outcome, or had an honest proof refused.
+// honestServed checks that no endpoint's lie and no hostile client kept an honest
+// client from its outcome, or caused an honest proof to be refused.
 func honestServed(e *Evidence, r *Result) {
 	spenders := spendersOf(e)
 	reserved := make(map[[32]byte]bool)
 	for i := range e.Submissions {
 		for _, nullifier := range e.Submissions[i].Inputs.Nullifiers {
-			reserved[nullifier] = nullifier != [32]byte{} // which stands for no note
+			reserved[nullifier] = nullifier != [32]byte{} // the zero nullifier stands for no note
 		}
 	}
 	for i := range e.Records {
@@ -33,7 +33,7 @@ func honestServed(e *Evidence, r *Result) {
 	}
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError {
-			return // it says nothing of the spend, which is sent again
+			return // the answer does not judge the spend; the client sends it again
 		}
 		taken := func(by func([32]byte) bool) bool { return slices.ContainsFunc(q.Inputs.Nullifiers[:], by) }
 		switch a.Code {
@@ -42,7 +42,7 @@ func honestServed(e *Evidence, r *Result) {
 			switch {
 			case taken(func(n [32]byte) bool { return len(spenders[n]) > 0 }):
 			case len(e.Undone) > 0 && !a.Failed():
-				r.Undecided++ // what had spent it may be on a fork that died
+				r.Undecided++ // the transaction that spent it may be on an abandoned fork
 			default:
 				r.fault("spend %d: relay %d answered nullifier_spent at %s, and nothing on the finalized chain spends a nullifier of it", record.Number, a.Relay+1, clock(a.At))
 			}
@@ -66,7 +66,7 @@ func lastAnswer(record *load.Record) string {
 	return "none"
 }
 
-// pinIsTrue holds the sign that the relays have learnt against the program's.
+// pinIsTrue compares the encoding of A that the relays have learnt with the program's.
 func pinIsTrue(e *Evidence, r *Result) {
 	for _, sign := range e.Pins {
 		r.Examined++
@@ -76,8 +76,8 @@ func pinIsTrue(e *Evidence, r *Result) {
 	}
 }
 
-// attacksFail holds that no forged proof is taken, and that nothing that a
-// client sends breaks a relay.
+// attacksFail checks that no forged proof is accepted, and that no client request
+// breaks a relay.
 func attacksFail(e *Evidence, r *Result) {
 	for answer, count := range e.Hostile {
 		r.Examined += count
@@ -90,9 +90,9 @@ func attacksFail(e *Evidence, r *Result) {
 	}
 }
 
-// diesFirst is invariant 4 as far as it can be seen afterwards: when an attempt
-// was committed, no earlier one of its submission could land any more. Heights
-// are the chain's: what the database says of a blockhash may be a lie.
+// diesFirst checks invariant 4 as well as it can be observed afterwards: when an
+// attempt was committed, no earlier attempt of its submission could still land.
+// Heights are the chain's, because a blockhash's height in the database may be a lie.
 func diesFirst(e *Evidence, r *Result) {
 	x := indexed(e)
 	attempts := make(map[uuid.UUID][]*Attempt)
@@ -109,7 +109,7 @@ func diesFirst(e *Evidence, r *Result) {
 				seen := finalizedAfter(e, later.CreatedAt)
 				made, known := e.Heights[earlier.Blockhash]
 				switch tx := x.landed[earlier.Signature]; {
-				case seen == nil || !known: // a blockhash of a fork that died, or nobody looked
+				case seen == nil || !known: // an abandoned fork's blockhash, or no observation
 					r.Undecided++
 				case tx != nil && tx.Failed && tx.Slot <= seen.Slot:
 				case seen.Height < made+blockhashLife:
@@ -120,8 +120,8 @@ func diesFirst(e *Evidence, r *Result) {
 	}
 }
 
-// finalizedAfter is the first look at finality from then on: at that time it was
-// there or less far.
+// finalizedAfter is the first observation of finality from then on: finality had
+// reached at most this height then.
 func finalizedAfter(e *Evidence, then time.Time) *Finality {
 	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
 	if i == len(e.Finality) {
@@ -130,7 +130,7 @@ func finalizedAfter(e *Evidence, then time.Time) *Finality {
 	return &e.Finality[i]
 }
 
-// Finality is where the chain's finality stood at a time.
+// Finality is the finalized slot and height at a time.
 type Finality struct {
 	At           time.Time
 	Slot, Height uint64

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// withHostility adds what hostile clients were answered, what the relays have
-// learnt of proofs, and an attempt of submission 1 that died before the next.
+// withHostility adds the answers to hostile clients, the relays' learnt encoding of proofs, and
+// an attempt of submission 1 that expired before the next one.
 func withHostility(e *account.Evidence) *account.Evidence {
 	for i := range e.Records {
 		e.Records[i].Ended = true
@@ -28,7 +28,7 @@ func withHostility(e *account.Evidence) *account.Evidence {
 	return e
 }
 
-// hostileFaults are what lies and hostile clients could bring about.
+// hostileFaults are the faults that lies and hostile clients could cause.
 func hostileFaults() map[string]doctored {
 	const served, dies = "honest-clients-served", "dies-before-the-next"
 	first := func(e *account.Evidence) *load.Answer { return &e.Records[3].Requests[0].Answers[0] }
@@ -80,7 +80,7 @@ func hostileFaults() map[string]doctored {
 	}
 }
 
-// noHostileFaults are right although they look like faults.
+// noHostileFaults are correct changes that look like faults.
 func noHostileFaults() map[string]func(*account.Evidence) {
 	return map[string]func(*account.Evidence){
 		"an attempt follows one whose failure is final": func(e *account.Evidence) {

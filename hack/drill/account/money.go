@@ -4,20 +4,20 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// lamportsAccounted computes from the blocks what the payers' transactions took
-// from them, and holds the balances against it.
+// lamportsAccounted computes each payer's balance from the blocks and compares it
+// with the real one.
 func lamportsAccounted(e *Evidence, r *Result) {
 	x := indexed(e)
 	changes := make(map[solana.PublicKey]int64)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		if !x.payers[tx.Payer] {
-			// Nobody's money passes through the relay: what others' transactions do
-			// to a payer is funding, and that is known.
+			// Users' money does not pass through the relay: a change that another's
+			// transaction makes to a payer counts as funding, and funding is known.
 			continue
 		}
 		r.Examined++
-		// Only a move may change another payer, which payersPayRent holds.
+		// Only a move may change another payer; payersPayRent checks that.
 		for _, p := range e.Payers {
 			changes[p.Key] += tx.Changes[p.Key]
 		}
@@ -30,8 +30,8 @@ func lamportsAccounted(e *Evidence, r *Result) {
 	}
 }
 
-// ledgerIsTrue holds the relays' ledger against the blocks, line by line and in
-// all.
+// ledgerIsTrue compares the relays' ledger with the blocks, line by line and in
+// total.
 func ledgerIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	// A move is in the ledger once for each payer that it touched.
@@ -66,7 +66,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 		}
 	}
 	for _, p := range e.Payers {
-		// The ledger may begin before the drill does: then the opening balance was received.
+		// A ledger that began before the drill has the opening balance as received.
 		got := int64(p.LedgerOpening) + received[p.Key]              //nolint:gosec // far below 2^63 lamports exist
 		if want := int64(p.Opening) + int64(p.Funded); got != want { //nolint:gosec // as above
 			r.fault("the ledger says that payer %s opened with and received %d lamports, expected %d", p.Key, got, want)
@@ -95,7 +95,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 func (entry *Entry) hold(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
-	// What somebody sent to accounts that an execution closes comes with their rent.
+	// An execution returns the rent with lamports that others sent to the closed accounts.
 	rent := entry.Rent + entry.Moved - entry.Received
 	if entry.Fee != signature || entry.Priority != fee-signature || rent != spent-fee {
 		r.fault("the ledger says of %s: fee %d, priority fee %d, rent %d; the chain says %d, %d, %d", tx.Signature,
@@ -103,7 +103,7 @@ func (entry *Entry) hold(tx *Transaction, r *Result) {
 	}
 }
 
-// nothingShown is invariant 9.
+// nothingShown checks invariant 9.
 func nothingShown(e *Evidence, r *Result) {
 	r.Examined = int(e.Scanned)
 	for _, leak := range e.Leaks {

@@ -8,7 +8,7 @@ import (
 
 var successor = solana.PublicKey{7}
 
-// movedLamports is what a rotation's sweep takes to the successor.
+// movedLamports is the amount that a rotation's sweep moves to the successor.
 const movedLamports = 300_000_000
 
 // withMove adds a key's rotation: one move from the payer to a new one.
@@ -34,7 +34,7 @@ func withMove(e *account.Evidence) {
 		account.Entry{Signature: signature(51), Payer: payer, Kind: "failed", Fee: 5000})
 }
 
-// moveFaults are what can be wrong with a rotation's moves.
+// moveFaults are the possible faults of a rotation's moves.
 func moveFaults() map[string]doctored {
 	const rents, lamports, ledger = "payers-pay-fees-and-rent", "lamports-accounted", "ledger-is-true"
 	with := func(change func(*account.Evidence)) func(*account.Evidence) {

@@ -12,15 +12,15 @@ import (
 // rootCode is the refusal that this check is about.
 const rootCode = "root_not_found"
 
-// staleRootsAreTrue holds every root_not_found against the rings that the
-// chain's own node showed meanwhile.
+// staleRootsAreTrue compares every root_not_found with the root rings that the
+// chain's own node returned meanwhile.
 //
-// A judgement was made some time between two moments: for a refusal between the
-// request's leaving and the answer's coming, for a failed submission between its
-// acceptance and its outcome. It is true when the root was missing from a ring
-// that was seen in that time, or seen last before it. It is false when every one
-// of these rings holds the root: a node that lags or lies made the relay refuse
-// a good proof. When no ring was seen near that time, it stays undecided.
+// The relay judged the root between two moments: for a refusal between the request
+// and the answer, for a failed submission between its acceptance and its outcome.
+// The judgement is true when the root was missing from a ring observed in that
+// time, or from the last one before. It is false when all of these rings contain
+// the root: a node that lags or lies made the relay refuse a good proof. Without a
+// ring observed near that time, it stays undecided.
 func staleRootsAreTrue(e *Evidence, r *Result) {
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {
@@ -59,14 +59,14 @@ const (
 	no
 )
 
-// ringGap is how far from a judgement a ring may have been seen: a few slots. A
-// longer gap in the observations proves nothing.
+// ringGap is how far from a judgement a ring may have been observed: a few slots.
+// A longer gap in the observations proves nothing.
 const ringGap = 5 * time.Second
 
 // missing reports whether the root was not in the ring at some moment from first
 // to last.
 func (e *Evidence) missing(root [32]byte, first, last time.Time) answer {
-	// The ring seen last before first was still the ring then.
+	// The ring observed last before that time was still the current one.
 	from := max(sort.Search(len(e.Rings), func(i int) bool { return e.Rings[i].At.After(first) })-1, 0)
 	seen := false
 	for _, ring := range e.Rings[from:] {

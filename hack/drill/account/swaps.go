@@ -18,10 +18,10 @@ const (
 )
 
 const (
-	// purposeTransact is of the attempts that do what a client asks.
+	// purposeTransact is the purpose of attempts for a client's request.
 	purposeTransact = "transact"
-	// PurposeMove is of relay sweep's transactions, which move lamports from one
-	// payer to others when keys are rotated.
+	// PurposeMove is the purpose of relay sweep's transactions, which move lamports
+	// from one payer to others when keys are rotated.
 	PurposeMove = "move"
 )
 
@@ -34,7 +34,7 @@ func (s *SwapEnd) held(tx *Transaction) int64 {
 	return lamports
 }
 
-// swap is one on the chain.
+// swap is a swap on the chain.
 type swap struct {
 	leg  *Transaction
 	call *PoolCall
@@ -68,8 +68,8 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 	return out
 }
 
-// swapsEndOnce is what a user is promised: the tokens or the lamports, all of
-// them, and not both.
+// swapsEndOnce checks the promise to the user: either the tokens or the lamports,
+// in full, and never both.
 func swapsEndOnce(e *Evidence, r *Result) {
 	wallets := make(map[solana.PublicKey]solana.PublicKey) // by the token account
 	for i := range e.Submissions {
@@ -102,8 +102,8 @@ func swapsEndOnce(e *Evidence, r *Result) {
 	}
 }
 
-// paid holds what the wallet got in lamports and its account in tokens, by all
-// transactions together, against how the swap ended.
+// paid compares the wallet's lamports and its account's tokens, summed over all
+// transactions, with the way the swap ended.
 func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64, r *Result) {
 	last := s.ends[0]
 	switch last.How {
@@ -132,8 +132,8 @@ func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64
 	}
 }
 
-// swapOutcomeIsTrue holds the second legs' rows, and what clients can read, against
-// the chain.
+// swapOutcomeIsTrue compares the second legs' rows, and the answers that clients
+// can read, with the chain.
 func swapOutcomeIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	ends := make(map[solana.Signature]*swap)
@@ -182,8 +182,8 @@ func told(e *Evidence, s *Submission, on *end, r *Result) {
 	}
 }
 
-// swapsEndInTime holds the slots: SwapGrace is what the lost attempts of a relay
-// take to die, in which nothing new may be signed.
+// swapsEndInTime checks the slot of each end. SwapGrace is how long a relay's lost
+// attempts take to expire; it may sign nothing new until then.
 func swapsEndInTime(e *Evidence, r *Result) {
 	for _, s := range swapsOf(e) {
 		for _, last := range s.ends {
@@ -199,8 +199,8 @@ func swapsEndInTime(e *Evidence, r *Result) {
 	}
 }
 
-// nothingLeft holds that swaps leave nothing behind, and that what the market got
-// is what they held: a lamport that is in neither went where nobody looked.
+// nothingLeft checks that swaps leave no lamports behind, and that the market got
+// what they held: a missing lamport went to an account outside the evidence.
 func nothingLeft(e *Evidence, r *Result) {
 	r.Examined = e.Searched
 	for _, l := range e.Left {
@@ -218,15 +218,15 @@ func nothingLeft(e *Evidence, r *Result) {
 	}
 }
 
-// payersPayRent holds each transaction's price, by what the database says that it
-// was for: a payer is nobody's source of lamports, whatever a router answers.
+// payersPayRent checks each transaction's cost by the purpose that the database
+// records: no answer of a router may make a payer lose lamports beyond that.
 func payersPayRent(e *Evidence, r *Result) {
 	x, swaps := indexed(e), swapsOf(e)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
 		if attempt == nil || !x.payers[tx.Payer] {
-			continue // nothingUnknownSigned has what is ours and not known
+			continue // nothingUnknownSigned reports transactions of ours without an attempt
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
@@ -245,8 +245,8 @@ func payersPayRent(e *Evidence, r *Result) {
 	}
 }
 
-// holdMove compares a move with what was written down before it was sent: it
-// takes what the other payers get, and no lamport more.
+// holdMove compares a move with the amounts recorded before it was sent: it takes
+// the sum that the other payers get, and no lamport more.
 func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r *Result) {
 	var want int64
 	for _, p := range payers {
@@ -267,8 +267,8 @@ func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r
 	}
 }
 
-// rent is what a transaction should cost its payer beside the fee; false when its
-// instructions are not what its purpose says.
+// rent is what a transaction should cost its payer in addition to the fee; false
+// when its instructions do not match its purpose.
 func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
 	if tx.Failed {
 		return 0, true
@@ -297,10 +297,10 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 	return 0, false
 }
 
-// executionRent is that of an execution: it gives back the state's rent, and that
-// of those of the state's two token accounts that were there before, whoever made
-// them; the recipient's may be made in the same transaction. What is swapped, of
-// which there is net, may have been wrapped before.
+// executionRent is the rent of an execution. It gives back the rent of the state,
+// and of each of the state's two token accounts that existed before, no matter who
+// made it; the recipient's account may be made in the same transaction. The net
+// lamports that are swapped may have been wrapped before.
 func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
 	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
 	lamports = made + wrapped + output - stateRent

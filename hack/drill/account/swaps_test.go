@@ -64,7 +64,7 @@ func withSwaps(e *account.Evidence) *account.Evidence {
 	return e
 }
 
-// addSwapTransactions adds what the two swaps did on the chain, and to the ledger.
+// addSwapTransactions adds the transactions of the two swaps, and their entries in the ledger.
 func addSwapTransactions(e *account.Evidence) {
 	land := func(n byte, slot uint64, row byte, purpose string, rent int64, tx account.Transaction) {
 		e.Attempts = append(e.Attempts, account.Attempt{Signature: signature(n), Submission: id(row), Payer: payer, Purpose: purpose})
@@ -101,20 +101,20 @@ func addSwapTransactions(e *account.Evidence) {
 	})
 }
 
-// transaction finds one by the number of its signature.
+// transaction finds a transaction by the number of its signature.
 func transaction(e *account.Evidence, n byte) *account.Transaction {
 	at := slices.IndexFunc(e.Transactions, func(tx account.Transaction) bool { return tx.Signature == signature(n) })
 	return &e.Transactions[at]
 }
 
-// answer finds the last one to the client of a spend.
+// answer finds the last answer to the client of a spend.
 func answer(e *account.Evidence, number int) *load.Answer {
 	at := slices.IndexFunc(e.Records, func(r load.Record) bool { return r.Number == number })
 	answers := e.Records[at].Requests[0].Answers
 	return &answers[len(answers)-1]
 }
 
-// swapFaults are what can be wrong with swaps.
+// swapFaults are the possible faults of swaps.
 func swapFaults() map[string]doctored {
 	const once, outcome, inTime, left, rents, told, paid = "swap-ends-once", "swap-outcome-is-true", "swap-ends-in-time", "nothing-left-of-swaps",
 		"payers-pay-fees-and-rent", "told-is-true", "recipients-paid-once"
@@ -276,7 +276,7 @@ func swapFaults() map[string]doctored {
 	}
 }
 
-// executionTook makes it other rent that the execution took of its payer.
+// executionTook changes the rent that the execution took from its payer.
 func executionTook(e *account.Evidence, lamports int64) {
 	const was = tokenRent - stateRent
 	transaction(e, 22).Changes[payer] = -fee - lamports
@@ -284,7 +284,7 @@ func executionTook(e *account.Evidence, lamports int64) {
 	e.Entries[slices.IndexFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })].Rent = lamports
 }
 
-// noSwapFaults are what may happen to swaps.
+// noSwapFaults are events that may happen to swaps.
 func noSwapFaults() map[string]func(*account.Evidence) {
 	return map[string]func(*account.Evidence){
 		"a client saw an execution that a fork undid, and then the refund": func(e *account.Evidence) {

@@ -1,5 +1,5 @@
 // Package arena runs a drill: relays, a database and a chain on one machine,
-// clients that load them, a director who breaks them, and the evidence at the
+// clients that load them, a director that injects faults, and the evidence at the
 // end.
 package arena
 
@@ -34,28 +34,28 @@ type Options struct {
 	Root string
 	// State is an empty folder for logs, keys and the database.
 	State string
-	// Seed decides schedule and load; Duration is how long both last.
+	// Seed determines schedule and load; Duration is how long both last.
 	Seed     uint64
 	Duration time.Duration
 	// Quiet bounds the wait for every outcome to be final, after the load.
 	Quiet time.Duration
 	// Relays, Endpoints and Payers are how many there are.
 	Relays, Endpoints, Payers int
-	// Lies are what one of the endpoints claims that is not so, by LieNames, and
-	// Attacks what hostile clients do, by AttackNames; none for a drill among the honest.
+	// Lies are the false claims of one of the endpoints, by LieNames, and Attacks the
+	// actions of hostile clients, by AttackNames; none for a drill without hostility.
 	Lies, Attacks []string
 	// Swaps is the share of spends that are swaps.
 	Swaps float64
 	// Rate is the average of new spends a second, InFlight bounds those under way.
 	Rate     float64
 	InFlight int
-	// PollMin and PollMax bound a client's pause between two looks at /status.
+	// PollMin and PollMax bound a client's pause between two requests of /status.
 	// PauseMax bounds its pause before a repeat.
 	PollMin, PollMax, PauseMax time.Duration
 	// Slot is the chain's, and FinalizeAfter how many blocks make one final.
 	Slot          time.Duration
 	FinalizeAfter uint64
-	// Progress receives a line every so often.
+	// Progress receives progress lines at intervals.
 	Progress io.Writer
 }
 
@@ -87,7 +87,7 @@ func unknown(names, known []string) string {
 	return ""
 }
 
-// Outcome is what a drill brought to light.
+// Outcome is the result of a drill.
 type Outcome struct {
 	Events   []schedule.Event
 	Evidence *account.Evidence
@@ -101,10 +101,10 @@ type Outcome struct {
 	Took, Silence time.Duration
 	// Cut counts database connections that were cut.
 	Cut int64
-	// Orphaned counts ends of relays whose database was away.
+	// Orphaned counts the relays that ended because their database was away.
 	Orphaned int
-	// BasePrice is what so many lamports buy while the price is where it is most
-	// of the time.
+	// BasePrice returns the output for an amount of lamports at the usual price of
+	// the market.
 	BasePrice func(lamports uint64) (out uint64)
 	// Router counts the router's answers that were faults, lies or refusals, by
 	// name.
@@ -113,7 +113,7 @@ type Outcome struct {
 	Lies map[string]uint64
 }
 
-// starting is how long a relay may take to find that it has no database.
+// starting is how long a relay may take to exit when its database is away at its start.
 const starting = 10 * time.Second
 
 // mostForked bounds the blocks that a fork undoes.
@@ -137,7 +137,7 @@ type arena struct {
 	exits []Exit
 	// orphaned counts relays that ended because their database was away.
 	orphaned int
-	// attacked counts attacks, hostile what relays answered to them.
+	// attacked counts attacks, hostile the relays' answers to them.
 	attacked int
 	hostile  map[account.HostileAnswer]int
 	samples  []timeline.Sample
@@ -145,15 +145,15 @@ type arena struct {
 	finality []account.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
-	// opening are the payers' lamports at the start, airdrops what they were sent since.
+	// opening are the payers' lamports at the start, airdrops their income since.
 	opening  map[solana.PublicKey]uint64
 	airdrops map[solana.PublicKey][]solana.Signature
 	// vault is the market's wrapped SOL at the start, in lamports.
 	vault uint64
 }
 
-// Run carries out a drill and gathers the evidence. Its error is of the drill
-// itself: what the relays did wrong is in the outcome.
+// Run carries out a drill and gathers the evidence. An error is one of the drill
+// itself: the faults of relays are in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	var keeping sync.WaitGroup
 	defer func() {
 		stop()
-		for _, r := range a.relays { // which still run when the drill failed
+		for _, r := range a.relays { // they still run if the drill failed
 			err = errors.Join(err, r.kill())
 		}
 		keeping.Wait()
@@ -255,8 +255,8 @@ func (a *arena) lanes() (lanes []string) {
 func (a *arena) exited(e Exit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A relay that finds no database at its start ends, and is started again, as
-	// in a cluster; that one ends at another time or for anything else is a fault.
+	// As in a cluster, a relay that finds no database at its start exits and is
+	// started again. An exit at another time or for another reason is a fault.
 	if e.Fault != "" && e.Lived < starting && a.database.awaySince(e.At.Add(-e.Lived)) {
 		a.orphaned++
 		return
@@ -264,9 +264,8 @@ func (a *arena) exited(e Exit) {
 	a.exits = append(a.exits, e)
 }
 
-// awaitQuiet waits until every submission's outcome is final, and the chain has
-// finalized whatever could still land. It gives the number that is not final
-// when the patience ends.
+// awaitQuiet waits until every submission's outcome is final. It returns the
+// number of submissions without a final outcome when ctx ends first.
 func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 	asking := context.WithoutCancel(ctx)
 	for {
@@ -300,7 +299,7 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone,
 		Heights: a.eyes.Heights, Finality: a.finality, Hostile: a.hostile, Sign: groth16.Plain.String(), // the sign that the local chain's program takes
 	}
-	// What was sent last may still be on its way to finality.
+	// The last transactions may not be finalized yet.
 	a.box.Chain.Finalize()
 	if _, err := a.box.Ledger(ctx); err != nil {
 		e.LedgerFault = err.Error()
@@ -326,7 +325,7 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	return e, a.search(e, pages)
 }
 
-// gatherRows reads the database, and what the payers hold beside it.
+// gatherRows reads the database, and the payers' balances on the chain.
 func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
 	for _, key := range a.box.Payers {
 		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()]}
@@ -345,9 +344,9 @@ func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evide
 	return witness.Rows(ctx, conn, e)
 }
 
-// swapStatuses asks for every swap of the database, those included whose clients
-// never learned that they were accepted. Without the list every swap is missing,
-// which the checks tell.
+// swapStatuses asks for every swap in the database, including those whose clients
+// never learned that they were accepted. If the list cannot be read, every swap is
+// missing, and the checks report that.
 func (a *arena) swapStatuses(ctx context.Context) map[uuid.UUID]account.SwapStatus {
 	out := make(map[uuid.UUID]account.SwapStatus)
 	_ = a.database.with(ctx, func(conn *pgx.Conn) error {

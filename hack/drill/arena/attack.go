@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// attacks are what hostile clients do, by name, until ctx ends. Whoever speaks
-// HTTP can do each of them.
+// attacks are the actions of hostile clients, by name, until ctx ends. Anybody who
+// speaks HTTP can do each of them.
 func attacks() map[string]func(*attacker, context.Context) {
 	return map[string]func(*attacker, context.Context){
 		"forges":          (*attacker).forge,
@@ -44,8 +44,8 @@ const (
 	// hostileNumbers is the first number of hostile clients' spends, beyond those
 	// of honest ones; each event has hostileSpends of them.
 	hostileNumbers, hostileSpends = 1 << 40, 1 << 20
-	// busyPause and calmPause are between two requests of an attack: of one that
-	// costs the relay little, and of one that makes it work.
+	// busyPause is the pause between requests that cost the relay little, calmPause
+	// that between requests that make it work.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
 	// hostilePatience is how long a hostile client waits for an answer.
 	hostilePatience = 5 * time.Second
@@ -65,7 +65,7 @@ type attacker struct {
 	next, sent int
 }
 
-// attack has a hostile client at work until ctx ends.
+// attack runs a hostile client until ctx ends.
 func (a *arena) attack(ctx context.Context, name string) {
 	a.mu.Lock()
 	a.attacked++
@@ -84,7 +84,7 @@ func (at *attacker) draw(ctx context.Context) (load.Request, bool) {
 	return at.load.Draw(at.next, root), true
 }
 
-// until repeats what an attacker does until ctx ends.
+// until repeats an attacker's action until ctx ends.
 func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
@@ -92,8 +92,8 @@ func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
 	}
 }
 
-// post sends a body to one relay after the other and notes what came back. A relay
-// that is down, or busy, says nothing: the honest have their own checks.
+// post sends a body to the relays in turn and records the answer. A missing answer is
+// ignored: the relay is down or busy, and other checks cover the honest clients.
 func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	at.sent++
 	ctx, cancel := context.WithTimeout(ctx, hostilePatience)
@@ -113,7 +113,7 @@ func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
 	}
 }
 
-// forge posts proofs of other statements, and what is no proof at all.
+// forge posts proofs of other statements, and bytes that are not a proof.
 func (at *attacker) forge(ctx context.Context) {
 	at.until(ctx, busyPause, func() {
 		q, ok := at.draw(ctx)
@@ -131,14 +131,14 @@ func (at *attacker) forge(ctx context.Context) {
 }
 
 // negate posts proofs that verify with the other sign of A, which the program
-// refuses: a relay that has seen no transaction become final cannot know which.
+// refuses. A relay that has seen no finalized transaction cannot know the sign.
 func (at *attacker) negate(ctx context.Context) {
 	at.until(ctx, calmPause, func() {
 		q, ok := at.draw(ctx)
 		if !ok {
 			return
 		}
-		// The field over which BN254 is.
+		// The modulus of BN254's base field.
 		prime, _ := new(big.Int).SetString("21888242871839275222246405745257275088696311157297823662689037894645226208583", 10)
 		y := new(big.Int).SetBytes(q.Proofs[0][32:64])
 		y.Sub(prime, y).FillBytes(q.Proofs[0][32:64])
@@ -146,7 +146,7 @@ func (at *attacker) negate(ctx context.Context) {
 	})
 }
 
-// overfill posts requests one of whose fields is far too long.
+// overfill posts requests with one field that is far too long.
 func (at *attacker) overfill(ctx context.Context) {
 	at.until(ctx, busyPause, func() {
 		q, ok := at.draw(ctx)
@@ -180,7 +180,7 @@ func (at *attacker) stall(ctx context.Context) {
 			host := strings.TrimPrefix(at.relays[i%len(at.relays)].URL, "http://")
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 			if err != nil {
-				return // that relay is down
+				return // the relay is down
 			}
 			defer func() { _ = conn.Close() }()
 			if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", contract.CommitmentsPath, host); err == nil {
@@ -191,7 +191,7 @@ func (at *attacker) stall(ctx context.Context) {
 	reading.Wait()
 }
 
-// copyLanded posts what others have landed, as anybody can read it from the chain.
+// copyLanded posts calls that others have landed, which anybody can read on the chain.
 func (at *attacker) copyLanded(ctx context.Context) {
 	var landed []load.Request
 	for _, record := range at.load.Journal().Records() {
@@ -228,8 +228,8 @@ func (at *attacker) spendTwice(ctx context.Context) {
 	})
 }
 
-// closeAccounts swaps, and closes the token account that the relay makes for
-// the swap's output whenever it is there and empty, for its rent.
+// closeAccounts swaps. Whenever the token account that the relay makes for the
+// output exists and is empty, it closes that account to get its rent.
 func (at *attacker) closeAccounts(ctx context.Context) {
 	at.next++
 	var seed [ed25519.SeedSize]byte
@@ -246,7 +246,7 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	at.postRequest(ctx, &q)
 	at.until(ctx, at.o.Slot, func() {
 		if account := q.Swap.Terms.RecipientATA; at.exists(ctx, account) {
-			key := stranger() // who takes the rent; it fails when there are tokens in it
+			key := stranger() // gets the rent; closing fails while the account has tokens
 			closing := token.NewCloseAccountInstruction(account, key.PublicKey(), owner.PublicKey(), nil).Build()
 			_ = at.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
 		}

@@ -32,14 +32,14 @@ const (
 )
 
 // database is the relays' Postgres, which events stop, crash and start. It loses
-// nothing that it has committed: what a crash loses must be the relay's fault alone.
+// nothing committed, so that any loss after a crash is the relay's fault.
 type database struct {
 	box *sandbox.Sandbox
 
 	// mu orders the server's methods, which may not run at once.
 	mu sync.Mutex
 	up bool
-	// back is when it last came back.
+	// back is the time of its last start.
 	back time.Time
 }
 
@@ -53,8 +53,8 @@ func (d *database) stop(ctx context.Context) error {
 	return d.box.Postgres.Stop(ctx)
 }
 
-// crash ends the server at once, without a checkpoint: what it had committed is
-// in its write-ahead log, and nothing else is.
+// crash ends the server at once, without a checkpoint: only the committed data in
+// its write-ahead log remains.
 func (d *database) crash(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,8 +67,8 @@ func (d *database) crash(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
-	// It is ending already; this waits for it. That it ended otherwise than
-	// asked is what was wanted.
+	// The server is already ending; stop waits for it. Its error is expected, because
+	// the server did not shut down cleanly.
 	_ = d.box.Postgres.Stop(ctx)
 	return nil
 }
@@ -89,7 +89,7 @@ func (d *database) start(ctx context.Context) error {
 	return nil
 }
 
-// awaySince reports whether an event kept it down at some time from then on.
+// awaySince reports whether an event kept the server down at some time since then.
 func (d *database) awaySince(then time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

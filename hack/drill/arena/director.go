@@ -14,11 +14,11 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// director makes the schedule happen and remembers when each event really began
-// and ended.
+// director executes the schedule and records when each event really began and
+// ended.
 type director struct {
 	arena *arena
-	// changed is how an event tells of itself.
+	// active describes the events under way, by their number.
 	mu     sync.Mutex
 	active map[int]string
 	// staying are the ends of lies that go on after the load.
@@ -27,8 +27,8 @@ type director struct {
 	errs    []error
 }
 
-// run executes events until they are over or ctx ends, and returns when every
-// one has been undone. Its error is of the drill's own machinery.
+// run executes events until they are over or ctx ends, and returns when all are
+// undone. An error means that the drill itself failed.
 func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	began := time.Now()
 	var running sync.WaitGroup
@@ -49,7 +49,7 @@ func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	return errors.Join(d.errs...)
 }
 
-// now describes what goes wrong at this moment.
+// now describes the events that are active.
 func (d *director) now() (active []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *director) now() (active []string) {
 	return active
 }
 
-// happen does an event, waits its time and undoes it, whatever becomes of ctx.
+// happen starts an event, waits for its duration and undoes it, even after ctx has ended.
 func (d *director) happen(ctx context.Context, number int, e schedule.Event) error {
 	lane, label := name(e)
 	began := time.Now()
@@ -83,7 +83,7 @@ func (d *director) happen(ctx context.Context, number int, e schedule.Event) err
 	return err
 }
 
-// end undoes what went on after the load.
+// end undoes the events that outlasted the load.
 func (d *director) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *director) end() error {
 	return errors.Join(errs...)
 }
 
-// liePrefix tells lies from faults in the lines of progress and in the picture.
+// liePrefix distinguishes lies from faults in the lines of progress and in the picture.
 const liePrefix = "lies: "
 
 // names are the lane of each kind of event in the picture, and its label there.
@@ -189,7 +189,7 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 	}
 	load.Sleep(ctx, time.Until(until))
 	r.want(true)
-	// The band ends when it serves again, which a database that is down may delay.
+	// The band ends when the relay serves again, which an unavailable database may delay.
 	readyCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_ = r.awaitReady(readyCtx)

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// lieRules are what a hostile endpoint claims, by name. Its blocks and accounts
-// are true: an endpoint that lies about everything in one consistent way is a
-// chain of its own, of which only the other endpoints can tell.
+// lieRules are the false claims of a hostile endpoint, by name. Its blocks and
+// accounts are true: an endpoint with one consistent lie about everything serves a
+// chain of its own, which only the other endpoints can reveal.
 func lieRules() map[string][]fault.Rule {
 	const (
 		blockhash, epoch  = "getLatestBlockhash", "getEpochInfo"
@@ -40,7 +40,7 @@ func lieRules() map[string][]fault.Rule {
 		"every simulation good":   {succeeds(simulation), succeeds(sending)},
 		"every simulation bad":    {fails(simulation, shieldpool.CodeProofInvalid), fails(sending, shieldpool.CodeProofInvalid)},
 		"every root stale":        {fails(simulation, shieldpool.CodeRootNotFound), fails(sending, shieldpool.CodeRootNotFound)},
-		// Mixtures, each after one aim.
+		// Combinations, each with one aim.
 		"fakes outcomes":    {{Ahead: 100}, succeeds(""), {Method: sending, Drop: true}},
 		"fakes failures":    {{Ahead: 100}, fails("", shieldpool.CodeProofInvalid)},
 		"buries what lands": {{Ahead: 1_000}, {Method: epoch, HeightAhead: 1_000}, {Method: statuses, Empty: true}},
@@ -52,21 +52,20 @@ func lieRules() map[string][]fault.Rule {
 func programError(code uint32) string {
 	text, err := json.Marshal(map[string]any{"InstructionError": []any{shieldpool.PoolInstruction, map[string]uint32{"Custom": code}}})
 	if err != nil {
-		panic(fmt.Sprintf("encode a transaction error: %v", err)) // numbers and texts alone
+		panic(fmt.Sprintf("encode a transaction error: %v", err)) // it has only numbers and texts
 	}
 	return string(text)
 }
 
-// silencing are the lies that contradict, in every call, what an honest endpoint
-// says of signatures. Of two endpoints nobody can tell then which one lies, so that
-// outcomes wait until it is honest; what lasts longer than a swap has time would be
-// no fault of the relay's.
+// silencing are the lies that contradict an honest endpoint's signature statuses in
+// every call. With two endpoints the relay cannot know which one lies, so outcomes
+// wait until both are honest. A lie that lasts longer than a swap's timeout would
+// make the swap fail without a fault of the relay.
 func silencing() []string {
 	return []string{"all failed", "nothing landed", "fakes failures", "buries what lands", "closes the pool"}
 }
 
-// lasting are those of the lies that one of so many endpoints may tell for the
-// whole drill.
+// lasting are the lies that one of so many endpoints may tell for the whole drill.
 func lasting(lies []string, endpoints int) []string {
 	if endpoints > 2 {
 		return lies
@@ -77,7 +76,7 @@ func lasting(lies []string, endpoints int) []string {
 // LieNames are the lies that a hostile endpoint can tell.
 func LieNames() []string { return slices.Sorted(maps.Keys(lieRules())) }
 
-// lie has an endpoint tell a lie, or none with "". Unlike a fault it outlasts clear.
+// lie sets an endpoint's lie, or clears it with "". Unlike a fault, clear does not end it.
 func (n *network) lie(endpoint int, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -85,7 +84,7 @@ func (n *network) lie(endpoint int, name string) error {
 	return n.apply(endpoint)
 }
 
-// lieCounts are the answers of the endpoints that were lies, by their field.
+// lieCounts counts the endpoints' lies by the field of the rule.
 func (n *network) lieCounts() map[string]uint64 {
 	out := make(map[string]uint64)
 	for _, e := range n.endpoints {

@@ -14,19 +14,19 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/router"
 )
 
-// baseReserves are the market's while its price is where wallets expect it.
+// baseReserves are the market's reserves at the price that wallets expect.
 func baseReserves() market.Reserves {
 	return market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens}
 }
 
-// basePrice is what so many lamports buy then.
+// basePrice is the output for an amount of lamports at that price.
 func basePrice(lamports uint64) uint64 {
 	state := market.State{Reserves: baseReserves(), FeeBPS: localnet.DefaultMarketFeeBPS}
 	return state.Output(lamports)
 }
 
-// setPrice sets the market's price, in percent of the base price, and makes up
-// for what swaps have moved. It stays so when a fork undoes it.
+// setPrice sets the market's price, in percent of the base price, and restores the
+// reserves that swaps changed. keepPrice repeats it after a fork.
 func (n *network) setPrice(percent int) error {
 	n.marketMu.Lock()
 	defer n.marketMu.Unlock()
@@ -34,7 +34,7 @@ func (n *network) setPrice(percent int) error {
 	return n.applyPrice()
 }
 
-// keepPrice sets the price again that a fork may have undone.
+// keepPrice sets the price again, because a fork may have undone it.
 func (n *network) keepPrice() error {
 	n.marketMu.Lock()
 	defer n.marketMu.Unlock()
@@ -50,9 +50,9 @@ func (n *network) applyPrice() error {
 	return n.chain.SetReserves(reserves)
 }
 
-// routerFaults are what the relays' router does, by name: what APIs have been
-// seen to do when they are overloaded or gone, and what one could answer that
-// wants the user's lamports, or the relay's. payer is a fee payer of the relays.
+// routerFaults are the faults of the relays' router, by name: failures observed in
+// APIs that are overloaded or down, and lies of a router that wants the lamports of
+// the user or of the relay. payer is a fee payer of the relays.
 func routerFaults(payer solana.PublicKey) map[string]router.Settings {
 	faulty := func(rules ...fault.Rule) router.Settings { return router.Settings{Faults: rules} }
 	lying := func(lie router.Lie, of solana.PublicKey) router.Settings {
@@ -99,7 +99,7 @@ func (n *network) setRouter(name string, on bool) error {
 	return n.chain.Router().Set(all)
 }
 
-// clearMarket makes the router honest and the price what it was.
+// clearMarket makes the router honest and restores the price.
 func (n *network) clearMarket() error {
 	n.marketMu.Lock()
 	clear(n.routerActive)
@@ -111,8 +111,7 @@ func (n *network) clearMarket() error {
 	return n.setPrice(100)
 }
 
-// routerCounts are the router's answers that no honest router gives in a good
-// hour.
+// routerCounts counts the router's faults and lies, by name.
 func (n *network) routerCounts() map[string]uint64 {
 	stats, out := n.chain.Router().Stats(), make(map[string]uint64)
 	maps.Copy(out, stats.Faults)
@@ -122,15 +121,14 @@ func (n *network) routerCounts() map[string]uint64 {
 	return out
 }
 
-// swapLamports are about what a swap costs its payer beside Transact, and does
-// not get back.
+// swapLamports is about what a swap costs its payer in addition to Transact and
+// does not return.
 const swapLamports = 2_100_000
 
-// swapGrace is how many slots after its timeout a swap has to be gone: an
-// execution that was signed in its last slot and got lost is dead when its
-// blockhash has expired and that is final, and a refund after it may be lost in
-// the same way; and there is what the drill breaks meanwhile, from which relays
-// recover in seconds and not in slots.
+// swapGrace is how many slots after its timeout a swap must be closed. An execution
+// signed in the last slot and then lost expires once the end of its blockhash's life
+// is final; the refund after it may be lost in the same way. The drill breaks
+// relays meanwhile, and their recovery takes seconds, not a number of slots.
 func (a *arena) swapGrace() uint64 {
 	const blockhashLife, recovery = 150, 40 * time.Second
 	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero

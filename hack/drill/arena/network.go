@@ -23,24 +23,24 @@ type network struct {
 	chain *localnet.Chain
 	// endpoints are the faulty ones, which the relays have.
 	endpoints []sandbox.Endpoint
-	// victim is the fee payer that a hostile router is after.
+	// victim is the fee payer that a hostile router attacks.
 	victim solana.PublicKey
 
 	mu     sync.Mutex
 	rand   *rand.Rand
 	active []map[string]bool
-	// lies are what the endpoints claim beside their faults; "" for an honest one.
+	// lies are the endpoints' false claims in addition to their faults; "" for an honest one.
 	lies []string
 
-	// marketMu orders what is set at market and router.
+	// marketMu serialises changes of market and router.
 	marketMu sync.Mutex
 	// price is the market's in percent of the base price; 0 before it is first set.
 	price        int
 	routerActive map[string]bool
 }
 
-// faultRules are the faults that an endpoint can have, by name. Each is what
-// providers have been seen to do without ill will; lieRules are the others.
+// faultRules are the faults that an endpoint can have, by name. Each occurs at real
+// providers without ill will; lieRules are the hostile ones.
 func faultRules() map[string][]fault.Rule {
 	const send, statuses = "sendTransaction", "getSignatureStatuses"
 	return map[string][]fault.Rule{
@@ -66,7 +66,7 @@ func faultRules() map[string][]fault.Rule {
 	}
 }
 
-// hardFaults leave an endpoint of little use.
+// hardFaults make an endpoint nearly useless.
 func hardFaults() []string {
 	return []string{"5xx", "429", "cuts", "hangs", "dead", "acts, then hangs", "drops sends", "refuses sends", "lags 140"}
 }
@@ -122,8 +122,8 @@ func (n *network) clear() error {
 	return nil
 }
 
-// fork undoes the newest blocks. Their transactions are lost, replayed, or each
-// one of the two. It gives those that were undone.
+// fork undoes the newest blocks. Their transactions are lost, replayed, or each at
+// random lost or replayed. It returns the transactions that it undid.
 func (n *network) fork(blocks int, fate string) ([]bank.Undone, error) {
 	var again func(*bank.Landed) bool
 	switch fate {

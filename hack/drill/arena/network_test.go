@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/router"
 )
 
-// A rule that the local chain refuses would end a drill in its middle.
+// A rule that the local chain refuses would end a running drill.
 func TestFaultsAreValid(t *testing.T) {
 	t.Parallel()
 	for name, rules := range faultRules() {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// restartPause is what passes before a relay that ended by itself is started
+	// restartPause is the pause before a relay that exited by itself is started
 	// again, as a kubelet does.
 	restartPause = time.Second
 	// readyPoll is how often a starting relay is asked whether it is ready.
@@ -24,12 +24,12 @@ const (
 type Exit struct {
 	Relay int       `json:"relay"`
 	At    time.Time `json:"at"`
-	// Asked says by which signal, empty when it ended by itself. Took is the time
-	// from that signal, Lived that from its start.
+	// Asked is the signal that was sent; it is empty when the relay ended by itself.
+	// Took is the time since that signal, Lived the time since the start.
 	Asked string        `json:"asked"`
 	Took  time.Duration `json:"took_ns"`
 	Lived time.Duration `json:"lived_ns"`
-	// Fault is what was wrong with it; empty for an orderly end and for a kill.
+	// Fault is what was wrong with the exit; empty for an orderly end and for a kill.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type relay struct {
 	changed chan struct{}
 }
 
-// keep runs the process until ctx ends, whenever it is wanted.
+// keep runs the process until ctx ends, restarting it while it is wanted.
 func (r *relay) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
@@ -105,13 +105,13 @@ func (r *relay) stop() {
 		return
 	}
 	began := time.Now()
-	// The time before SIGTERM is not the process' own.
+	// The pre-stop time passes before SIGTERM, so it is not part of the process' time.
 	err := p.Stop(contract.TerminationGrace - contract.PreStop)
 	r.mu.Lock()
 	lived, killed := time.Since(r.born), r.asked == "SIGKILL"
 	r.mu.Unlock()
 	if killed {
-		return // by another event, which came while it drained
+		return // another event killed it while it drained
 	}
 	if err == nil && !p.Succeeded() {
 		err = p.Ended()
@@ -123,7 +123,7 @@ func (r *relay) stop() {
 	r.exits(exit)
 }
 
-// ask notes by which signal the process is to end, and gives it; nil for none.
+// ask records the signal that ends the process, and returns the process; nil if none runs.
 func (r *relay) ask(signal string) *process.Process {
 	r.want(false)
 	r.mu.Lock()

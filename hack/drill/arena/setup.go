@@ -60,8 +60,8 @@ func (a *arena) setUp(ctx context.Context) (err error) {
 	return a.makeLoad()
 }
 
-// startChain makes the chain with its pool, funds everybody and reads what they
-// have.
+// startChain makes the chain with its pool, funds all accounts and reads their
+// balances.
 func (a *arena) startChain(ctx context.Context) (err error) {
 	funds := map[solana.PublicKey]uint64{a.box.Pool.Address: sandbox.PoolLamports, stranger().PublicKey(): 2 * fundingLamports}
 	for i, payer := range a.box.Payers {
@@ -91,8 +91,8 @@ func (a *arena) startChain(ctx context.Context) (err error) {
 	return nil
 }
 
-// firstFunds are a payer's at the start: such that the first one is dry before
-// the schedule funds it, and the others long before that.
+// firstFunds are a payer's lamports at the start. They let the first payer run dry
+// before the schedule funds it, and the others long before that.
 func (a *arena) firstFunds(i int) uint64 {
 	expected := a.o.Rate * a.o.Duration.Seconds() * schedule.FundedFrom
 	share := 0.8
@@ -109,7 +109,7 @@ func (a *arena) defineRelays(ctx context.Context) error {
 		r, err := a.box.NewRelay(ctx, sandbox.RelayOptions{
 			Name: fmt.Sprintf("relay %d", i+1), Endpoints: a.network.endpoints, Router: a.box.Router, Flags: []string{
 				fmt.Sprintf("--database-max-connections=%d", databaseConnections), "--rate-limit=0", "--spend-cap-transfers-day=0",
-				// The more is logged, the more could be shown that must not be.
+				// Debug logs contain the most, so a leak of request content shows in them.
 				"--log-format=json", "--log-level=debug",
 			},
 		})

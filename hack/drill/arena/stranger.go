@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// What strangers do to swaps that are between their legs. Each is open to
-// anybody: the relay has to find what they did and tell it truly.
+// What strangers do to swaps that are between their legs. Anybody can do each of
+// them: the relay must find what happened and report it correctly.
 const (
 	// wraps lands PrepareSwapSol, so that a refund has to unwrap.
 	wraps = "wraps"
@@ -31,9 +31,9 @@ func strangerNames() []string { return []string{wraps, executes, refunds} }
 const (
 	// meddled is how many swaps a stranger picks.
 	meddled = 4
-	// strangerSwapUnits is more compute than any of it uses.
+	// strangerSwapUnits is more compute than any of these transactions uses.
 	strangerSwapUnits = 600_000
-	// almost is how many slots before its timeout a swap is picked for a refund.
+	// almost is the number of slots before its timeout when a swap is picked for a refund.
 	almost = 25
 )
 
@@ -44,18 +44,18 @@ type openSwap struct {
 	timeout uint64
 }
 
-// meddle has a stranger act on swaps until ctx ends. What he fails in is his affair.
+// meddle has a stranger act on swaps until ctx ends. A failed action is ignored.
 func (a *arena) meddle(ctx context.Context, how string) {
 	sent := make(map[solana.PublicKey]bool)
 	for {
-		swaps, _ := a.openSwaps(ctx) // without the database he knows of none
+		swaps, _ := a.openSwaps(ctx) // without the database the stranger knows no swaps
 		slot, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentProcessed)
 		for _, s := range swaps {
 			switch {
 			case err != nil || len(sent) >= meddled && !sent[s.State]:
 			case how == refunds && slot+almost < s.timeout:
 			case how == refunds && slot < s.timeout:
-				sent[s.State] = true // it is his, when its time has come
+				sent[s.State] = true // reserved until its timeout
 			case how == refunds || !sent[s.State]:
 				sent[s.State] = true
 				a.act(ctx, how, s)
@@ -80,7 +80,7 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 	}
 	switch how {
 	case wraps:
-		instructions = s.Accounts(me, s.wallet)[:1] // that of wrapped SOL
+		instructions = s.Accounts(me, s.wallet)[:1] // the account of wrapped SOL
 		add(s.Prepare(me))
 	case executes:
 		instructions = s.Accounts(me, s.wallet)

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// ringEvery is how often the root ring is looked at: some times a slot.
+	// ringEvery is the interval between two reads of the root ring: several reads a slot.
 	ringEvery = 100 * time.Millisecond
 	// sampleEvery is the timeline's resolution, progressEvery that of the lines.
 	sampleEvery   = 500 * time.Millisecond
 	progressEvery = 5 * time.Second
 )
 
-// watchRings keeps the root rings that the chain's own node shows, at both
-// levels at which a relay may look, and where finality stands.
+// watchRings records the root rings that the chain's own node returns, at the two
+// commitment levels that a relay may read, and the finalized slot and height.
 func (a *arena) watchRings(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
@@ -45,7 +45,7 @@ func (a *arena) watchRings(ctx context.Context) {
 	}
 }
 
-// watchProgress samples the clients' journal and tells how it goes.
+// watchProgress samples the clients' journal and reports progress.
 func (a *arena) watchProgress(ctx context.Context) {
 	next := time.Now()
 	for ctx.Err() == nil {
@@ -81,7 +81,7 @@ func (a *arena) tell(p load.Progress) {
 	a.say("%s  accepted %d  completed %d  refunded %d  failed %d  clients %d  faults: %s", phase, p.Accepted, p.Completed, p.Refunded, p.Failed, p.Running, faults)
 }
 
-// metrics reads each relay's page; of one that does not answer it has nothing.
+// metrics reads each relay's metrics page, and leaves out relays that do not answer.
 func (a *arena) metrics(ctx context.Context) map[string][]byte {
 	pages := make(map[string][]byte)
 	for _, r := range a.relays {

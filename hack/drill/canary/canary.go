@@ -1,6 +1,6 @@
-// Package canary finds parts of known secrets in text, whatever the encoding
-// that carried them there: hexadecimal, base58, base64, or a slice of bytes
-// printed as numbers.
+// Package canary finds parts of known secrets in text, in any encoding that may have
+// carried them there: hexadecimal, base58, base64, or a slice of bytes printed as
+// numbers.
 //
 // Each encoded secret is cut into windows of a fixed length, one after the other,
 // which are the keys of a set; a text is searched by looking up every part of it of
@@ -25,8 +25,8 @@ import (
 // window is the number of characters that have to agree.
 const window = 16
 
-// Set is what is looked for: the windows, with the name of what each belongs to.
-// Fill it with Add, then search; it is safe for concurrent searches.
+// Set is what is searched for: the windows, each with the name of its secret. Fill
+// it with Add, then search; it is safe for concurrent searches.
 type Set struct{ windows map[string]string }
 
 // New makes an empty set.
@@ -43,7 +43,7 @@ func (s *Set) Add(name string, secret []byte) {
 	s.add(name+" in hexadecimal", hex.EncodeToString(secret))
 	s.add(name+" in hexadecimal", strings.ToUpper(hex.EncodeToString(secret)))
 	s.add(name+" in base58", base58.Encode(secret))
-	// Inside a longer value a secret begins at any of three places of a group.
+	// Inside a longer value a secret can begin at any of the three offsets of a base64 group.
 	for shift := range 3 {
 		part := secret[shift : shift+(len(secret)-shift)/3*3]
 		s.add(name+" in base64", base64.StdEncoding.EncodeToString(part))
@@ -65,7 +65,7 @@ func (s *Set) add(name, text string) {
 type Hit struct {
 	// Line counts from 1.
 	Line int
-	// Name is what the window belongs to.
+	// Name is the name of the window's secret.
 	Name string
 }
 
@@ -88,7 +88,7 @@ func (s *Set) Search(text io.Reader) (hits []Hit, read int64, err error) {
 	}
 }
 
-// line names what a line holds.
+// line returns the names of the secrets in a line.
 func (s *Set) line(line string) (names []string) {
 	for at := 0; at+window <= len(line); at++ {
 		if name, hit := s.windows[line[at:at+window]]; hit && !slices.Contains(names, name) {

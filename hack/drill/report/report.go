@@ -1,5 +1,5 @@
-// Package report says what a drill brought to light: in words for a reader, in
-// JSON for a program and as a picture.
+// Package report writes the result of a drill: in words for a reader, in JSON for a
+// program and as a picture.
 package report
 
 import (
@@ -41,7 +41,7 @@ type Figure struct {
 	Unit  string  `json:"unit,omitempty"`
 }
 
-// Make holds the evidence against every claim.
+// Make checks every claim against the evidence.
 func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	r := &Report{Seed: seed, Duration: duration, Exits: o.Exits, timeline: o.Timeline}
 	for _, e := range o.Events {
@@ -57,8 +57,8 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	return r
 }
 
-// orderlyExits holds that no relay ended but by a kill, or by itself in time
-// after it was asked to.
+// orderlyExits checks that relays ended only by a kill, or in time after they were
+// asked to.
 func orderlyExits(exits []arena.Exit) account.Result {
 	result := account.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
 	for _, e := range exits {
@@ -128,7 +128,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	add("whole drill", o.Took.Seconds(), "s")
 }
 
-// hostility adds what hostile endpoints answered, and hostile clients were answered.
+// hostility adds the answers of hostile endpoints and the answers to hostile clients.
 func hostility(o *arena.Outcome, add func(name string, value float64, unit string)) {
 	for _, lie := range slices.Sorted(maps.Keys(o.Lies)) {
 		add("endpoint answers: false "+lie, float64(o.Lies[lie]), "")
@@ -142,8 +142,8 @@ func hostility(o *arena.Outcome, add func(name string, value float64, unit strin
 	}
 }
 
-// undone counts the fleet's transactions that forks undid, and those of them
-// that landed again.
+// undone counts the fleet's transactions that forks undid, and how many of them
+// landed again.
 func undone(e *account.Evidence) (ours, again int) {
 	for _, a := range e.Attempts {
 		if e.Undone[a.Signature] {

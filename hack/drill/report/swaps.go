@@ -14,21 +14,21 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapFigures are what became of swaps.
+// swapFigures summarise the outcomes of swaps.
 type swapFigures struct {
 	// executed and refunded are the times from the first leg's acceptance to the
-	// end, sorted; reachable counts those of the refunded that could have been
-	// executed whenever the price was where it is most of the time.
+	// end, sorted; reachable counts the refunded swaps that could have been executed
+	// at the market's usual price.
 	executed, refunded []time.Duration
 	reachable          int
-	// waited counts what these waited for when their clients looked last before
-	// the refund.
+	// waited counts, for the reachable swaps, the reasons for waiting in the last
+	// answer that their clients read.
 	waited map[string]int
-	// strangers counts the swaps that somebody else ended.
+	// strangers counts the swaps that strangers ended.
 	strangers int
 	// signed counts the attempts of second legs by purpose.
 	signed map[string]int
-	// latest is how many slots past its timeout a swap ended that did so last.
+	// latest is the largest number of slots past its timeout at which a swap ended.
 	latest uint64
 }
 
@@ -84,7 +84,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 	return f
 }
 
-// lastWaits is what each swap waited for when a client looked last.
+// lastWaits is each swap's reason for waiting in the last answer that has one.
 func lastWaits(e *account.Evidence) map[uuid.UUID]string {
 	out, at := make(map[uuid.UUID]string), make(map[uuid.UUID]time.Time)
 	account.Each(e.Records, func(_ *load.Record, _ *load.Request, a *load.Answer) {

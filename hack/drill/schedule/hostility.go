@@ -9,12 +9,12 @@ const (
 	// lieGap and attackGap are the mean times between two lies and two attacks.
 	lieGap, attackGap = 2 * time.Second, 4 * time.Second
 	// lastLieFrom and lastLieTo are the shares of the duration between which a lie
-	// begins that stays.
+	// that outlasts the load begins.
 	lastLieFrom, lastLieTo = 0.8, 0.95
 )
 
-// hostility draws what a hostile endpoint and hostile clients do. Its draws are
-// its own, so that the rest of a seed's schedule is what it is without them.
+// hostility draws the events of a hostile endpoint and hostile clients. It draws
+// separately, so that the other events of a seed are the same without them.
 func (m *maker) hostility() (events []Event) {
 	if len(m.Lies) > 0 {
 		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule that repeats needs no secure randomness
@@ -27,10 +27,10 @@ func (m *maker) hostility() (events []Event) {
 	return events
 }
 
-// lies draws those of one endpoint. In a quarter of the seeds it tells one lie
-// from the beginning to the time when all is final; in another quarter the last
-// of many stays that long; in the others, or when no lie may last, it is honest once
-// the load has ended.
+// lies draws the lies of one endpoint. In a quarter of the seeds it tells one lie
+// from the start until every outcome is final; in another quarter the last of many
+// lies stays that long. In the others, or when no lie may last, the endpoint is
+// honest after the load.
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
@@ -42,7 +42,7 @@ func (m *maker) lies() (events []Event) {
 		return []Event{staying(first)}
 	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
-		m.Duration = last // the others are over by then
+		m.Duration = last // the other lies are over by then
 		events = m.events(m.lieDeck, lieGap)
 		m.Duration = all
 		return append(events, staying(last))

@@ -1,4 +1,4 @@
-// Package schedule decides from a seed what goes wrong in a drill, and when.
+// Package schedule decides from a seed which faults a drill has, and when.
 package schedule
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Kind is a sort of event.
+// Kind is a kind of event.
 type Kind string
 
 // The kinds.
@@ -31,32 +31,32 @@ const (
 	Fork Kind = "fork"
 	// SkipSlots lets slots pass without a block.
 	SkipSlots Kind = "skip slots"
-	// Fund gives the fee payers, who are dry by then, new lamports. It comes once
+	// Fund gives the fee payers new lamports once they have run dry. It happens once
 	// in every drill.
 	Fund Kind = "fund payers"
-	// MovePrice moves the market's price and, after the event's time, back.
+	// MovePrice moves the market's price, and moves it back after the event's time.
 	MovePrice Kind = "move price"
-	// RouterFault has the relays' router fail or lie for the event's time.
+	// RouterFault makes the relays' router fail or lie for the event's time.
 	RouterFault Kind = "router"
-	// Meddle has strangers act on swaps between their legs for the event's time.
+	// Meddle makes strangers act on swaps between their legs for the event's time.
 	Meddle Kind = "strangers"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
-	// Lie has the hostile endpoint claim what is not so for the event's time.
+	// Lie makes the hostile endpoint lie for the event's time.
 	Lie Kind = "lie"
-	// Attack has a hostile client at work for the event's time.
+	// Attack runs a hostile client for the event's time.
 	Attack Kind = "attack"
 )
 
-// Event is one thing that goes wrong.
+// Event is one fault of the drill.
 type Event struct {
-	// At is from the begin of the load; For is 0 for what has no duration.
+	// At is the time since the start of the load; For is 0 for an event without a duration.
 	At, For time.Duration
 	Kind    Kind
 	// Target is the index of the relay or endpoint.
 	Target int
-	// Fault names the fault, for the kinds Fault, RouterFault and Lie, and what strangers
-	// and hostile clients do for Meddle and Attack; for a fork it is what becomes of the transactions: lost, replayed or mixed.
+	// Fault names the fault for Fault, RouterFault and Lie, the action of strangers or hostile
+	// clients for Meddle and Attack, and for Fork its transactions' fate: lost, replayed or mixed.
 	Fault string
 	// Amount is the number of blocks of a fork and of skipped slots, the factor
 	// of a burst, and the price that the market moves to, in percent.
@@ -96,28 +96,28 @@ func (e Event) String() string {
 	return text
 }
 
-// Options are what a schedule is made for.
+// Options are the parameters of a schedule.
 type Options struct {
 	Seed uint64
 	// Duration is how long load and faults last.
 	Duration time.Duration
 	// Relays and Endpoints are how many there are.
 	Relays, Endpoints int
-	// Faults are the names of the faults that endpoints can have. Hard are those
-	// of them with which an endpoint is of little use: they fall on all endpoints
-	// at once now and then, but not most of the time, in which nothing would move.
+	// Faults are the names of the faults that endpoints can have. Hard are the ones
+	// that make an endpoint nearly useless. They affect all endpoints at once only
+	// now and then, because nothing would progress otherwise.
 	Faults, Hard []string
 	// Kinds are the kinds that can happen, each once in the deck from which
 	// events are drawn; a kind that is listed twice happens twice as often.
 	Kinds []Kind
-	// RouterFaults are the names of what the router can do. Without any the
-	// market is at rest.
+	// RouterFaults are the names of the router's faults. Without any, the market and
+	// the router have no events.
 	RouterFaults []string
-	// Strangers are the names of what strangers do to swaps.
+	// Strangers are the names of the actions of strangers on swaps.
 	Strangers []string
-	// Lies are the names of what a hostile endpoint claims: with any, one of the
-	// endpoints is hostile. Lasting are those of them that it may tell for the whole
-	// drill. Attacks are the names of what hostile clients do.
+	// Lies are the names of a hostile endpoint's lies: with any, one of the endpoints
+	// is hostile. Lasting are the lies that it may tell for the whole drill. Attacks
+	// are the names of the attacks of hostile clients.
 	Lies, Lasting, Attacks []string
 	// MostForked bounds the blocks that a fork undoes.
 	MostForked int
@@ -139,36 +139,36 @@ const (
 )
 
 const (
-	// calm is the share of the duration at its begin in which nothing happens.
+	// calm is the share of the duration at its start without events.
 	calm = 0.05
-	// meanGap is the mean time between two events, marketGap that between two of
-	// market and router, which come beside.
+	// meanGap is the mean time between two events, marketGap that between two events
+	// of market and router, which are drawn separately.
 	meanGap, marketGap = 2 * time.Second, 3 * time.Second
-	// priceMoves is how often the price moves while every router fault comes once.
+	// priceMoves is the number of price moves in a deck, which has each router fault once.
 	priceMoves = 8
-	// meddlings is how often strangers do each thing meanwhile.
+	// meddlings is the number of times that a deck has each action of strangers.
 	meddlings = 3
-	// routerFaults is how many the router can have at once.
+	// routerFaults is how many faults the router can have at once.
 	routerFaults = 2
 	// longDrill is the duration from which events last as long as they do in
 	// the field; in a shorter drill they are shorter.
 	longDrill = 90 * time.Second
-	// leastScale bounds that: what is too short to be noticed breaks nothing.
+	// leastScale limits the shortening: an event too short to be noticed has no effect.
 	leastScale = 0.3
 )
 
 // Make draws a schedule, in order of time. The same options give the same.
 //
-// Events come from a deck that holds every kind and every fault, shuffled again
-// when it is empty, so that a drill that is long enough has them all. An event
-// whose place is taken (the relay is down already, Postgres too) is put off.
+// Events come from a deck of every kind and every fault, which is shuffled again
+// when it is empty, so that a drill that is long enough has them all. An event is
+// deferred when its target is taken: the relay or Postgres is down already.
 func Make(o Options) []Event {
 	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
 	funding := FundedFrom + m.rand.Float64()*(fundedTo-FundedFrom)
 	events := []Event{{At: time.Duration(funding * float64(o.Duration)), Kind: Fund}}
 	events = append(events, m.events(m.wholeDeck, meanGap)...)
 	if len(o.RouterFaults) > 0 {
-		// Draws of its own, so that the rest of a seed's schedule is what it is without swaps.
+		// These draws are separate, so that the other events of a seed are the same without swaps.
 		m.rand, m.deck = rand.New(rand.NewPCG(o.Seed, 0x6d61726b6574)), nil //nolint:gosec // as above
 		events = append(events, m.events(m.marketDeck, marketGap)...)
 	}
@@ -195,13 +195,13 @@ type maker struct {
 	Options
 	rand *rand.Rand
 	deck []Event
-	// until is when a place is free again.
+	// until is the time at which a target is free again.
 	until map[string]time.Duration
 	// liar is the hostile endpoint.
 	liar int
 }
 
-// draw takes the first event of the deck whose place is free.
+// draw takes the first event of the deck with a free target.
 func (m *maker) draw(deck func() []Event, at time.Duration) (Event, bool) {
 	if len(m.deck) == 0 {
 		m.deck = deck()
@@ -245,8 +245,8 @@ func (m *maker) marketDeck() (deck []Event) {
 	return deck
 }
 
-// lengths are the least and the most that an event of a kind lasts, in seconds, in a
-// long drill. The others have no duration.
+// lengths are the shortest and longest durations of the kinds of events, in seconds,
+// in a long drill. Kinds that are not listed have no duration.
 var lengths = map[Kind][2]float64{
 	KillRelay: {1, 8}, StopRelay: {1, 8}, StopPostgres: {1, 6}, CrashPostgres: {1, 6}, Fault: {4, 16}, Burst: {4, 10},
 	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
@@ -262,15 +262,15 @@ func (m *maker) length(kind Kind) time.Duration {
 	return time.Duration((between[0] + m.rand.Float64()*(between[1]-between[0])) * scale * float64(time.Second))
 }
 
-// leastPrice and mostPrice bound where a price moves, in percent: both are far
-// beyond what wallets leave between quote and minimum.
+// leastPrice and mostPrice bound the moved price, in percent: both are far beyond the
+// slippage that wallets allow between quote and minimum.
 const leastPrice, mostPrice = 60, 140
 
-// place chooses the event's target and takes its place; false when none is free.
+// place chooses the event's target and reserves it; false when none is free.
 func (m *maker) place(e *Event) bool {
 	switch e.Kind {
 	case KillRelay, StopRelay:
-		// Two relays may be down together, not all.
+		// Two relays may be down together, but not all relays.
 		down := 0
 		for i := range m.Relays {
 			if m.until[fmt.Sprint("relay", i)] > e.At {
@@ -303,7 +303,7 @@ func (m *maker) place(e *Event) bool {
 	return true
 }
 
-// total is the chance that a hard fault may take the last good endpoint.
+// total is the chance that a hard fault may affect the last good endpoint.
 const total = 0.2
 
 // fault chooses the endpoint of a fault.
@@ -319,7 +319,7 @@ func (m *maker) fault(e *Event) bool {
 	}
 	mayTakeLast := m.rand.Float64() < total
 	if len(good) == 0 || len(good) == 1 && !mayTakeLast {
-		// One that is bad already may become worse.
+		// Add the fault to an endpoint that is bad already.
 		if len(good) == m.Endpoints {
 			return false
 		}
@@ -341,8 +341,8 @@ func indices(n int) (out []int) {
 	return out
 }
 
-// rest is how long a place stays free after an event, so that a relay is up
-// long enough to take work before it goes again.
+// rest is how long a target stays free after an event, so that a relay is up long
+// enough to claim work before the next event.
 const rest = time.Second
 
 func (m *maker) target(e *Event, name string, count int) bool {
@@ -355,7 +355,7 @@ func (m *maker) target(e *Event, name string, count int) bool {
 	return false
 }
 
-// take takes one place, unless an event has it.
+// take reserves one target, unless another event has it.
 func (m *maker) take(e *Event, name string, target int) bool {
 	place := fmt.Sprint(name, target)
 	if m.until[place] > e.At {

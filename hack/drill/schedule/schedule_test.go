@@ -123,8 +123,8 @@ func TestAnEndpointIsGoodMostOfTheTime(t *testing.T) {
 	}
 }
 
-// What is broken beside market and router is the same with swaps and without, so
-// that seeds of old keep their meaning.
+// The events that do not concern market and router are the same with swaps and without, so that
+// old seeds keep their schedules.
 func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -151,8 +151,8 @@ func TestHostilityLeavesTheRestOfAScheduleAsItIs(t *testing.T) {
 	}
 }
 
-// One endpoint alone lies, one lie at a time, and in about half of the schedules
-// it still does when the load has ended.
+// Only one endpoint lies, one lie at a time, and in about half of the schedules it still lies when
+// the load has ended.
 func TestOneEndpointLies(t *testing.T) {
 	t.Parallel()
 	whole, stays, told := 0, 0, map[string]int{}
@@ -233,7 +233,7 @@ func relaysDown(events []schedule.Event, at time.Duration) (down int) {
 	return down
 }
 
-// overlaps reports whether an earlier event still holds what this one is about.
+// overlaps reports whether an earlier event still has the target of this one.
 func overlaps(events []schedule.Event, i int) bool {
 	group := func(e schedule.Event) string {
 		switch e.Kind {

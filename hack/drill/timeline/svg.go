@@ -19,11 +19,11 @@ const (
 	rowHeight   = 17.0
 	laneGap     = 5.0
 	leastBand   = 3.0
-	labelFor    = 5.3 // of a letter of a band's label
+	labelFor    = 5.3 // width of a letter of a band's label
 	shade       = "#f6e3c5"
 )
 
-// picture maps times to places.
+// picture maps times to positions.
 type picture struct {
 	*plot.Canvas
 	plot.Chart
@@ -105,8 +105,8 @@ type panel struct {
 	curves []plot.Curve
 }
 
-// panels are from top to bottom. Swaps whose first leg is completed have to come down
-// to nothing, however the others share them.
+// panels are listed from top to bottom. The number of swaps between their legs must
+// fall to zero, however many are executed or refunded.
 func panels(t *Timeline) []panel {
 	curve := func(name, colour string, value func(i int) float64) plot.Curve {
 		k := plot.Curve{Name: name, Colour: colour}
@@ -150,7 +150,7 @@ func rate(samples []Sample, count func(Sample) int, known func(Sample) bool) flo
 	last := samples[len(samples)-1]
 	for _, s := range samples {
 		if past := last.At - s.At; past > 0 && past <= rateOver && known(s) && known(last) {
-			// A fork takes outcomes back; that is no rate.
+			// A fork takes outcomes back; such a fall of the count is shown as 0.
 			return max(0, float64(count(last)-count(s))/past.Seconds())
 		}
 	}
@@ -204,7 +204,7 @@ func (c *picture) lane(l lane, y float64) {
 	}
 }
 
-// band draws a band with its label in it or beside it, where there is room.
+// band draws a band with its label in it or next to it, if there is room.
 func (c *picture) band(b Band, y, room float64) {
 	from, to := c.At(b.From.Seconds()), c.At(b.To.Seconds())
 	wide, label := max(to-from, leastBand), labelFor*float64(len([]rune(b.Label)))+6
@@ -220,7 +220,7 @@ func (c *picture) band(b Band, y, room float64) {
 }
 
 // colourOf gives the bands of processes, database and lies colours of their own,
-// and all else one.
+// and all other bands the same colour.
 func colourOf(label string) string {
 	if strings.HasPrefix(label, "lies: ") {
 		return "#6b2c91"

@@ -1,15 +1,15 @@
-// Package timeline draws a drill: load, outcomes and backlog over time, and
-// what went wrong when. It is a pure function from figures to SVG.
+// Package timeline draws a drill: load, outcomes and backlog over time, and the
+// faults of each moment. It is a pure function from figures to SVG.
 package timeline
 
 import "time"
 
-// Sample is how things stood at a time.
+// Sample has the counts at one time.
 type Sample struct {
 	At time.Duration `json:"at_ns"`
 	// Begun counts the spends that clients began.
 	Begun int `json:"begun"`
-	// Known says that the database answered. What follows is what it holds.
+	// Known says that the database answered; only then are the fields below set.
 	Known bool `json:"known"`
 	// Accepted counts submissions, Completed and Failed those with that outcome;
 	// the others are the backlog.
@@ -26,10 +26,10 @@ type Sample struct {
 // Backlog is the number of submissions without an outcome.
 func (s Sample) Backlog() int { return s.Accepted - s.Completed - s.Failed }
 
-// Band is something that was wrong from one time to another. From and To may be
-// the same, for what has no duration.
+// Band is a fault with its start and end. From and To are equal for a fault without
+// a duration.
 type Band struct {
-	// Lane is where it is drawn: what it happened to.
+	// Lane is the row that the band is drawn in: the part that had the fault.
 	Lane  string        `json:"lane"`
 	Label string        `json:"label"`
 	From  time.Duration `json:"from_ns"`

@@ -70,8 +70,8 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// Equal to a golden is not yet right: the picture must be well-formed, and
-// nothing may lie outside it.
+// A picture equal to the golden can still be wrong: it must be well-formed, and nothing may be
+// outside of it.
 func TestPicturesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]*timeline.Timeline{

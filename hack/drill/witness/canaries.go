@@ -5,7 +5,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// Canaries are the parts of every request that nobody else may see.
+// Canaries are the parts of every request that must stay secret.
 func Canaries(records []load.Record) *canary.Set {
 	set := canary.New()
 	for i := range records {
@@ -15,7 +15,7 @@ func Canaries(records []load.Record) *canary.Set {
 				set.Add("proof", q.Proofs[n][:])
 			}
 			if k > 0 {
-				continue // the rest is the same for each root
+				continue // the other fields are the same for each root
 			}
 			for n := range q.Inputs.Nullifiers {
 				set.Add("nullifier", q.Inputs.Nullifiers[n][:])

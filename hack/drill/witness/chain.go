@@ -17,12 +17,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Chain reads the chain itself, past every fault.
+// Chain reads the chain itself, without any fault.
 type Chain struct {
 	// Client asks an endpoint that has the whole history.
 	Client *rpc.Client
 	Pool   *shieldpool.Pool
-	// Payers are the relays' fee payers: what they pay for is read, whatever it calls.
+	// Payers are the relays' fee payers: every transaction that they pay for is read.
 	Payers map[solana.PublicKey]bool
 	// Heights are those of the blocks that Transactions has read.
 	Heights account.Heights
@@ -41,8 +41,8 @@ const codeSlotSkipped = -32007
 // signatureFee is the network's fixed fee for a signature, in lamports.
 const signatureFee = 5000
 
-// Transactions reads the finalized chain up to a slot, block by block: what calls
-// the pool or is paid by a fee payer.
+// Transactions reads the finalized chain up to a slot, block by block. It returns the
+// transactions that call the pool or are paid by a fee payer.
 func (c *Chain) Transactions(ctx context.Context, last uint64) (out []account.Transaction, err error) {
 	version, rewards := uint64(0), false
 	for slot := uint64(1); slot <= last; slot++ {
@@ -81,7 +81,7 @@ func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*accoun
 	if with.Meta == nil {
 		return nil, errors.New("it has no meta data")
 	}
-	// Those of lookup tables come after the transaction's own: writable, then read-only.
+	// Accounts of lookup tables come after the transaction's own: writable, then read-only.
 	keys := slices.Concat(decoded.Message.AccountKeys, with.Meta.LoadedAddresses.Writable, with.Meta.LoadedAddresses.ReadOnly)
 	tx := &account.Transaction{
 		Signature: decoded.Signatures[0], Slot: slot, Failed: with.Meta.Err != nil, Payer: keys[0],
@@ -108,8 +108,8 @@ func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*accoun
 	return tx, nil
 }
 
-// instruction notes a call of the pool program. What the program refuses is not
-// there, or in a transaction that failed.
+// instruction records a call of the pool program. A call that the program refuses
+// does not parse and is left out, or its transaction failed.
 func (c *Chain) instruction(tx *account.Transaction, accounts []solana.PublicKey, data []byte) {
 	profile := c.Pool.Profile
 	orders, tags := &profile.Accounts, &profile.Tags
@@ -140,7 +140,7 @@ func (c *Chain) instruction(tx *account.Transaction, accounts []solana.PublicKey
 	}
 }
 
-// accountOf is the account in a role's place; zero when the list is shorter.
+// accountOf is the account at a role's position; zero when the list is shorter.
 func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []solana.PublicKey) solana.PublicKey {
 	at := slices.IndexFunc(order, func(r shieldpool.AccountRole) bool { return r.Role == role })
 	if at < 0 || at >= len(accounts) {
@@ -149,7 +149,7 @@ func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []
 	return accounts[at]
 }
 
-// tokens reads what a transaction did to token accounts, and remembers those of
+// tokens reads a transaction's changes of token accounts, and records the accounts of
 // wrapped SOL.
 func (c *Chain) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[solana.PublicKey]int64, error) {
 	changes := make(map[solana.PublicKey]int64)
@@ -179,7 +179,7 @@ func (c *Chain) Balance(ctx context.Context, key solana.PublicKey) (uint64, erro
 	return answer.Value, nil
 }
 
-// Finality reads where the finalized chain stands.
+// Finality reads the finalized slot and height.
 func (c *Chain) Finality(ctx context.Context) (*account.Finality, error) {
 	at := time.Now()
 	info, err := c.Client.GetEpochInfo(ctx, rpc.CommitmentFinalized)

@@ -1,5 +1,5 @@
-// Package witness reads what database, chain and relays say once all is quiet,
-// for the accountant of package account.
+// Package witness reads the final state of database, chain and relays for the checks
+// of package account.
 package witness
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// All that the accountant knows of the relay's schema stands here.
+// All that the drill knows of the relay's schema is here.
 const (
 	openSQL = `SELECT count(*) FILTER (WHERE state IN ('pending', 'processing')),
 		count(*) FILTER (WHERE state = 'completed' AND NOT finalized) FROM submissions
@@ -58,8 +58,8 @@ func Swaps(ctx context.Context, conn *pgx.Conn) (ids []uuid.UUID, err error) {
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// LedgerOpening is what the ledger says that a payer held before its first
-// transaction; 0 when the ledger does not know the payer.
+// LedgerOpening is a payer's balance before its first transaction, according to the
+// ledger; 0 when the ledger does not know the payer.
 func LedgerOpening(ctx context.Context, conn *pgx.Conn, payer solana.PublicKey) (lamports uint64, err error) {
 	err = conn.QueryRow(ctx, ledgerOpeningSQL, payer.Bytes()).Scan(&lamports)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -68,7 +68,7 @@ func LedgerOpening(ctx context.Context, conn *pgx.Conn, payer solana.PublicKey) 
 	return lamports, err
 }
 
-// Rows reads every row that the accountant holds against the chain.
+// Rows reads every row that the checks compare with the chain.
 func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
 	var moves []account.Attempt
 	err := errors.Join(
@@ -108,7 +108,7 @@ func scanEntry(row pgx.CollectableRow) (e account.Entry, err error) {
 	return e, err
 }
 
-// scanMove reads what relay sweep signed.
+// scanMove reads the moves that relay sweep signed.
 func scanMove(row pgx.CollectableRow) (a account.Attempt, err error) {
 	var signature, payer []byte
 	var recipients [][]byte
@@ -128,7 +128,7 @@ func scanSubmission(row pgx.CollectableRow) (s account.Submission, err error) {
 	if err := row.Scan(&s.ID, &s.Kind, &s.State, &s.Code, &s.Finalized, &s.RolledBack, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
 		return s, err
 	}
-	copy(s.Signature[:], signature) // of what has none it stays zero
+	copy(s.Signature[:], signature) // without a signature it stays zero
 	copy(s.Recipient[:], recipient)
 	if completed != nil {
 		s.CompletedAt = *completed
@@ -141,7 +141,7 @@ func scanSubmission(row pgx.CollectableRow) (s account.Submission, err error) {
 	return s, nil
 }
 
-// SwapTerms decodes the terms of a swap's row; nil of what is none.
+// SwapTerms decodes the terms of a swap's row; nil for a row that is not a swap.
 func SwapTerms(b []byte) *shieldpool.SwapTerms {
 	if len(b) != 72 {
 		return nil
@@ -162,7 +162,7 @@ func scanExecution(row pgx.CollectableRow) (s account.Execution, err error) {
 		return s, err
 	}
 	copy(s.Signature[:], signature)
-	if phase != nil { // the row of every execution has one beside it, but a drill believes nothing
+	if phase != nil { // every execution should have a phase, but the drill does not rely on it
 		s.Phase, s.Timeout, s.Ended = *phase, *timeout, *ended
 	}
 	if completed != nil {

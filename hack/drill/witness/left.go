@@ -13,9 +13,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Left looks for what swaps may have left on the chain: every state that one of
-// the evidence's transactions has made, and every account of wrapped SOL that
-// Transactions has met. at is the market's, whose closing balance it reads too.
+// Left searches the chain for accounts that swaps left behind: every state that a
+// transaction of the evidence has made, and every account of wrapped SOL that
+// Transactions has read. at is the market's, whose closing balance it reads too.
 func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *account.Evidence) (err error) {
 	if e.Vault.Closing, err = c.Balance(ctx, at); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *account.Eviden
 // mostAccounts that an RPC reads at once.
 const mostAccounts = 100
 
-// left judges an account; nil when nothing of a swap is in it. That of an empty
-// token account stays when its swap was refunded: nobody can close it.
+// left checks an account; it returns nil when nothing of a swap is in it. An empty
+// token account may stay after a refund: nobody can close it.
 func (c *Chain) left(key solana.PublicKey, found *rpc.Account) *account.Left {
 	switch {
 	case found == nil:

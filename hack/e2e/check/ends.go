@@ -1,5 +1,5 @@
-// Package check decides whether what the end-to-end suite observed is as it should
-// be. It is pure, so that each decision is tested without a cluster.
+// Package check decides whether the observations of the end-to-end suite are as they
+// should be. It is pure, so that each decision is tested without a cluster.
 package check
 
 import (
@@ -11,29 +11,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// killedCode is how a process ends that got SIGKILL.
+// killedCode is the exit code of a process after SIGKILL.
 const killedCode = 137
 
 // End is the end of a container, as its node reported it.
 type End struct {
 	// Pod and Container are names, ID the container's.
 	Pod, Container, ID string
-	// Code is the exit code, Reason the kubelet's word for it, such as OOMKilled.
+	// Code is the exit code, Reason the kubelet's reason, such as OOMKilled.
 	Code   int32
 	Reason string
-	// At is when it ended, Asked when its pod was told to; zero when it was not.
-	// Grace is the time that the pod got for it.
+	// At is when the container ended, Asked when its pod was asked to end; zero when it was
+	// not. Grace is the pod's grace period.
 	At, Asked time.Time
 	Grace     time.Duration
-	// Finite says that the pod is there to end by itself, as a Job's is.
+	// Finite says that the pod is meant to end by itself, like a Job's.
 	Finite bool
-	// LostLease says that it ended itself because it could not renew the Lease by
-	// which it led, as it has to.
+	// LostLease says that the container ended itself because it could not renew its leader
+	// Lease, as it has to.
 	LostLease bool
 }
 
-// EndsOf lists the ends that a pod's status reports: of the container that each
-// name has now, and of the one before.
+// EndsOf lists the ends that a pod's status reports: the current and the previous
+// container of each name.
 func EndsOf(pod *corev1.Pod) (ends []End) {
 	for _, status := range pod.Status.ContainerStatuses {
 		for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
@@ -49,7 +49,7 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 				if pod.DeletionGracePeriodSeconds != nil {
 					end.Grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 				}
-				end.Asked = pod.DeletionTimestamp.Add(-end.Grace) // the timestamp is when the grace is over
+				end.Asked = pod.DeletionTimestamp.Add(-end.Grace) // the timestamp is the end of the grace period
 			}
 			ends = append(ends, end)
 		}
@@ -59,15 +59,15 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 
 // Tally counts the ends that are explained.
 type Tally struct {
-	// Asked were told to end and did, the slowest after Slowest; Killed by the suite;
-	// Finished by themselves, as they should; LostLease gave way to another leader.
+	// Asked counts ends on request, the slowest of which took Slowest; Killed those by the
+	// suite; Finished the expected ends of finite pods; LostLease those after a lost Lease.
 	Asked, Killed, Finished, LostLease int
 	Slowest                            time.Duration
 }
 
-// Ends explains each end, and gives an error that names those without an
-// explanation. victims are the IDs of containers that the suite itself killed:
-// each has to be among the ends.
+// Ends explains each end, and returns an error that names those without an explanation.
+// victims are the IDs of containers that the suite itself killed: the ends have to include
+// each of them.
 func Ends(ends []End, victims map[string]bool) (Tally, error) {
 	var t Tally
 	var errs []error

@@ -20,7 +20,7 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-// after gives a time by the seconds since noon.
+// after is the time a number of seconds after noon.
 func after(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -77,7 +77,7 @@ func terminated(id string, code int32) corev1.ContainerState {
 
 func TestEndsSayWhetherTheirPodWasToldToEnd(t *testing.T) {
 	t.Parallel()
-	grace, deleted := int64(60), metav1.NewTime(after(50)) // when the grace is over: told 10 s before noon
+	grace, deleted := int64(60), metav1.NewTime(after(50)) // the end of the grace period, which began 10 s before noon
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
 		want []End

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Pod is what tells a pod of a fleet from the one that replaces it.
+// Pod has the fields that distinguish a pod of a fleet from its replacement.
 type Pod struct {
 	Name, UID string
-	// Restarts counts those of its relay.
+	// Restarts counts the restarts of its relay.
 	Restarts int32
 }
 
-// Undisturbed checks that the same pods serve as before and that none was
-// restarted. shrunk is by how many pods the autoscaler made the fleet smaller
-// meanwhile, which may be gone.
+// Undisturbed checks that the same pods serve as before and that none was restarted.
+// shrunk is the number of pods that the autoscaler removed meanwhile, which may be
+// gone.
 func Undisturbed(before, after []Pod, shrunk int) error {
 	var gone []string
 	for _, was := range before {

@@ -12,20 +12,20 @@ import (
 // how often each was leased and released.
 type Held map[uuid.UUID]int64
 
-// Snapshot is what every living process held at one moment, by the process' ID,
-// which is another one after each start.
+// Snapshot is the submissions that every living process held at one moment, by the process
+// ID, which differs after each start.
 type Snapshot map[uuid.UUID]Held
 
-// Row is the state of a submission later on. Owner is zero while nobody holds it.
+// Row is the state of a submission later on. Owner is zero while no process holds it.
 type Row struct {
 	Owner uuid.UUID
 	Epoch int64
-	// Finished says that nothing is left to do.
+	// Finished says that the submission is complete.
 	Finished bool
 }
 
-// DeadProcess finds the one process of the first snapshot that is not in the last,
-// and what it held in the last snapshot that has it.
+// DeadProcess finds the one process of the first snapshot that is not in the last one, and
+// the submissions that it held in the last snapshot that has it.
 func DeadProcess(seen []Snapshot) (process uuid.UUID, held Held, err error) {
 	if len(seen) == 0 {
 		return process, nil, errors.New("the processes were not seen yet")
@@ -48,13 +48,13 @@ func DeadProcess(seen []Snapshot) (process uuid.UUID, held Held, err error) {
 	return dead[0], held, nil
 }
 
-// TakenOver is an error while others have not claimed all that a dead process held.
+// TakenOver is an error while submissions of a dead process are not all claimed by others.
 // Releasing a dead process' lease raises the epoch by one, and claiming the
 // submission by another.
 func TakenOver(dead uuid.UUID, held Held, now map[uuid.UUID]Row) error {
 	waiting := 0
 	for id, epoch := range held {
-		row, known := now[id] // none is deleted so soon
+		row, known := now[id] // no row is deleted so soon
 		if !known || !row.Finished && (row.Owner == dead || row.Owner == uuid.Nil && row.Epoch < epoch+2) {
 			waiting++
 		}

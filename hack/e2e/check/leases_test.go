@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// id makes ids that tell themselves apart.
+// id makes ids that differ by their number.
 func id(n byte) uuid.UUID { return uuid.UUID{15: n} }
 
 var (

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Size is how many pods a fleet was to have from a time on.
+// Size is the desired number of pods of a fleet from a time on.
 type Size struct {
 	At   time.Time
 	Pods int32
@@ -37,18 +37,18 @@ func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
 	return append(sizes, Size{At: at, Pods: *d.Spec.Replicas})
 }
 
-// Pace is how a fleet may shrink.
+// Pace limits how fast a fleet may shrink.
 type Pace struct {
-	// Calm is how long after the last growth the first step comes, Apart how long
-	// after a step the next one.
+	// Calm is the least time from the last growth to the first step, Apart the least time
+	// between two steps.
 	Calm, Apart time.Duration
-	// Slack is by how much both may be missed: the times are of two clocks, to the second.
+	// Slack is the tolerance of both: the times are from two clocks, to the second.
 	Slack time.Duration
 }
 
-// Shrinking checks that each step down was of one pod, came when the fleet had not
-// grown for long enough, and long enough after the one before. It gives the steps
-// down. Growing is never a fault here: a fleet that grows shrinks by the same rules.
+// Shrinking checks that each step down removed one pod, came long enough after the fleet
+// last grew, and long enough after the previous step. It returns the steps down. Growing
+// is never a fault here: a fleet that grows shrinks by the same rules.
 func Shrinking(sizes []Size, pace Pace) (steps []Size, err error) {
 	var errs []error
 	var grew, shrank time.Time

@@ -9,7 +9,7 @@ import (
 
 // Call is a request of a client with its answer.
 type Call struct {
-	// Sent is when it left, At when its answer or its failure came.
+	// Sent is when the request was sent, At when its answer or its failure came.
 	Sent, At time.Time
 	// Status is the HTTP status; 0 without an answer.
 	Status int
@@ -19,17 +19,17 @@ type Call struct {
 
 // Service is how a fleet served its clients for a while.
 type Service struct {
-	// Calls are those that were sent; Accepted submissions among the answers.
+	// Calls are the requests sent; Accepted counts the accepted submissions.
 	Calls, Accepted int
-	// Refused were answered 5xx or 429, Silent not at all.
+	// Refused counts the answers 5xx and 429, Silent the calls without an answer.
 	Refused, Silent int
 	// Longest is the longest time in which no submission was accepted.
 	Longest time.Duration
 }
 
-// Served sums up what clients were told from one time to another, in any order of
-// the calls. A call counts when it was sent in that time, an acceptance when it
-// came in it.
+// Served sums up the answers to clients between two times, in any order of the calls. A
+// call counts if it was sent between them, an acceptance if it came between
+// them.
 func Served(calls []Call, from, to time.Time) (s Service) {
 	accepted := []time.Time{from, to}
 	for i := range calls {
@@ -55,7 +55,7 @@ func Served(calls []Call, from, to time.Time) (s Service) {
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
 
-// longest is the longest time between two neighbours.
+// longest is the longest time between two neighbouring times.
 func longest(times []time.Time) (most time.Duration) {
 	slices.SortFunc(times, time.Time.Compare)
 	for i := 1; i < len(times); i++ {
@@ -64,13 +64,13 @@ func longest(times []time.Time) (most time.Duration) {
 	return most
 }
 
-// String tells it in a few words.
+// String summarises the service.
 func (s Service) String() string {
 	return fmt.Sprintf("%d of %d calls refused for now, %d without an answer; %d submissions accepted, none for %.1f s at most",
 		s.Refused, s.Calls, s.Silent, s.Accepted, s.Longest.Seconds())
 }
 
-// Bounds are what service has to keep to.
+// Bounds are the limits of a service.
 type Bounds struct {
 	// Away is the longest time without an accepted submission.
 	Away time.Duration
@@ -79,7 +79,7 @@ type Bounds struct {
 	Share float64
 }
 
-// Within is an error that says which bound was passed.
+// Within is an error that says which limit was exceeded.
 func (s Service) Within(b Bounds) error {
 	switch {
 	case s.Calls == 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// steady are calls from one second to another, so many a second, each answered
-// after 100 ms.
+// steady are calls from one second to another at a rate a second, each answered after
+// 100 ms.
 func steady(from, to, perSecond float64, status int, accepted bool) (calls []Call) {
 	for at := from; at < to; at += 1 / perSecond {
 		calls = append(calls, Call{Sent: after(at), At: after(at + 0.1), Status: status, Accepted: accepted})

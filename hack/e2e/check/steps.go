@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Steps checks that the steps which were seen, in their order, are of the course,
-// go forward, and include those that take too long to be missed.
+// Steps checks the observed steps in their order: they have to be steps of the course, go
+// forward, and include the steps that take too long to be missed.
 func Steps(seen, course, long []string) error {
 	var errs []error
 	last := -1

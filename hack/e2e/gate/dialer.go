@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrUnreachable is of what the gate itself could not connect to: it was refused,
-// or nothing answered for ten seconds. That the gate was not reached is another error.
+// ErrUnreachable says that the gate itself could not connect: the address refused, or did
+// not answer for ten seconds. A gate that cannot be reached is another error.
 var ErrUnreachable = errors.New("the address cannot be reached from the gate")
 
 // Dialer connects through a gate.
@@ -22,11 +22,11 @@ type Dialer struct {
 	// Base is the gate's URL without a slash at the end, such as that of the API
 	// server's proxy for its pod.
 	Base string
-	// Transport reaches it. It must speak HTTP/1.1, which alone can be upgraded.
+	// Transport reaches the gate. It must use HTTP/1.1, because no other version can be upgraded.
 	Transport http.RoundTripper
 }
 
-// DialContext connects to host:port from where the gate is. The network is tcp.
+// DialContext connects to host:port from the gate's pod. The network is tcp.
 func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Base+DialPath+url.PathEscape(address), http.NoBody)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	}
 	stream, ok := answer.Body.(io.ReadWriteCloser)
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
-		said, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // for the message alone
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // only for the message
 		err := fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, said)
 		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(said, []byte(unreachable)) {
 			err = fmt.Errorf("%w: %s: %s", ErrUnreachable, address, bytes.TrimSpace(said[len(unreachable):]))
@@ -50,7 +50,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	return attach(stream), nil
 }
 
-// attach makes a connection with deadlines of a stream that has none.
+// attach turns a stream without deadlines into a connection with deadlines.
 func attach(stream io.ReadWriteCloser) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() {
@@ -69,8 +69,8 @@ func attach(stream io.ReadWriteCloser) net.Conn {
 	return ours
 }
 
-// HTTP gives a client whose connections go through the gate. Each call has to
-// bound itself by its context.
+// HTTP returns a client with connections through the gate. The context of each call has to
+// bound it.
 func (d *Dialer) HTTP(perHost int) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: d.DialContext, MaxIdleConnsPerHost: perHost, IdleConnTimeout: time.Minute,

@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/hack/freeport"
 )
 
-// through serves a gate and gives a dialer that uses it.
+// through serves a gate and returns a dialer that uses it.
 func through(t *testing.T) *gate.Dialer {
 	t.Helper()
 	server := httptest.NewServer(gate.Handler())
@@ -38,7 +38,7 @@ func TestHTTPPassesThroughTheGate(t *testing.T) {
 	t.Cleanup(far.Close)
 	client := through(t).HTTP(4)
 	t.Cleanup(client.CloseIdleConnections)
-	// More than the buffers on the way hold, and twice on one connection.
+	// The message is larger than the buffers on the way, and is sent twice on one connection.
 	for _, size := range []int{3, 1 << 20} {
 		answer, err := client.Post(far.URL, "text/plain", strings.NewReader(strings.Repeat("a", size)))
 		if err != nil {
@@ -68,7 +68,7 @@ func TestARefusedConnectionIsAnError(t *testing.T) {
 func TestAGateThatIsAwayIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		// As the API server's proxy answers for a pod that it cannot reach.
+		// This is the answer of the API server's proxy for a pod that it cannot reach.
 		"a proxy's error": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "error trying to reach service: dial tcp 10.0.0.1:8089: connect: connection refused", http.StatusBadGateway)
 		},

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// KillContainer ends every process of a container with SIGKILL, as a kernel does
-// that is out of memory. proc is where the node's processes are: the caller has
-// to be in the node's process namespace. It gives the processes that it ended,
-// and an error when there was none.
+// KillContainer ends every process of a container with SIGKILL, like a kernel that is out
+// of memory. proc is the folder of the node's processes: the caller has to be in the
+// node's process namespace. It returns the processes that it ended, and an error if there
+// was none.
 func KillContainer(proc, container string) (killed []int, err error) {
 	if container == "" {
 		return nil, errors.New("the container's id is empty: name the one whose processes are to end")
@@ -34,7 +34,7 @@ func KillContainer(proc, container string) (killed []int, err error) {
 	return killed, nil
 }
 
-// processesOf finds them by their control groups, whose paths have the
+// processesOf finds a container's processes by their control groups, whose paths have the
 // container's id under every runtime and version.
 func processesOf(proc, container string) (pids []int, err error) {
 	entries, err := os.ReadDir(proc)
@@ -47,7 +47,7 @@ func processesOf(proc, container string) (pids []int, err error) {
 			continue
 		}
 		groups, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cgroup"))
-		if err == nil && strings.Contains(string(groups), container) { // one that has ended has no file
+		if err == nil && strings.Contains(string(groups), container) { // an ended process has no file
 			pids = append(pids, pid)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package gate lets the end-to-end suite dial from inside a cluster it runs
-// outside of: a pod that connects on request, and a dialer that reaches it
-// through the API server's proxy. What is dialled comes from a pod, resolves
-// names as pods do and passes Services and network policies, whatever the
-// cluster, and needs neither a tunnel nor an open port.
+// Package gate lets the end-to-end suite dial from inside a cluster while it runs outside:
+// a pod that connects on request, and a dialer that reaches the pod through the API
+// server's proxy. The connections come from a pod, resolve names as pods do and pass
+// Services and network policies in every cluster, and need neither a tunnel nor an open
+// port.
 package gate
 
 import (
@@ -18,18 +18,18 @@ import (
 const (
 	// Port is where the gate listens.
 	Port = 8089
-	// DialPath connects to the host:port that follows it, when the request asks for
-	// an upgrade to Protocol. It is in the path because the API server's proxy drops
-	// the query of what it upgrades.
+	// DialPath connects to the host:port that follows it, when the request asks for an
+	// upgrade to Protocol. The address is in the path because the API server's proxy drops
+	// the query of an upgraded request.
 	DialPath = "/dial/"
 	// HealthPath answers 200 while the gate serves.
 	HealthPath = "/healthz"
-	// Protocol is the upgrade's: bytes as they come.
+	// Protocol is the protocol of the upgrade: unframed bytes.
 	Protocol = "tcp"
 	// toParameter is the pattern's name for the address to dial.
 	toParameter = "to"
-	// unreachable begins the answer when the gate was reached and could not connect:
-	// whoever stands between it and us answers with the same status.
+	// unreachable begins the answer when the gate was reached and could not connect: proxies
+	// between the gate and the client use the same status.
 	unreachable = "the gate could not connect: "
 )
 
@@ -44,7 +44,7 @@ func Handler() http.Handler {
 	return mux
 }
 
-// dial connects first, so that a refusal is an answer and no broken connection.
+// dial connects first, so that a refusal is an answer and not a broken connection.
 func dial(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != Protocol {
 		http.Error(w, "expected the header Upgrade: "+Protocol, http.StatusUpgradeRequired)
@@ -73,12 +73,12 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	join(near, buffered, far)
 }
 
-// join copies both ways until one side has ended. What ends then is both: the
-// protocols that pass here have no use for half a connection.
+// join copies both ways until one side has ended, and then ends both: the protocols that
+// pass here do not use half-closed connections.
 func join(near net.Conn, early io.Reader, far net.Conn) {
 	var copying sync.WaitGroup
 	copying.Go(func() {
-		_, _ = io.Copy(far, early) // whoever reads next meets the failure
+		_, _ = io.Copy(far, early) // the next read reports the failure
 		_ = far.Close()
 	})
 	copying.Go(func() {
@@ -97,7 +97,7 @@ func Serve(address string, stop <-chan struct{}) error {
 	case err := <-ended:
 		return fmt.Errorf("serve the gate: %w", err)
 	case <-stop:
-		// Connections that were taken over are not the server's to end.
+		// The server does not close hijacked connections.
 		if err := server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("close the gate: %w", err)
 		}

@@ -23,8 +23,8 @@ import (
 // height h serves up to block height h + MaxAge.
 const MaxAge = 150
 
-// DefaultMaxBehind is the lag at which none of the blockhashes that a node
-// knows serves any more.
+// DefaultMaxBehind is the lag at which none of the blockhashes that a node knows is valid
+// any more.
 const DefaultMaxBehind = MaxAge
 
 // Options configures a Bank. Fields are required unless they name a default.
@@ -38,10 +38,10 @@ type Options struct {
 	// History is the number of blocks that are kept, more than MaxAge and
 	// FinalizeAfter together.
 	History uint64
-	// MaxBehind is the number of slots by which a node of Behind can lag. It
-	// costs memory: so many more versions of every account that changes are
-	// kept. 0 is DefaultMaxBehind, or what History leaves room for if that is
-	// less.
+	// MaxBehind is the largest number of slots by which a node of Behind can lag. It
+	// costs memory, because it keeps that many more versions of every account that
+	// changes. 0 is DefaultMaxBehind, or the most that History leaves room for if that
+	// is less.
 	MaxBehind uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
@@ -98,7 +98,7 @@ type Bank struct {
 	chain    chain
 	// hashes finds the closed blocks whose hash some reader can still use.
 	hashes map[solana.Hash]*Block
-	// messages finds the landed messages that could land again but for it.
+	// messages finds the landed messages, which could otherwise land again.
 	messages map[[sha256.Size]byte]*Block
 	// bySignature and byAddress index the history; the latter in order.
 	bySignature map[solana.Signature]*Landed
@@ -265,7 +265,7 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if b.waiting.has(tx) {
 		return false, nil
 	}
-	// Until it has run it counts as much as it may use.
+	// Until it has run it counts with the most that it may use.
 	most := tx.cost(job.budget.Units, maxLoadedData)
 	if full := b.used.refuses(b.opts.Limits, tx.Message, most); full != nil {
 		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: most}, b.opts.Limits.Waiting) {

@@ -357,7 +357,7 @@ func TestALongRunKeepsNoMoreThanItsHistory(t *testing.T) {
 	}
 	l := &ledger{Bank: b, t: t, wallet: key("wallet")}
 	l.mustLand(key("faucet"), transferFrom("faucet", "wallet", walletStart))
-	// A round is always the same, so that two moments can be compared.
+	// Every round is the same, so that the counts after two rounds can be compared.
 	amount := uint64(1_000_000)
 	round := func() {
 		for range 10 {

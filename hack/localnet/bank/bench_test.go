@@ -11,8 +11,8 @@ import (
 
 const benchBlock = 120
 
-// busyLedger is a chain with thousands of accounts and as many transactions a
-// block as 300 a second make.
+// busyLedger is a chain with thousands of accounts and as many transactions a block as at a rate
+// of 300 a second.
 func busyLedger(b *testing.B, blocks int) *ledger {
 	b.Helper()
 	opts := options()
@@ -42,8 +42,8 @@ func (l *ledger) fill(n int) {
 	}
 }
 
-// BenchmarkFork undoes three full blocks, whose transactions land again but for
-// those whose blockhash is undone, too.
+// BenchmarkFork undoes three full blocks. Their transactions land again, except for those whose
+// blockhash is undone as well.
 func BenchmarkFork(b *testing.B) {
 	l := busyLedger(b, 40)
 	for n := 1000; b.Loop(); n += 3 {
@@ -57,12 +57,12 @@ func BenchmarkFork(b *testing.B) {
 			b.Fatalf("undone %d with error %v", len(undone), err)
 		}
 		b.StopTimer()
-		l.Advance(4) // out of the next fork's reach
+		l.Advance(4) // too deep for the next fork
 		b.StartTimer()
 	}
 }
 
-// BenchmarkAdvance closes a full block and forgets what is too old.
+// BenchmarkAdvance closes a full block and drops the oldest data.
 func BenchmarkAdvance(b *testing.B) {
 	l := busyLedger(b, 200)
 	for n := 1000; b.Loop(); n++ {

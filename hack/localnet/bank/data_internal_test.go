@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagedDataIsAByteSlice compares it with a plain slice over random writes,
-// and every version with its content when it was made.
+// TestPagedDataIsAByteSlice compares pagedData with a plain slice over random writes, and every
+// version with the content that it was made with.
 func TestPagedDataIsAByteSlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

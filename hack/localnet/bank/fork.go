@@ -13,21 +13,21 @@ type Undone struct {
 	// Slot is where it had landed.
 	Slot uint64
 	// Again says that it was sent again on the new branch, with any result: it can
-	// land with another outcome or wait for room, and one whose blockhash was
-	// undone with it cannot land any more.
+	// land with another outcome or wait for room. A transaction whose blockhash was
+	// undone as well cannot land any more.
 	Again bool
 }
 
-// LandAgain is for Fork: every transaction lands again.
+// LandAgain is an argument of Fork by which every transaction lands again.
 func LandAgain(*Landed) bool { return true }
 
 // Fork makes the cluster choose another branch: the newest n blocks, the open
 // one and confirmed ones included, are undone without a trace in accounts,
 // fees, statuses, history and blockhashes. The same number of new blocks
 // replaces them at once, in unused slots, so that slots and block heights keep
-// rising at every commitment level. They are empty but for the open one. That
-// gets again, in their old order, the transactions for which again returns
-// true; with nil all are lost, and clients have to send them again.
+// rising at every commitment level. All but the open one are empty. The open block
+// gets, in their old order, the transactions for which again returns true; with nil
+// all are lost, and clients have to send them again.
 //
 // Fork returns the undone transactions in the order of the chain. It refuses,
 // and changes nothing, when n reaches a finalized block.

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// seen is what a reader at processed can find out about names, signatures and
-// blockhashes, apart from slots and heights.
+// seen is the state that a reader at processed can find out about names, signatures and
+// blockhashes, without slots and heights.
 type seen struct {
 	Balances     map[string]uint64
 	History      map[string][]solana.Signature
@@ -46,8 +46,8 @@ func (l *ledger) look(names []string, signatures []solana.Signature, hashes []so
 	return out
 }
 
-// TestAForkTakesEverythingBack lets random histories grow, forks them and
-// compares what is left with what was there at the fork.
+// TestAForkTakesEverythingBack makes random histories, forks them and compares the remaining
+// state with the state at the fork.
 func TestAForkTakesEverythingBack(t *testing.T) {
 	t.Parallel()
 	names := []string{"faucet", "wallet", "a", "b", "c"}
@@ -234,14 +234,14 @@ func TestAForkNeverUndoesAFinalizedBlock(t *testing.T) {
 	}
 }
 
-// TestForksDuringEverythingElse is for the race detector, and checks what no
-// order of calls may break: lamports only leave as fees.
+// TestForksDuringEverythingElse is for the race detector, and checks what holds for every order of
+// calls: lamports leave only as fees.
 func TestForksDuringEverythingElse(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
 	hash := l.blockhash(bank.Processed)
-	l.Advance(5) // out of reach of the forks below
+	l.Advance(5) // too deep for the forks below
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		txs := make([]*bank.Transaction, 50)

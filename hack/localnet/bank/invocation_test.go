@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// mischief is a program that does what the test says, so that the bank's rules
-// for programs can be broken one by one.
+// mischief is a program that runs a function of the test, so that tests can break the bank's rules
+// for programs one by one.
 func mischief(process func(*bank.Invocation) error) bank.Program {
 	return bank.Program{
 		ID:      address("mischief"),
@@ -307,8 +307,8 @@ func TestAProgramThatWaitsIsNotInvoked(t *testing.T) {
 	}
 }
 
-// TestAnAccountPassedTwiceHasTheRightsOfBoth: one instruction passes the same
-// account read-only and writable, as routes through several markets do.
+// TestAnAccountPassedTwiceHasTheRightsOfBoth has an instruction that passes the same account
+// read-only and writable, as routes through several markets do.
 func TestAnAccountPassedTwiceHasTheRightsOfBoth(t *testing.T) {
 	t.Parallel()
 	callee := mischief(func(v *bank.Invocation) error {

@@ -25,10 +25,10 @@ const (
 	largestCost = 1_500_000
 )
 
-// BlockLimits bounds the compute of one block, as the network does: cost is
-// what a transaction used, with a little for its signatures, write locks and
-// bytes. One that asks for more than is left waits for a later block, those
-// with the highest price first, as long as its blockhash serves.
+// BlockLimits bounds the compute of one block, as the network does: cost is the units that
+// a transaction used, with a little for its signatures, write locks and bytes. A transaction
+// that asks for more than is left waits for a later block as long as its blockhash is valid;
+// those with the highest price go first.
 type BlockLimits struct {
 	// Block is the most that all transactions of a block cost together, in
 	// units; 0 is DefaultBlockUnits.
@@ -57,7 +57,7 @@ func (l BlockLimits) validate() error {
 	return nil
 }
 
-// cost returns the cost of a transaction that runs for units and loads that many
+// cost returns the cost of a transaction that consumes units and loads a number of
 // bytes of account data.
 func (m *Message) cost(units, loaded uint64) uint64 {
 	total := units + signatureUnits*uint64(m.Header.NumRequiredSignatures)
@@ -124,7 +124,7 @@ func (l *waitingList) has(tx *Transaction) bool {
 	return ok
 }
 
-// put reports whether there is room for a transaction among so many.
+// put adds a transaction to a list of at most room entries, and reports whether it did.
 func (l *waitingList) put(w waiting, room int) bool {
 	if len(l.list) >= room {
 		if room == 0 || l.list[room-1].price >= w.price {
@@ -166,7 +166,7 @@ func (b *Bank) Waiting() int {
 func (b *Bank) landWaiting() {
 	for _, w := range b.waiting.take() {
 		if b.used.refuses(b.opts.Limits, w.tx.Message, w.cost) == nil {
-			_, _ = b.land(w.tx) // who sent it has had an answer
+			_, _ = b.land(w.tx) // the sender has already had an answer
 			continue
 		}
 		b.mu.RLock()

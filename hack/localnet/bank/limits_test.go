@@ -51,7 +51,7 @@ func newHogging(t testing.TB, limits bank.BlockLimits) *hogging {
 	return h
 }
 
-// call makes a payer's transaction that uses so many units.
+// call makes a payer's transaction that uses a number of units.
 func (h *hogging) call(payer string, units, limit, price uint64) *bank.Transaction {
 	h.t.Helper()
 	h.calls++
@@ -186,7 +186,7 @@ func TestExpiredWaitingTransactionsAreDropped(t *testing.T) {
 	if h.Waiting() == 0 {
 		t.Fatal("nothing waits while the blockhash is still valid")
 	}
-	// Dearer ones with a new blockhash keep the blocks full.
+	// More expensive transactions with a new blockhash keep the blocks full.
 	h.hash = h.blockhash(bank.Processed)
 	for range 5 {
 		if _, err := h.Submit(h.call("a", hogUnits, hogLimit, 20)); err != nil {
@@ -253,7 +253,7 @@ func TestAForkFillsTheNewBranchUpToItsLimits(t *testing.T) {
 		}
 	}
 
-	// The block that is open now is full, and one waits.
+	// The open block is full, and one transaction waits.
 	late := h.call("a", hogUnits, hogLimit, 0)
 	if landed, err := h.Submit(late); landed || err != nil {
 		t.Fatalf("landed %v with %v, want it to wait", landed, err)

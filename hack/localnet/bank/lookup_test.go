@@ -37,9 +37,9 @@ func tableOf(names ...string) bank.Account {
 	return bank.LookupTable(keys...)
 }
 
-// signV0 makes a transaction of the wallet with the static keys and the
-// lookups. program is the program's index in the keys, accounts are the indices
-// of its one instruction's.
+// signV0 makes a transaction of the wallet with the static keys and the lookups. program is the
+// program's index in the keys, and accounts are the indices of the accounts of its one
+// instruction.
 func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddressTableLookup, program uint16, accounts []uint16, data []byte) *bank.Transaction {
 	l.t.Helper()
 	tx := &solana.Transaction{Message: solana.Message{
@@ -139,7 +139,7 @@ func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 	}
 	want := []passed{
 		{address("d"), false, false}, {address("a"), false, false},
-		{solana.SystemProgramID, false, false}, // no transaction can write it
+		{solana.SystemProgramID, false, false}, // no transaction can write this account
 		{address("c"), false, true}, {address("wallet"), true, true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -209,8 +209,8 @@ func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsCountInABlock fills the block's limit on an account of a
-// table: what waits lands in the next block.
+// TestLoadedAccountsCountInABlock fills the block's limit on an account of a table: the waiting
+// transaction lands in the next block.
 func TestLoadedAccountsCountInABlock(t *testing.T) {
 	t.Parallel()
 	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("busy", "idle")}, hog())
@@ -258,7 +258,7 @@ func unitLimitData(units uint32) []byte {
 	return data
 }
 
-// TestATransactionWithATableLandsAgainAfterAFork has the table survive.
+// TestATransactionWithATableLandsAgainAfterAFork forks a chain whose table is from genesis.
 func TestATransactionWithATableLandsAgainAfterAFork(t *testing.T) {
 	t.Parallel()
 	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("to")})

@@ -14,7 +14,7 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 	const behind = 10
 	l := newLedger(t)
 	l.Advance(3 * finalizeAfter)
-	// What a node that does not lag said at each slot, by level.
+	// These are the answers of a node that does not lag at each slot, by level.
 	type answer struct {
 		slot, height, balance, transactions, last uint64
 		hash                                      solana.Hash
@@ -43,8 +43,8 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 	for _, c := range levels {
 		got, want := ask(l.Behind(behind), c), earlier[len(earlier)-behind][c]
 		if c == bank.Processed {
-			// Its newest block is complete, while the open one of the others
-			// was not: it has a hash of its own.
+			// The lagging node's newest block is complete and has its own hash, while that of
+			// the other nodes was still open.
 			want.hash, want.last = earlier[len(earlier)-behind+1][c].hash, want.last+1
 		}
 		if got != want {

@@ -30,8 +30,8 @@ func ParseToken(data []byte) *token.Account {
 	return &account
 }
 
-// ParseMint reads a mint, which need not be initialised; nil when the data is
-// none.
+// ParseMint reads a mint, which need not be initialised; nil when the data is not a
+// mint's.
 func ParseMint(data []byte) *token.Mint {
 	var mint token.Mint
 	if len(data) != TokenMintSize || mint.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
@@ -82,7 +82,7 @@ func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 			continue
 		}
 		decimals, known := m[account.Mint]
-		if !known { // of a mint that the transaction has made
+		if !known { // the transaction has made this mint
 			at := slices.IndexFunc(accounts, func(a workAccount) bool { return a.key == account.Mint })
 			if at < 0 {
 				continue

@@ -24,7 +24,7 @@ const (
 	methodSimulate  = "simulateTransaction"
 )
 
-// MethodSocket is the name under which the opening of a WebSocket is a call.
+// MethodSocket is the method name that stands for opening a WebSocket.
 const MethodSocket = "webSocket"
 
 // Health is a false answer of getHealth.
@@ -59,7 +59,7 @@ const (
 	// SocketCut cuts connections: it is drawn once for each connection and slot.
 	SocketCut Socket = "cut"
 	// SocketSilent keeps the connection and its answers to calls, but loses
-	// notifications: it is drawn once for each.
+	// notifications: it is drawn once for each notification.
 	SocketSilent Socket = "silent"
 )
 
@@ -115,12 +115,12 @@ type Rule struct {
 	// only; 0 is no limit.
 	History uint64 `json:"history,omitempty"`
 
-	// Ahead is how many slots more than the truth the node claims to be at: in
-	// getSlot, in every context slot and against every minContextSlot. With a Lag
-	// of its own it answers from the past and claims to be at the newest slot.
+	// Ahead is how many slots the node claims beyond the true one: in getSlot, in
+	// every context slot and when it checks minContextSlot. A rule that also has
+	// a Lag answers from the past and claims to be at the newest slot.
 	Ahead uint64 `json:"ahead,omitempty"`
-	// HeightAhead is how many blocks more than the truth every block height is
-	// said to be, a blockhash's last valid one included.
+	// HeightAhead is how many blocks the node adds to every block height that it
+	// reports, including the last valid height of a blockhash.
 	HeightAhead uint64 `json:"heightAhead,omitempty"`
 	// SlotAsHeight gives slots in place of block heights, which is 22 million too
 	// many on mainnet. A blockhash's last valid height is then its slot plus 150.

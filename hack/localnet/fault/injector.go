@@ -16,7 +16,7 @@ type Plan struct {
 	// Failure is the rule that fails the call; nil when none does.
 	Failure *Rule
 
-	// The others are as in Rule; zero where the call is not concerned.
+	// The other fields are as in Rule; zero when the rule does not concern the call.
 	Drop, Empty, FrozenBlockhash bool
 	Lag, History                 uint64
 	Health                       Health
@@ -70,7 +70,7 @@ func (in *Injector) Applied() map[string]uint64 {
 	return maps.Clone(in.applied)
 }
 
-// Plan draws what becomes of the next call of a method.
+// Plan draws the faults of the next call of a method.
 func (in *Injector) Plan(method string) Plan {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -95,8 +95,8 @@ func (in *Injector) Plan(method string) Plan {
 	return p
 }
 
-// Notify draws what becomes of a notification under a method that subscribes:
-// the lag at which it is looked for, and whether it is lost.
+// Notify draws the faults of a notification for a subscribing method: the lag of
+// the state that it is looked up in, and whether it is lost.
 func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

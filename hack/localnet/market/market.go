@@ -1,7 +1,7 @@
 // Package market is the program of the local chain that swaps wrapped SOL for
 // tokens: one market for each mint, of constant product, with a fee. It stands
-// in for the router program of a real chain and whatever that routes to. An
-// admin sets its price and depth at any time.
+// in for the router program of a real chain and the venues that it routes to.
+// An admin sets its price and depth at any time.
 package market
 
 import (
@@ -26,9 +26,9 @@ const MaxBPS = 10_000
 // stateSize is the data of a market's account: State, integers little-endian.
 var stateSize = binary.Size(State{})
 
-// Reserves are what a market reckons with: their quotient is its price, their
-// size its depth. They need not be what its vaults hold, but the vault of
-// tokens holds at least Tokens.
+// Reserves are the amounts that a market prices with: their ratio is its price,
+// their size its depth. They need not equal the balances of its vaults, but the
+// vault of tokens holds at least Tokens.
 type Reserves struct {
 	// Lamports of wrapped SOL, and Tokens in the mint's smallest unit; neither is 0.
 	Lamports, Tokens uint64
@@ -61,7 +61,7 @@ func (s *State) bytes() []byte {
 	return data
 }
 
-// Output is what so many lamports buy now, rounded down:
+// Output is the number of tokens that lamports buy now, rounded down:
 // tokens · in' / (lamports + in'), with in' the input less the fee.
 func (s *State) Output(lamports uint64) uint64 {
 	in := scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
@@ -81,7 +81,7 @@ func scale(x, by, of uint64) uint64 {
 
 // Market is the addresses of one mint's market.
 type Market struct {
-	// Mint is of what the market sells. Address holds its state and owns
+	// Mint is the mint of the tokens for sale. Address holds the state and owns
 	// VaultSOL and VaultTokens, its associated token accounts.
 	Mint, Address, VaultSOL, VaultTokens solana.PublicKey
 	bump                                 uint8
@@ -105,9 +105,9 @@ func For(mint solana.PublicKey) (*Market, error) {
 
 func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), mint[:]} }
 
-// Genesis gives a market's accounts, vaults included, to be put on the chain
-// from the start; its mint is the caller's to put there. The vault of tokens
-// holds stock, of which the admin can set reserves; they cannot exceed it.
+// Genesis returns a market's accounts for genesis, vaults included; the caller
+// adds the mint. The vault of tokens holds stock: the admin sets the reserves,
+// which cannot exceed it.
 func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint16, stock uint64) map[solana.PublicKey]bank.Account {
 	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, Bump: m.bump}
 	reserve := bank.RentExemption(bank.TokenAccountSize)
@@ -137,11 +137,11 @@ type Trade struct {
 	// User signs. WSOL and Tokens are the user's token accounts, of wrapped SOL
 	// and of the market's mint.
 	User, WSOL, Tokens solana.PublicKey
-	// AmountIn is in lamports; of less output than MinOut, in the mint's
-	// smallest unit, the swap fails with Custom(6001).
+	// AmountIn is in lamports. The swap fails with Custom(6001) when its output
+	// is below MinOut, which is in the mint's smallest unit.
 	AmountIn, MinOut uint64
-	// KeepBPS, for tests of who trusts a router, is what the market keeps of the
-	// output whatever MinOut says, in basis points.
+	// KeepBPS is the part of the output, in basis points, that the market keeps
+	// regardless of MinOut. It tests the checks of a client that uses a router.
 	KeepBPS uint16
 }
 

@@ -30,7 +30,7 @@ const (
 	swapUnits = 70_000
 )
 
-// Program gives the market program.
+// Program returns the market program.
 func Program() bank.Program {
 	return bank.Program{ID: ProgramID, Account: bank.ProgramAccount(), Process: process}
 }
@@ -86,9 +86,9 @@ func parseReserves(args []byte) Reserves {
 	return Reserves{Lamports: binary.LittleEndian.Uint64(args), Tokens: binary.LittleEndian.Uint64(args[8:])}
 }
 
-// covered refuses reserves that the vault could not pay out. No swap pays out
-// more than the reserve of tokens, and each takes as much of it as of the
-// vault, so that it stays covered.
+// covered refuses reserves that the vault could not pay out. A swap pays out at
+// most the reserve of tokens, and lowers the reserve and the vault by the same
+// amount, so the reserves stay covered.
 func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 	held, err := readTokens(vault)
 	if err != nil {
@@ -116,8 +116,8 @@ func open(account *bank.AccountRef) (*State, *Market, error) {
 	return state, at, nil
 }
 
-// readTokens refuses with the real router's InvalidTokenAccount what is no
-// token account. Its mint is checked by the token program, by whoever moves.
+// readTokens returns the real router's InvalidTokenAccount for an account that is
+// not a token account. The token program checks the mint when tokens move.
 func readTokens(account *bank.AccountRef) (*token.Account, error) {
 	held := bank.ParseToken(account.Data())
 	if account.Owner() != solana.TokenProgramID || held == nil || held.State == token.Uninitialized {
@@ -126,8 +126,8 @@ func readTokens(account *bank.AccountRef) (*token.Account, error) {
 	return held, nil
 }
 
-// swap takes wrapped SOL of the user and gives tokens out of the vault. A short
-// one keeps a part of them back and forgets the user's minimum.
+// swap takes wrapped SOL from the user and pays tokens out of the vault. A short
+// swap keeps a part of the tokens back and ignores the user's minimum.
 func swap(v *bank.Invocation, args []byte, short bool) error {
 	if err := v.Consume(swapUnits); err != nil {
 		return err
@@ -177,7 +177,7 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	return v.Invoke(pay, append(seeds(state.Mint), []byte{at.bump}))
 }
 
-// checkTrade holds the accounts of a swap: market, user, the user's two, the
+// checkTrade checks the accounts of a swap: market, user, the user's two, the
 // vaults, token program.
 func checkTrade(a []*bank.AccountRef, at *Market) error {
 	account, user, vaultSOL, vaultTokens, program := a[0], a[1], a[4], a[5], a[6]

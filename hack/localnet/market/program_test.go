@@ -91,9 +91,9 @@ func (w *world) associatedOf(wallet, mint solana.PublicKey) solana.PublicKey {
 	return at
 }
 
-// run lands instructions of the admin's, which the user signs where it must. It
-// gives the units that they used and their error as RPC clients see it, "null"
-// for none, with their logs.
+// run lands instructions of the admin, which the user signs if necessary. It returns the units
+// that they used, their error as RPC clients see it ("null" for none), and their
+// logs.
 func (w *world) run(instructions ...solana.Instruction) (units uint64, failure string, logs []string) {
 	w.t.Helper()
 	var hash solana.Hash

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// BenchmarkTransact is what the chain does for one submission of a relay: a
-// simulation, the preflight of a send with its signatures, and the execution.
-// Making the proof and signing are the client's and not counted.
+// BenchmarkTransact is the chain's work for one submission of a relay: a simulation, the
+// preflight of a send with its signatures, and the execution. It does not include proving and
+// signing, which are the client's work.
 func BenchmarkTransact(b *testing.B) {
 	w := newWorld(b)
 	b.ReportAllocs()
@@ -32,8 +32,8 @@ func BenchmarkTransact(b *testing.B) {
 	}
 }
 
-// BenchmarkSimulate is one simulation after another of one transaction, its
-// proof verified before: what a busy chain must be able to do side by side.
+// BenchmarkSimulate repeats the simulation of one transaction whose proof was verified before: a
+// busy chain must be able to run these concurrently.
 func BenchmarkSimulate(b *testing.B) {
 	w := newWorld(b)
 	tx := w.sign(w.payer, w.instruction(w.call(nil)))
@@ -53,7 +53,7 @@ func BenchmarkSimulate(b *testing.B) {
 	})
 }
 
-// BenchmarkSimulateDuringExecution is the same while every 16th call executes a
+// BenchmarkSimulateDuringExecution is BenchmarkSimulate while every 16th call executes a
 // transaction with a new proof, which has to be verified.
 func BenchmarkSimulateDuringExecution(b *testing.B) {
 	profile := shieldpool.Development()

@@ -123,10 +123,10 @@ func TestInitializeRefuses(t *testing.T) {
 	}
 }
 
-// TestProofsOfSnarkJSPass runs two deposits that circom and snarkjs proved
-// from the empty tree on, and the withdrawal that follows them. They are below
-// the protocol's amounts and bind no destination in our form, so the profile
-// is changed in those values.
+// TestProofsOfSnarkJSPass runs two deposits that circom and snarkjs proved, starting with the
+// empty tree, and the withdrawal that follows them. Their amounts are below the protocol's
+// minimum and they bind no destination in our form, so the profile is changed in those
+// values.
 func TestProofsOfSnarkJSPass(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("testdata/verification_key.json")

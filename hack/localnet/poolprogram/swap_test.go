@@ -64,7 +64,7 @@ func TestPrepareSwapSolWrapsOnce(t *testing.T) {
 
 func TestPrepareSwapSolIgnoresLamportsOfOthers(t *testing.T) {
 	t.Parallel()
-	// The amount equals the swap's, so that balances alone would show the wrong
+	// The amount equals the swap's, so that balances alone would lead to the wrong
 	// state.
 	t.Run("lamports to the state, before and after", func(t *testing.T) {
 		t.Parallel()
@@ -233,8 +233,8 @@ func TestExecuteSwapChecksTheUsersMinimum(t *testing.T) {
 	}
 }
 
-// TestDonatedTokensCountForTheRecipientAlone: what lay in the output account
-// goes to the recipient and counts as output, since it reached the recipient.
+// TestDonatedTokensCountForTheRecipientAlone checks that tokens already in the output account go
+// to the recipient and count as output, since they reach the recipient.
 func TestDonatedTokensCountForTheRecipientAlone(t *testing.T) {
 	t.Parallel()
 	probe := newSwap(t, 1)
@@ -604,8 +604,8 @@ func TestARefundThatNamesAnAccountWhichIsNotThereFails(t *testing.T) {
 	s.must(s.refund(s.payer.PublicKey(), false))
 }
 
-// TestOneEndOfASwapExcludesTheOther settles swaps both ways, in one block and in
-// one transaction.
+// TestOneEndOfASwapExcludesTheOther ends swaps both ways, in one block and in one
+// transaction.
 func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 	t.Parallel()
 	type end func(*swapping) []solana.Instruction
@@ -661,7 +661,7 @@ func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 
 func digit(n int) string { return string(rune('0' + n)) }
 
-// revived sends the settled state lamports before it is used again.
+// revived sends lamports to the ended swap's state before it is used again.
 func (s *swapping) revived(then []solana.Instruction) []solana.Instruction {
 	return append([]solana.Instruction{system.NewTransferInstruction(stateRent, s.payer.PublicKey(), s.State).Build()}, then...)
 }

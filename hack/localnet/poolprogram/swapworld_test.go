@@ -205,7 +205,7 @@ func (s *swapping) price() uint64 {
 	return state.Output(s.net)
 }
 
-// toTimeout advances until the open slot is so many past the timeout slot.
+// toTimeout advances until the open slot is a number of slots past the timeout slot.
 func (s *swapping) toTimeout(past int) {
 	s.t.Helper()
 	var slot uint64
@@ -213,7 +213,7 @@ func (s *swapping) toTimeout(past int) {
 	s.Advance(s.state().TimeoutSlot + uint64(past) - slot)
 }
 
-// sendLamports, sendWrapped and mintTo do what any stranger may do to an account.
+// sendLamports, sendWrapped and mintTo make the changes that any stranger may make to an account.
 func (w *world) sendLamports(to solana.PublicKey, lamports uint64) {
 	w.t.Helper()
 	w.must(system.NewTransferInstruction(lamports, w.payer.PublicKey(), to).Build())

@@ -117,7 +117,7 @@ func TestAZeroNullifierIsNoInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 2 {
-		// The second round spends the other input with a zero one, which passed
+		// The second round spends the other input together with a zero one, which passed
 		// before.
 		c := w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Nullifiers[i] = [32]byte{} })
 		w.mustRun(c)

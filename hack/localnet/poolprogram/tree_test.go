@@ -57,7 +57,7 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 				t.Fatal(err)
 			}
 			model.History[ring-1], model.RootIndex = model.Root, uint64(ring-1)
-			// The next leaf takes the place of this root.
+			// The next leaf replaces this root.
 			oldest := field("oldest root", 0)
 			model.History[0] = oldest
 			w := emptyWorld(t, profile, nil, presetPool(t, profile, model)...)
@@ -133,8 +133,8 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 	}
 }
 
-// TestALongHistoryIsNotCopied bounds the allocations of an append. It is not
-// parallel, because it reads those of the process.
+// TestALongHistoryIsNotCopied bounds the allocations of an append. It is not parallel, because it
+// reads the allocations of the whole process.
 func TestALongHistoryIsNotCopied(t *testing.T) {
 	const ring, rounds, most = 100_000, 20, 200 << 10
 	w := emptyWorld(t, withRing(ring), nil)

@@ -42,8 +42,8 @@ func field(label string, n uint64) (f [32]byte) {
 	return f
 }
 
-// world is a chain with the pool program, a funded payer and a key under which
-// anything can be proven.
+// world is a chain with the pool program, a funded payer and a key under which any statement can
+// be proven.
 type world struct {
 	*bank.Bank
 	t     testing.TB
@@ -54,7 +54,7 @@ type world struct {
 
 var secrets = trapdoor.New("pool program", shieldpool.SignalCount)
 
-// secretsKey is parsed once: its tables take longer to make than a test runs.
+// secretsKey is parsed once: making its tables takes longer than a test.
 var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
 	raw, err := secrets.VerifyingKey()
 	if err != nil {

@@ -39,8 +39,8 @@ func noRoute() error {
 	return &apiError{Message: "Could not find any route", Code: codeNoRoute}
 }
 
-// handle makes the handler of a call: faults first, then what answer says, as
-// the lies have it.
+// handle makes the handler of a call. It applies the faults first, then sends the
+// result of answer, changed by the lies.
 func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		d, plan := r.draw(call), r.faults.Plan(call)
@@ -49,7 +49,7 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 			return
 		}
 		if plan.Failure != nil {
-			// Gateways answer in plain text, and the API in JSON: a client must bear both.
+			// Gateways answer in plain text, and the API in JSON: a client must accept both.
 			status := plan.Failure.Status
 			plan.Failure.FailHTTP(w, req, nil, func() { http.Error(w, http.StatusText(status), status) })
 			return
@@ -74,7 +74,7 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 	}
 }
 
-// write sends an answer, or what a lie makes of it.
+// write sends an answer, or the broken form that a lie gives it.
 func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) {
 	body, err := json.Marshal(answer)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 	case d.tells(Garbage):
 		kind, body = "text/html", []byte("<html><body>Please wait while we check your browser.</body></html>")
 	case d.tells(Huge):
-		// Still JSON that decodes, so that nothing but its size speaks against it.
+		// The JSON still decodes, so that only its size is wrong.
 		body = append(append([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, hugeAnswer)...), append([]byte(`",`), body[1:]...)...)
 	}
 	w.Header().Set("Content-Type", kind)
@@ -95,7 +95,7 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 	w.WriteHeader(status)
 	if d.tells(Truncated) {
 		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush() // or the abort would leave nothing of it
+		_ = http.NewResponseController(w).Flush() // without the flush the abort discards the first half
 		panic(http.ErrAbortHandler)
 	}
 	if _, err := w.Write(body); err != nil {

@@ -16,8 +16,8 @@ import (
 // computeUnits is the limit that the router proposes.
 const computeUnits = 120_000
 
-// swapRequest is the body of POST /swap-instructions, as far as the router
-// reads it.
+// swapRequest has the fields that the router reads from the body of
+// POST /swap-instructions.
 type swapRequest struct {
 	Quote *quote           `json:"quoteResponse"`
 	User  solana.PublicKey `json:"userPublicKey"`
@@ -84,7 +84,7 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What Jupiter lets the user make before the swap.
+	// The account that Jupiter has the user create before the swap.
 	create, err := token.CreateIdempotent(user, user, asked.Quote.OutputMint)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
 	return out, nil
 }
 
-// padded gives the accounts that make a route wide.
+// padded returns the accounts that make a route wide.
 func padded(q *quote) []*solana.AccountMeta {
 	first := 0
 	if q.Outside {

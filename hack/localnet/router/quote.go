@@ -40,8 +40,8 @@ type quote struct {
 	RoutePlan   []hop            `json:"routePlan"`
 	ContextSlot uint64           `json:"contextSlot"`
 	TimeTaken   float64          `json:"timeTaken"`
-	// Wide and Outside are the router's own: what the instruction is to be padded
-	// with. Clients send quotes back as they got them.
+	// Wide and Outside are not Jupiter's: they say how to pad the instruction.
+	// Clients send quotes back unchanged.
 	Wide    int  `json:"wideAccounts,omitempty"`
 	Outside bool `json:"wideOutside,omitempty"`
 }
@@ -182,13 +182,13 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 // threshold is what is left of an output after the slippage, rounded up.
 func threshold(out, slippageBPS uint64) uint64 { return out - share(out, slippageBPS) }
 
-// share gives so many basis points of an amount, rounded down.
+// share returns bps basis points of an amount, rounded down.
 func share(of, bps uint64) uint64 {
 	n := new(big.Int).Mul(new(big.Int).SetUint64(of), new(big.Int).SetUint64(bps))
 	return n.Div(n, big.NewInt(market.MaxBPS)).Uint64()
 }
 
-// impact tells how much the trade moves the price against itself, as a
+// impact returns how much the trade moves the price against itself, as a
 // fraction.
 func impact(state *market.State, lamports uint64) string {
 	in := float64(lamports)

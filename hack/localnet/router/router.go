@@ -1,7 +1,7 @@
 // Package router is the swap router of the local chain: an HTTP server with
 // the part of Jupiter's swap API v1 that a relay calls, over the markets of
-// package market. It is honest until it is told otherwise: its settings make it
-// fail, and lie, as the router of a real chain might.
+// package market. It is honest by default; its settings make it fail and lie, as
+// the router of a real chain might.
 package router
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/market"
 )
 
-// The calls, under the names that fault rules, lies and statistics have for
-// them.
+// The names of the calls in fault rules, lies and statistics.
 const (
 	CallQuote        = "quote"
 	CallInstructions = "swap-instructions"
@@ -35,8 +34,8 @@ type Options struct {
 	// Ledger and Log are required.
 	Ledger Ledger
 	Log    *slog.Logger
-	// Table is a lookup table on the chain, with what TableAddresses says in it,
-	// that every answer names; zero for none.
+	// Table is a lookup table on the chain that contains TableAddresses and that
+	// every answer names; zero for none.
 	Table solana.PublicKey
 	// APIKey, unless empty, is what the header x-api-key must hold.
 	APIKey string
@@ -63,7 +62,7 @@ type Stats struct {
 	Refused map[string]uint64 `json:"refused"`
 	// Faults are the faults that took effect, by their names in a rule's JSON.
 	Faults map[string]uint64 `json:"faults"`
-	// Lies are the lies told.
+	// Lies are the lies that took effect.
 	Lies map[Lie]uint64 `json:"lies"`
 }
 

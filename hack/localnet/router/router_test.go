@@ -97,7 +97,7 @@ func question(more ...string) url.Values {
 	return q
 }
 
-// call gives an answer's status and body.
+// call returns an answer's status and body.
 func (w *world) call(method, path string, body io.Reader) (int, []byte) {
 	w.t.Helper()
 	status, raw, err := w.try(w.t.Context(), method, path, body)
@@ -122,7 +122,7 @@ func (w *world) try(ctx context.Context, method, path string, body io.Reader) (i
 	return answer.StatusCode, raw, err
 }
 
-// quote asks for a quote that must come.
+// quote asks for a quote, which must succeed.
 func (w *world) quote(more ...string) map[string]any {
 	w.t.Helper()
 	status, raw := w.call(http.MethodGet, "/quote?"+question(more...).Encode(), nil)
@@ -140,7 +140,7 @@ func object(t testing.TB, raw []byte) (out map[string]any) {
 	return out
 }
 
-// answer is what a client reads of POST /swap-instructions.
+// answer has the fields that a client reads from the answer of POST /swap-instructions.
 type answer struct {
 	Swap   wire     `json:"swapInstruction"`
 	Setup  []wire   `json:"setupInstructions"`
@@ -183,7 +183,7 @@ func body(t testing.TB, quote map[string]any, more map[string]any) io.Reader {
 	return bytes.NewReader(raw)
 }
 
-// instructions asks for the instructions of a quote, which must come.
+// instructions asks for the instructions of a quote, which must succeed.
 func (w *world) instructions(quote map[string]any, more map[string]any) *answer {
 	w.t.Helper()
 	status, raw := w.call(http.MethodPost, "/swap-instructions", body(w.t, quote, more))
@@ -441,7 +441,7 @@ func TestLiesOfQuotes(t *testing.T) {
 			}
 		}
 		if lie == router.WrongMint {
-			differs["outputMint"] = "another" // if it is there; which one does not matter
+			differs["outputMint"] = "another" // another mint, if the field is there; the value does not matter
 			if got["outputMint"] == honest["outputMint"] {
 				t.Error("wrong_mint: the mint is right")
 			}

@@ -13,33 +13,33 @@ import (
 // Lie is one way in which an answer is hostile or broken.
 type Lie string
 
-// The lies. Those of quotes come with GET /quote, those of instructions with
+// The lies. Those about quotes apply to GET /quote, those about instructions to
 // POST /swap-instructions.
 const (
 	// WrongMint quotes another output mint than was asked for.
 	WrongMint Lie = "wrong_mint"
 	// WrongAmount quotes another input amount than was asked for.
 	WrongAmount Lie = "wrong_amount"
-	// LowThreshold quotes twice what the market gives, threshold included; its
-	// instruction then has no minimum and gives what the market gives.
+	// LowThreshold quotes twice the market's output, threshold included; its
+	// instruction then has no minimum and pays the market's output.
 	LowThreshold Lie = "low_threshold_lie"
 
-	// WrongProgram gives an instruction of another program.
+	// WrongProgram answers with an instruction of another program.
 	WrongProgram Lie = "wrong_program"
 	// PayerAccount adds the rule's account, writable and signer; PayerWritable
 	// adds it writable only.
 	PayerAccount  Lie = "payer_account"
 	PayerWritable Lie = "payer_writable"
-	// ExtraSigner adds a signer that nobody knows.
+	// ExtraSigner adds an unknown signer.
 	ExtraSigner Lie = "extra_signer"
-	// OtherUser gives the instruction of another user.
+	// OtherUser answers with the instruction of another user.
 	OtherUser Lie = "other_user"
-	// ShortOutput has the market keep half of the output, whatever the minimum.
+	// ShortOutput has the market keep half of the output, regardless of the minimum.
 	ShortOutput Lie = "short_output"
 	// PartialFill swaps half of the input.
 	PartialFill Lie = "partial_fill"
 	// BogusTable names a lookup table that does not exist, ForeignTable an
-	// account that is none.
+	// account that is not a lookup table.
 	BogusTable   Lie = "bogus_table"
 	ForeignTable Lie = "foreign_table"
 
@@ -50,7 +50,7 @@ const (
 	Huge      Lie = "huge"
 )
 
-// lies gives the calls of each lie.
+// lies returns the calls that each lie can apply to.
 func lies() map[Lie][]string {
 	quote, instructions, both := []string{CallQuote}, []string{CallInstructions}, []string{CallQuote, CallInstructions}
 	return map[Lie][]string{
@@ -61,12 +61,12 @@ func lies() map[Lie][]string {
 	}
 }
 
-// LieRule tells a lie with some calls.
+// LieRule makes some calls lie.
 type LieRule struct {
 	Lie Lie `json:"lie"`
-	// Call is CallQuote or CallInstructions; "" is every call that can tell it.
+	// Call is CallQuote or CallInstructions; "" is every call that the lie can apply to.
 	Call string `json:"call,omitempty"`
-	// Probability is the chance that a call tells it, up to 1; 0 stands for 1.
+	// Probability is the chance that a call lies, up to 1; 0 stands for 1.
 	Probability float64 `json:"probability,omitempty"`
 	// Account is what PayerAccount and PayerWritable add: a relay's fee payer,
 	// or a token account of it.
@@ -75,17 +75,17 @@ type LieRule struct {
 
 // Settings is how a router behaves. The zero value is honest and never fails.
 type Settings struct {
-	// Wide is how many accounts the instruction of a route that is not direct
-	// names beside those that it needs, as a route over several markets does.
-	// They are read-only and do nothing; maxAccounts of a quote bounds them.
+	// Wide is the number of extra accounts that the instruction of a route that is
+	// not direct names, as a route over several markets does. They are read-only
+	// and unused; maxAccounts of a quote bounds them.
 	Wide int `json:"wide,omitempty"`
-	// Outside says that they are not in the lookup table, so that each of them
-	// takes 32 bytes of the transaction.
+	// Outside says that the extra accounts are not in the lookup table, so that
+	// each of them takes 32 bytes of the transaction.
 	Outside bool `json:"outside,omitempty"`
 	// Faults are rules with latency, jitter, status, retryAfter, cut and hang, and
 	// CallQuote, CallInstructions or none as their method.
 	Faults []fault.Rule `json:"faults,omitempty"`
-	// Lies are told together: each that a call draws.
+	// Lies apply together: a call has every lie that it draws.
 	Lies []LieRule `json:"lies,omitempty"`
 }
 
@@ -172,7 +172,7 @@ func (r *Router) Set(s Settings) error {
 	return nil
 }
 
-// Settings gives the settings.
+// Settings returns the settings.
 func (r *Router) Settings() Settings {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,8 +181,8 @@ func (r *Router) Settings() Settings {
 	return s
 }
 
-// draft is what one call is to be: the settings as of its beginning, and the
-// lies that it tells.
+// draft is how one call is to be answered: the settings as of its beginning, and
+// the lies that apply to it.
 type draft struct {
 	wide    int
 	outside bool
@@ -194,8 +194,8 @@ func (d *draft) tells(lie Lie) bool {
 	return ok
 }
 
-// draw decides what the next call of a name is to be. It depends on seed, name
-// and the number of calls before alone, so that a schedule repeats.
+// draw decides how the next call of a name is answered. It depends only on the
+// seed, the name and the number of earlier calls, so that a schedule repeats.
 func (r *Router) draw(call string) *draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,7 +64,7 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer e.dismiss(s)
-	// Not the request's: its context says nothing once the connection is ours.
+	// Once the connection is upgraded, the request's context no longer ends with it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var notifying sync.WaitGroup
 	notifying.Go(func() { s.notifyAll(ctx) })
@@ -122,9 +122,9 @@ func (e *Endpoint) Close() {
 	e.serving.Wait()
 }
 
-// cut closes the connection without a word; more than once does nothing.
+// cut closes the connection without a close message; further calls do nothing.
 func (s *socket) cut() {
-	// The error says only that it was closed already.
+	// The only possible error is that the connection was closed already.
 	_ = s.conn.CloseNow()
 }
 
@@ -149,10 +149,10 @@ func (s *socket) serve(ctx context.Context) {
 	}
 }
 
-// say writes an answer, if there is one, and lets the notifications of fresh
-// subscriptions begin. No sooner, or one could arrive before the client knows
-// its subscription's number; and no later, or a slot that follows the answer
-// could pass without them.
+// say writes an answer, if there is one, and then lets the notifications of fresh
+// subscriptions begin. Sooner, one could arrive before the client knows the
+// number of its subscription; later, a slot that follows the answer could pass
+// without a notification.
 func (s *socket) say(ctx context.Context, answer any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *socket) say(ctx context.Context, answer any) error {
 }
 
 // withoutStatus makes a JSON-RPC error of the HTTP status that the call is to
-// fail with: a socket has none, and providers then answer like this.
+// fail with, as providers do on a socket, which has no HTTP status.
 func (p *pending) withoutStatus() {
 	if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
 		err := statusError(rule)

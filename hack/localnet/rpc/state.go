@@ -111,7 +111,7 @@ func (c *call) health() uint64 {
 	return 0
 }
 
-// healthTold is what getHealth says of health, which may be a lie.
+// healthTold is the health that getHealth reports, which may be a lie.
 func (c *call) healthTold() uint64 {
 	switch c.plan.Health {
 	case fault.HealthOK:

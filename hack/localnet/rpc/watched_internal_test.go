@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// TestAWatchedAccountChangesWhenItIsWritten checks at moments that no client
-// can choose: notifications come only some time after a change of slot.
+// TestAWatchedAccountChangesWhenItIsWritten checks at moments that no client can choose, because
+// notifications come only some time after a change of slot.
 func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 	t.Parallel()
 	seed := sha256.Sum256([]byte("faucet"))
@@ -64,7 +64,7 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 		name string
 		do   func()
 		want bool
-		// lamports is what the subscriber knows afterwards.
+		// lamports is the balance that the subscriber knows afterwards.
 		lamports uint64
 	}{
 		{"nothing is there", func() {}, false, 0},

@@ -89,7 +89,7 @@ func (c *creation) run(idempotent bool) error {
 	if c.account.Owner() != solana.SystemProgramID {
 		return bank.ErrIllegalOwner
 	}
-	// The answer of the token program would be the size; it also refuses the mint.
+	// The token program would return the size; it also refuses a wrong mint.
 	if err := c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(mint)},
 		[]byte{tagAccountDataSize, immutableOwner, 0})); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *creation) run(idempotent bool) error {
 		append([]byte{spl.Instruction_InitializeAccount3}, wallet[:]...)))
 }
 
-// fits holds an account that is there already against what was asked for.
+// fits checks an existing account against the requested one.
 func (c *creation) fits(account *spl.Account) error {
 	if account.Owner != c.wallet.Key() {
 		c.Log("Program log: Associated token account owner does not match address derivation")

@@ -37,7 +37,7 @@ func TestAssociatedAccountsAreMade(t *testing.T) {
 		ix     solana.Instruction
 		wallet string
 		mint   solana.PublicKey
-		// sent are lamports that somebody has sent to the address before.
+		// sent are lamports sent to the address before.
 		sent uint64
 	}{
 		"by Create":                    {create(t, "a", address("mint")), "a", address("mint"), 0},
@@ -67,8 +67,8 @@ func TestAssociatedAccountsAreMade(t *testing.T) {
 	}
 }
 
-// TestAMadeAccountShowsItsInnerInstructions holds what indexers and clients
-// see of a creation against what mainnet shows.
+// TestAMadeAccountShowsItsInnerInstructions compares a creation's data for indexers and clients
+// with mainnet's.
 func TestAMadeAccountShowsItsInnerInstructions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -188,9 +188,9 @@ func TestBadCreationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAProgramMovesTokensOfItsAddress has a program that owns tokens through
-// one of its addresses, as the swaps of the pool do: it wraps lamports, moves
-// tokens and closes accounts by invoking the token program.
+// TestAProgramMovesTokensOfItsAddress runs a program that owns tokens through one of its
+// addresses, as the swaps of the pool do. It wraps lamports, moves tokens and closes accounts by
+// invoking the token program.
 func TestAProgramMovesTokensOfItsAddress(t *testing.T) {
 	t.Parallel()
 	vaultProgram := address("vault program")

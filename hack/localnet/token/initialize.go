@@ -66,7 +66,7 @@ func (c *call) initializeAccount() error {
 	return ref.SetData(encode(account))
 }
 
-// checkMint refuses what is no mint of this program.
+// checkMint refuses an account that is not a mint of this program.
 func (c *call) checkMint(ref *bank.AccountRef) error {
 	if err := c.owned(ref); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (c *call) checkMint(ref *bank.AccountRef) error {
 	return nil
 }
 
-// accountDataSize is GetAccountDataSize: account mint. Its one answer, the size
-// of a token account, is not given: nobody reads what programs return.
+// accountDataSize is GetAccountDataSize: account mint. It does not return the size
+// of a token account, because nothing here reads what programs return.
 func (c *call) accountDataSize() error { return c.checkMint(c.accounts[0]) }
 
 // initializeImmutableOwner does nothing, as in the real program: accounts here

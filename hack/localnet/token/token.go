@@ -24,7 +24,7 @@ func Programs() []bank.Program {
 	return []bank.Program{
 		{ID: solana.TokenProgramID, Account: bank.ProgramAccount(), Process: process(instructions())},
 		{ID: solana.SPLAssociatedTokenAccountProgramID, Account: bank.ProgramAccount(), Process: processAssociated},
-		// Token-2022 is here so that its mints can be told from others.
+		// Token-2022 is here so that its mints can be distinguished from others.
 		{ID: solana.Token2022ProgramID, Account: bank.ProgramAccount(), Process: func(v *bank.Invocation) error {
 			v.Log("Program log: Error: Token-2022 is not part of this chain")
 			return bank.ErrUnsupportedProgramID
@@ -41,8 +41,8 @@ func MintAccount(mint spl.Mint) bank.Account {
 	return bank.Account{Lamports: bank.RentExemption(bank.TokenMintSize), Data: encode(mint), Owner: solana.TokenProgramID}
 }
 
-// Account is a token account, to be put on the chain at genesis: of a native
-// one the lamports are its reserve and its amount together.
+// Account is a token account, to be put on the chain at genesis. The lamports of a
+// native account are its reserve and its amount together.
 func Account(account spl.Account) bank.Account {
 	lamports := bank.RentExemption(bank.TokenAccountSize)
 	if account.IsNative != nil {
@@ -51,7 +51,7 @@ func Account(account spl.Account) bank.Account {
 	return bank.Account{Lamports: lamports, Data: encode(account), Owner: solana.TokenProgramID}
 }
 
-// encode gives the data of a mint or a token account.
+// encode returns the data of a mint or a token account.
 func encode(account bin.BinaryMarshaler) []byte {
 	var data bytes.Buffer
 	if err := account.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
@@ -64,8 +64,8 @@ func encode(account bin.BinaryMarshaler) []byte {
 type instruction struct {
 	name  string
 	units uint64
-	// accounts is how many accounts it names, and args how many bytes it has
-	// behind its tag, at least.
+	// accounts is how many accounts it names, and args the least number of bytes
+	// behind its tag.
 	accounts, args int
 	run            func(*call) error
 }
@@ -146,8 +146,8 @@ func optionalKey(args []byte) (*solana.PublicKey, error) {
 	return solana.PublicKeyFromBytes(args[1 : 1+solana.PublicKeyLength]).ToPointer(), nil
 }
 
-// openAccount reads an initialised token account. Like the real program it
-// leaves it to the runtime to refuse a write to one that it does not own.
+// openAccount reads an initialised token account. Like the real program it lets
+// the runtime refuse a write to an account that the program does not own.
 func openAccount(ref *bank.AccountRef) (*spl.Account, error) {
 	account := bank.ParseToken(ref.Data())
 	switch {

@@ -53,8 +53,8 @@ func preset() map[string]bank.Account {
 	}
 }
 
-// ix builds an instruction of the token program. A name has a ! behind it when
-// it signs and a - when it is read-only.
+// ix builds an instruction of the token program. A ! after a name marks a signer, and a - a
+// read-only account.
 func ix(tag byte, args []byte, names ...string) solana.Instruction {
 	metas := make(solana.AccountMetaSlice, len(names))
 	for i, name := range names {

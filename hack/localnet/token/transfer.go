@@ -132,7 +132,7 @@ func (c *call) setBoth(ref *bank.AccountRef, account *spl.Account, mintRef *bank
 	return mintRef.SetData(encode(mint))
 }
 
-// closeAccount gives all lamports of an account away: accounts account,
+// closeAccount moves all lamports of an account to another: accounts account,
 // destination, owner. Tokens must be gone before, unless they are native.
 func (c *call) closeAccount() error {
 	ref, to := c.accounts[0], c.accounts[1]

@@ -30,7 +30,7 @@ func pointer[T any](v T) *T { return &v }
 type world struct {
 	*bank.Bank
 	t testing.TB
-	// units tells transactions apart that are the same but for their time.
+	// units differs for transactions that are otherwise the same.
 	units uint32
 }
 
@@ -63,8 +63,8 @@ func newWorld(t testing.TB, more map[string]bank.Account, programs ...bank.Progr
 	return &world{Bank: b, t: t}
 }
 
-// try lands a transaction of the payer's that the named ones sign as well, and
-// gives its error as RPC clients see it; "null" for none.
+// try lands a transaction of the payer that the named accounts sign as well, and returns its error
+// as RPC clients see it; "null" for none.
 func (w *world) try(instruction solana.Instruction, signers ...string) string {
 	w.t.Helper()
 	_, err := w.land(instruction, signers...)
@@ -150,7 +150,7 @@ func (w *world) supply(mint string) uint64 {
 	return bank.ParseMint(w.account(address(mint)).Data).Supply
 }
 
-// ata makes the associated token account of a wallet, and gives its address.
+// ata makes the associated token account of a wallet, and returns its address.
 func (w *world) ata(wallet string, mint solana.PublicKey) solana.PublicKey {
 	w.t.Helper()
 	ix, err := token.CreateIdempotent(address("payer"), address(wallet), mint)

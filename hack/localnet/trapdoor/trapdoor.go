@@ -3,9 +3,9 @@
 //
 // A set-up that keeps its secrets is worthless, which is what makes it useful
 // here: tests and load need proofs that the real verifier accepts, thousands a
-// second and also of statements that no honest prover can prove, such as a
-// nullifier spent twice. The verification is the real one; only the key is
-// not. Proofs of a real circuit are the business of hack/circuit.
+// second and also of statements that no honest prover can prove, such as a nullifier
+// spent twice. The verification is the real one; only the key is not. Package
+// hack/circuit makes proofs of a real circuit.
 package trapdoor
 
 import (
@@ -49,7 +49,7 @@ func scalar(label []byte, n uint64) (e fr.Element) {
 	return e
 }
 
-// VerifyingKey gives the key as snarkjs writes verification_key.json.
+// VerifyingKey returns the key as snarkjs writes verification_key.json.
 func (k *Key) VerifyingKey() ([]byte, error) {
 	ic := make([][3]string, len(k.ic))
 	for i := range k.ic {
@@ -71,9 +71,9 @@ func (k *Key) VerifyingKey() ([]byte, error) {
 	return raw, nil
 }
 
-// Prove makes a proof of 256 bytes for public inputs of 32 big-endian bytes
-// each. The same nonce gives the same proof, another one another. It fails
-// when the number of inputs is not the key's.
+// Prove makes a proof of 256 bytes for public inputs of 32 big-endian bytes each. The
+// same nonce gives the same proof, another nonce gives another proof. It fails when
+// the number of inputs is not the key's.
 func (k *Key) Prove(publics [][32]byte, nonce uint64) ([]byte, error) {
 	if len(publics) != len(k.ic)-1 {
 		return nil, fmt.Errorf("prove: got %d public inputs, want %d", len(publics), len(k.ic)-1)

@@ -1,5 +1,5 @@
-// Package dashboard reads the chart's Grafana dashboards, and draws them with the
-// values of a real fleet for the documents.
+// Package dashboard reads the chart's Grafana dashboards, and draws them for the
+// documents with the values of a real fleet.
 package dashboard
 
 import (
@@ -17,7 +17,7 @@ const Folder = "charts/relaypool/dashboards"
 // Columns is the width of a dashboard in Grafana's grid.
 const Columns = 24
 
-// Dashboard has those fields of a Grafana dashboard that tests and pictures need.
+// Dashboard has the fields of a Grafana dashboard that tests and pictures need.
 type Dashboard struct {
 	UID, Title, Description string
 	Panels                  []Panel
@@ -73,7 +73,7 @@ func Read(root string) (all []*Dashboard, err error) {
 	return all, nil
 }
 
-// Fill puts a reader's choice into a query, as Grafana does before it asks Prometheus:
+// Fill puts a reader's selection into a query, as Grafana does before it queries Prometheus:
 // regular expressions of namespaces and RelayPools, and the window of rates, such as 1m.
 func Fill(expr, namespace, pool, rateInterval string) string {
 	return strings.NewReplacer("$namespace", namespace, "$pool", pool, "$__rate_interval", rateInterval).Replace(expr)

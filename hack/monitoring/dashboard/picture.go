@@ -14,7 +14,7 @@ import (
 
 // Run is a fleet's values over some minutes.
 type Run struct {
-	// Of says what was run.
+	// Of describes the run.
 	Of string
 	// Seconds are the times of all values, from the run's beginning.
 	Seconds []float64
@@ -30,7 +30,7 @@ type Series struct {
 	Values []float64
 }
 
-// Event is marked in every panel by a letter, and explained below all.
+// Event is marked in every panel by a letter, and explained below the panels.
 type Event struct {
 	Seconds float64
 	What    string
@@ -105,8 +105,8 @@ func (c *picture) panel(p *Panel, b plot.Box) {
 	c.Add("</g>")
 }
 
-// curves gathers a panel's series; missing says why there is none. A table has those
-// that are there at the end.
+// curves gathers a panel's series; missing says why there is none. A table has only the
+// series with a value at the end.
 func (c *picture) curves(p *Panel) (all []plot.Curve, missing string) {
 	for _, t := range p.Targets {
 		missing = c.Missing(t.Expr)
@@ -129,7 +129,7 @@ func (c *picture) axes(b plot.Box, curves ...plot.Curve) plot.Chart {
 	return plot.Chart{Box: b, Times: c.Seconds, Total: c.Seconds[len(c.Seconds)-1], Curves: curves}
 }
 
-// numbers writes the newest values, with their past behind.
+// numbers writes the newest values, with their earlier values as a curve behind.
 func (c *picture) numbers(p *Panel, curves []plot.Curve, b plot.Box) {
 	w := b.W / float64(len(curves))
 	for i, k := range curves {
@@ -178,7 +178,7 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 	}
 	steps := field.Thresholds.Steps
 	for i := 1; i < len(steps); i++ {
-		worse := i // what lies above is the worse, or what lies below
+		worse := i // the worse step is above the limit, or below it if the first step is red
 		if steps[0].Color == "red" {
 			worse = i - 1
 		}
@@ -198,10 +198,10 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 	c.Legend(plot.Box{X: b.X, Y: h.Y + h.H + 16, W: b.W}, columns, h.Curves[:shown])
 }
 
-// letter is an event's.
+// letter is the letter of an event.
 func letter(i int) string { return string(rune('a' + i%26)) }
 
-// unit is what values of a Grafana unit are multiplied by, and what follows them.
+// unit is the factor for values of a Grafana unit, and the suffix after them.
 func unit(name string, most float64) (by float64, suffix string) {
 	switch {
 	case strings.HasPrefix(name, "suffix:"):
@@ -226,8 +226,8 @@ func unit(name string, most float64) (by float64, suffix string) {
 
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// name fills a legend in, without the pool, which is the same for all that is drawn, and
-// with a payer's address cut short. A table has none, but the values of all labels.
+// name fills in a legend, without the pool, which is the same for all series, and with a
+// shortened address of a payer. Without a legend, as in a table, it is the labels' values.
 func name(legend string, labels map[string]string) string {
 	if legend == "" {
 		var values []string

@@ -26,11 +26,11 @@ import (
 // keyIn is the key of each Secret and ConfigMap that the RelayPool names.
 const keyIn = "value"
 
-// checkEvery is the least that a RelayPool takes, in seconds.
+// checkEvery is the minimum that a RelayPool accepts, in seconds.
 const checkEvery = 10
 
-// operator looks after a RelayPool of the stage's chain and payers, on an API
-// server without nodes: it sees the chain as it does in a cluster, and no pods.
+// operator reconciles a RelayPool with the stage's chain and payers, on an API server
+// without nodes: it reads the chain as in a cluster, and has no pods.
 type operator struct {
 	server  *apiserver.Server
 	process *process.Process
@@ -39,7 +39,7 @@ type operator struct {
 }
 
 func (s *Stage) startOperator(ctx context.Context) (err error) {
-	log.SetLogger(logr.Discard()) // the client's, which has nothing to say
+	log.SetLogger(logr.Discard()) // the client's log has no messages of interest
 	if err := s.Build(ctx, "./controllers/cmd/operator"); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Stage) startOperator(ctx context.Context) (err error) {
 	})
 }
 
-// declare makes the RelayPool and what it names.
+// declare makes the RelayPool and the objects that it names.
 func (s *Stage) declare(ctx context.Context) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -127,7 +127,7 @@ func (s *Stage) declare(ctx context.Context) error {
 	return nil
 }
 
-// Operator is where the operator is scraped.
+// Operator is the address at which Prometheus scrapes the operator.
 func (s *Stage) Operator() string { return s.operator.address }
 
 func (o *operator) close() error {

@@ -27,9 +27,9 @@ type Event struct {
 	What string
 }
 
-// scene is what happens, and lasts for a share of the time and until each expression of
-// until has had a value in Prometheus in the course of it: on a busy machine what it is for
-// may take longer to come about, and to be scraped.
+// scene is an event of the play. It lasts for a share of the time, and until each
+// expression of until has had a value in Prometheus since its start: on a busy machine the
+// effect and the scrape may take longer.
 type scene struct {
 	share float64
 	what  string
@@ -38,19 +38,19 @@ type scene struct {
 }
 
 const (
-	// ledgerEvery is how often the ledger is brought up to the chain: relays do so
-	// once a minute, and hardly ever in a short play.
+	// ledgerEvery is the interval of ledger updates: relays update it once a minute, which is
+	// hardly ever in a short play.
 	ledgerEvery = 2 * time.Second
-	// patience bounds a scene, seenPoll is between two looks.
+	// patience bounds a scene, seenPoll is the interval of its queries.
 	patience = 2 * time.Minute
 	seenPoll = 500 * time.Millisecond
 )
 
-// Seen reports whether an expression has had a value since then.
+// Seen reports whether an expression has had a value since a time.
 type Seen func(ctx context.Context, expr string, since time.Time) bool
 
-// Play loads the relays for so long, while things go wrong and are mended, and for
-// longer where something is not seen in time.
+// Play loads the relays for a time with injected faults and their repair. It takes longer
+// when an expression has no value in time.
 func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Event, error) {
 	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,7 +78,7 @@ func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Even
 	return events, errors.Join(append(errs, ctx.Err())...)
 }
 
-// last waits until all is seen that the scene is for.
+// last waits until all expressions of the scene have had a value.
 func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
 	limit := time.Now().Add(patience)
 	for _, expr := range s.until {
@@ -87,15 +87,15 @@ func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
 				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, patience, expr)
 			}
 			if !load.Sleep(ctx, seenPoll) {
-				return nil // Play tells that ctx has ended
+				return nil // Play reports the end of ctx
 			}
 		}
 	}
 	return nil
 }
 
-// KeepLedger runs the relay's own command until ctx ends. Its code 1 is no failure
-// here: while transactions are under way the ledger need not add up.
+// KeepLedger runs the relay's own command until ctx ends. Exit code 1 is no failure here:
+// the ledger need not balance while transactions are under way.
 func (s *Stage) KeepLedger(ctx context.Context) error {
 	for load.Sleep(ctx, ledgerEvery) {
 		out, err := s.Ledger(ctx)
@@ -106,7 +106,7 @@ func (s *Stage) KeepLedger(ctx context.Context) error {
 	return nil
 }
 
-// scenes are in their order.
+// scenes are the events in their order.
 func (s *Stage) scenes() []scene {
 	nothing := func(context.Context) error { return nil }
 	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name
@@ -152,26 +152,26 @@ func (s *Stage) scenes() []scene {
 	}
 }
 
-// forked is how many blocks a fork undoes: confirmed ones, and none that is final.
+// forked is how many blocks a fork undoes: confirmed ones, but no finalized one.
 const forked = 8
 
 func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
 	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
 }
 
-// price sets the market's, in percent of what it is at the start.
+// price sets the market's price, in percent of its initial price.
 func (s *Stage) price(percent uint64) error {
 	return s.Chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
 }
 
-// left is what a thief leaves: less than the payer has to keep.
+// left is the balance after a theft: less than the payer's required minimum.
 const left = minimum * 6 / 10
 
 // transferUnits are more compute than a transfer uses.
 const transferUnits = 10_000
 
-// steal moves the first payer's funds to nowhere, by its key and not by a relay,
-// again until hardly anything is left: relays spend meanwhile.
+// steal moves the first payer's funds to an unused address, with the payer's key and not by
+// a relay. It repeats that until hardly anything is left, because relays spend meanwhile.
 func (s *Stage) steal(ctx context.Context) error {
 	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
 	nowhere := solana.NewWallet().PublicKey()
@@ -186,12 +186,12 @@ func (s *Stage) steal(ctx context.Context) error {
 			return nil
 		}
 		move := system.NewTransferInstruction(balance.Value-left, payer, nowhere).Build()
-		// One that fails came after the relays' own: the next one has the newer balance.
+		// A failed transfer came after a relay's own spending; the next one reads the new balance.
 		_ = s.Send(ctx, transferUnits, true, s.Payers[:1], move)
 		load.Sleep(ctx, confirmedAfter*s.o.Slot)
 	}
 	return context.Cause(ctx)
 }
 
-// confirmedAfter is how many slots a transaction takes to be confirmed, about.
+// confirmedAfter is about how many slots a transaction takes to be confirmed.
 const confirmedAfter = 5

@@ -1,6 +1,6 @@
-// Package stage is a fleet to look at: real relays with Postgres and the local
-// chain, clients that load them, and things that go wrong, so that there is
-// something on every dashboard.
+// Package stage is a fleet for the dashboards: real relays with Postgres and the local
+// chain, clients that load them, and injected faults, so that every dashboard has data to
+// show.
 package stage
 
 import (
@@ -23,23 +23,23 @@ import (
 type Options struct {
 	// Root is the checkout that the relay is built from, State an empty folder.
 	Root, State string
-	// Namespace and Pool are the RelayPool's that the operator looks after.
+	// Namespace and Pool are those of the RelayPool that the operator reconciles.
 	Namespace, Pool string
-	// Slot is the chain's.
+	// Slot is the slot duration of the chain.
 	Slot time.Duration
 	// Rate is the average of new spends a second.
 	Rate float64
-	// Progress receives a line for each thing that happens.
+	// Progress receives a line for each event.
 	Progress io.Writer
 }
 
 const (
 	relays, payers, endpoints = 2, 2, 2
-	// minimum is what a payer has to keep. The second one is funded with no more
-	// than little above it, and runs dry.
+	// minimum is the balance that a payer has to keep. The second payer starts with little
+	// more than that, and runs dry.
 	minimum, little = 50_000_000, 60_000_000
 	plenty          = 50 * solana.LAMPORTS_PER_SOL
-	// budget is the second endpoint's plan, in requests a second: too small.
+	// budget is the second endpoint's limit, in requests a second, which is too small.
 	budget = 6
 	// inFlight bounds the clients.
 	inFlight = 200
@@ -48,8 +48,8 @@ const (
 	chainName   = "endpoint-%d"
 )
 
-// relayFlags are the relays'. The cap of an hour is never reached, that of transfers
-// soon, and the concurrency leaves a queue in a burst.
+// relayFlags are the relays' flags. The hourly cap is never reached, the cap of transfers
+// soon is, and the concurrency leaves a queue in a burst.
 var relayFlags = []string{
 	"--database-max-connections=16", fmt.Sprintf("--fee-payer-min-balance=%d", minimum), "--spend-cap-hour=20000000000",
 	"--spend-cap-transfers-day=60000000", "--rate-limit=0", "--concurrency=6", "--log-format=json",
@@ -166,10 +166,10 @@ func (s *Stage) makeLoad() error {
 	return err
 }
 
-// Relay is where one relay is scraped.
+// Relay is the address at which Prometheus scrapes one relay.
 type Relay struct{ Name, Operations string }
 
-// Relays are all of them.
+// Relays are the addresses of all relays.
 func (s *Stage) Relays() (all []Relay) {
 	for _, r := range s.relays {
 		all = append(all, Relay{r.Name, strings.TrimPrefix(r.Operations, "http://")})

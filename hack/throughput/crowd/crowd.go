@@ -1,6 +1,6 @@
-// Package crowd drives relays at full speed or at a steady rate: with requests
-// that are proven before the clock starts, against one root, or, where that root
-// would expire, against the newest.
+// Package crowd drives relays at full speed or at a steady rate, with requests that
+// are proven before the clock starts, against one root, or, if that root would be
+// evicted, against the newest.
 package crowd
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// patience is longer than a relay makes any client wait.
+	// patience is longer than a relay's longest wait.
 	patience = 90 * time.Second
 	// withdrawals is the share of withdrawals, as in hack/drill.
 	withdrawals = 0.6
@@ -119,7 +119,7 @@ func (c *Crowd) prove(ctx context.Context, root [32]byte) ([]byte, error) {
 	return q.Body(0)
 }
 
-// Steady sends bodies at a rate, as strangers do, in bursts and gaps, and
+// Steady sends bodies at a rate, in bursts and gaps like independent clients, and
 // returns when all have been answered.
 func (c *Crowd) Steady(ctx context.Context, rate float64, bodies [][]byte) {
 	r := rand.New(rand.NewPCG(c.Seed, uint64(len(bodies)))) //nolint:gosec // a schedule that repeats needs no secure randomness
@@ -150,9 +150,8 @@ func Of(bodies [][]byte) Source {
 	}
 }
 
-// Stream proves requests while they are sent, against roots that are not old,
-// until ctx ends: for a ring that is too short for one root to serve a whole
-// measurement.
+// Stream proves requests while they are sent, against recent roots, until ctx ends. It
+// is for a ring that is too short to use one root for a whole measurement.
 func (c *Crowd) Stream(ctx context.Context) Source {
 	bodies := make(chan []byte, streamAhead)
 	go func() {
@@ -170,7 +169,7 @@ func (c *Crowd) Stream(ctx context.Context) Source {
 			}
 			body, err := c.prove(ctx, root)
 			if err != nil {
-				return // it is the same for every request
+				return // every other request would fail the same way
 			}
 			select {
 			case bodies <- body:
@@ -184,9 +183,9 @@ func (c *Crowd) Stream(ctx context.Context) Source {
 	}
 }
 
-// Flood has clients send one request after another until ctx ends or there is
-// none left; a client sends the next when it has its answer. They come one by
-// one within ramp, as no crowd comes at one moment.
+// Flood runs clients that send one request after another until ctx ends or no request
+// is left; a client sends the next when it has its answer. They start one by one within
+// ramp, as real clients do not all start at once.
 func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, prefer string, next Source) {
 	c.each(ctx, clients, ramp, func(int) {
 		for ctx.Err() == nil {
@@ -199,8 +198,8 @@ func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, pref
 	})
 }
 
-// Chase has clients that read the newest root, prove and submit, and do it
-// again when it was too late or the pool was busy, until ctx ends. They come
+// Chase runs clients that read the newest root, prove and submit, until ctx ends. They
+// repeat that when the root was evicted or the pool was busy. They start one by one
 // within ramp.
 func (c *Crowd) Chase(ctx context.Context, clients int, ramp time.Duration) {
 	c.each(ctx, clients, ramp, func(n int) {
@@ -211,14 +210,14 @@ func (c *Crowd) Chase(ctx context.Context, clients int, ramp time.Duration) {
 					continue
 				}
 			}
-			// A busy relay asks for a second; clients that come back together
-			// would find it busy together.
+			// A busy relay asks for a pause of a second. Clients that all return at the
+			// same time would find it busy again.
 			load.Sleep(ctx, time.Duration(r.Int64N(int64(time.Second))))
 		}
 	})
 }
 
-// each runs clients, who come one by one within ramp.
+// each runs clients, which start one by one within ramp.
 func (c *Crowd) each(ctx context.Context, clients int, ramp time.Duration, client func(number int)) {
 	var all sync.WaitGroup
 	for n := range clients {
@@ -230,9 +229,9 @@ func (c *Crowd) each(ctx context.Context, clients int, ramp time.Duration, clien
 	all.Wait()
 }
 
-// submit sends a body once and records the answer; false when the relay asks to
-// wait. A swap's client polls it until it has ended: a swap that is not executed
-// has a code, and one that has not ended when ctx ends counts as not answered.
+// submit sends a body once and records the answer; false when the relay asks to wait. A
+// swap's client polls it until it ends: a swap that was not executed gets a code, and
+// one that has not ended when ctx ends counts as unanswered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool) {
 	a := c.Post(ctx, c.path, prefer, body)
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {

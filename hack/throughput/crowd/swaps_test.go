@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapping has everybody swap at a price of three lamports a unit.
+// swapping makes all clients swap at a price of three lamports a unit.
 func swapping(t *testing.T) *load.Market {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -30,7 +30,7 @@ func swapping(t *testing.T) *load.Market {
 	}}
 }
 
-// swappers are a crowd that looks at its swaps without much of a pause.
+// swappers are a crowd that polls its swaps almost without a pause.
 func swappers(t *testing.T, r *relay) *crowd.Crowd {
 	t.Helper()
 	o := options(t, r)

@@ -83,11 +83,11 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestProcessorTimeOfAFamilyHasItsEndedChildren has a child and a grandchild at work: the
-// database's part is the child with its children, ended ones too.
+// TestProcessorTimeOfAFamilyHasItsEndedChildren runs a child and a grandchild that use the
+// processor: the database's part includes the child's ended children.
 func TestProcessorTimeOfAFamilyHasItsEndedChildren(t *testing.T) {
 	t.Parallel()
-	// The grandchild counts, ends and is reaped; then the child says so and waits.
+	// The grandchild counts, ends and is reaped; then the child reports that and waits.
 	child := exec.CommandContext(t.Context(), "sh", "-c", `sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo counted; read end`)
 	in, err := child.StdinPipe()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Processor is processor time by part, since each part's start.
 type Processor struct {
 	Relays, Database time.Duration
-	// Clients is this process's, which also runs the chain.
+	// Clients is the time of this process, which also runs the chain.
 	Clients time.Duration
 	// Busy is the processor time of all cores that was used, Total includes idle time.
 	Busy, Total time.Duration
@@ -90,7 +90,7 @@ func ReadProcessor(relays []int, database int) (p Processor, err error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// processTime returns a process's own time and that of its ended children.
+// processTime returns a process's own time and the time of its ended children.
 func processTime(proc procfs.FS, pid int) (own, ended time.Duration, err error) {
 	process, err := proc.Proc(pid)
 	if err != nil {

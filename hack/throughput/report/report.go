@@ -1,5 +1,5 @@
-// Package report shows what the benchmark measured: as tables for a reader, in
-// JSON for a program and as a picture.
+// Package report shows the figures of the benchmark: as tables for a reader, in JSON
+// for a program and as a picture.
 package report
 
 import (
@@ -49,7 +49,7 @@ type Report struct {
 	// Heading are lines about machine and method.
 	Heading []string `json:"heading"`
 	Groups  []*Group `json:"groups"`
-	// Notes are what a reader has to know of the run.
+	// Notes are the remarks on the run for a reader.
 	Notes []string `json:"notes"`
 }
 
@@ -106,7 +106,7 @@ func (g *Group) print(w io.Writer) error {
 	return tab.Flush()
 }
 
-// heading names the quantity and what it should reach.
+// heading names the quantity and its aim.
 func (g *Group) heading() string {
 	if g.Aim == 0 {
 		return g.Title
@@ -141,7 +141,7 @@ func ratio(v, base float64) string {
 	return fmt.Sprintf("%.2f", v/base)
 }
 
-// Write puts results.json and results.svg into a folder and gives their paths.
+// Write puts results.json and results.svg into a folder and returns their paths.
 func (r *Report) Write(folder string) (paths []string, err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("write results: %w", err)

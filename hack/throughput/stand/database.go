@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is a measurement's, a copy of one that is filled.
+// database is the database of a measurement, a copy of a filled one.
 const database = "run"
 
 func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
-// fillSQL writes submissions that landed and were finalized over the last days,
-// with all that belongs to them. All that the benchmark knows of the relay's schema stands here
-// in firstSendSQL and in swapsSQL.
+// fillSQL writes submissions that landed and were finalized over the last days, with
+// their rows in other tables. All that the benchmark knows of the relay's schema is
+// here, in firstSendSQL and in swapsSQL.
 var fillSQL = []string{
 	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
@@ -67,20 +67,20 @@ const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN a
 	WHERE s.created_at >= $1 AND s.created_at < $2
 	AND a.epoch = (SELECT min(epoch) FROM attempts WHERE submission_id = s.id)`
 
-// swapsSQL times the swaps that were executed in a span by their rows: the second
-// leg's execution is signed as soon as its accounts are there.
+// swapsSQL selects the times of the swaps that were executed in a span, from their
+// rows: the second leg's execution is signed as soon as its accounts are there.
 const swapsSQL = `SELECT l.created_at, l.completed_at, (SELECT min(a.created_at) FROM attempts a WHERE a.submission_id = s.id AND a.purpose = 'execute'), s.completed_at
 	FROM submissions s JOIN submissions l ON l.id = s.parent JOIN swaps w ON w.id = s.id
 	WHERE s.completed_at >= $1 AND s.completed_at < $2 AND w.phase = 'executed'`
 
-// Swap is when an executed swap reached each of its steps, by the database's clock.
+// Swap has the times at which an executed swap reached its steps, by the database's clock.
 type Swap struct {
 	// Accepted and Funded are the first leg's beginning and confirmation; then the
 	// execution was Signed, and confirmed with the Tokens at the recipient's account.
 	Accepted, Funded, Signed, Tokens time.Time
 }
 
-// Executed lists the swaps whose tokens came in a span.
+// Executed lists the swaps that were executed in a span.
 func (s *Stand) Executed(ctx context.Context, from, to time.Time) (out []Swap, err error) {
 	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, swapsSQL, from, to)
@@ -102,7 +102,7 @@ type Statement struct {
 	Rows    int64
 }
 
-// Attempts gives when each submission of a span was accepted, by the signature
+// Attempts returns when each submission of a span was accepted, by the signature
 // of its first attempt.
 func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[solana.Signature]time.Time, error) {
 	out := make(map[solana.Signature]time.Time)
@@ -122,7 +122,7 @@ func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[solana.Si
 	return out, err
 }
 
-// Statements lists what the database ran, the dearest first.
+// Statements lists the database's statements, the most expensive first.
 func (s *Stand) Statements(ctx context.Context) (out []Statement, err error) {
 	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT query, calls, mean_exec_time, total_exec_time, rows FROM pg_stat_statements

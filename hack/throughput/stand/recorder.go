@@ -21,8 +21,8 @@ const (
 	sendMethod    = "sendTransaction"
 )
 
-// recorder notes when each transaction reached the endpoint first: before the
-// chain has looked at it, so that the chain's own work is in no measurement.
+// recorder records when each transaction first reached the endpoint. It does so before
+// the chain handles it, so that no figure includes the chain's own work.
 type recorder struct {
 	next http.Handler
 	now  func() time.Time
@@ -59,8 +59,8 @@ func (r *recorder) note(signature solana.Signature, at time.Time) {
 	}
 }
 
-// signatureOf reads the signature of the transaction that a body sends; false of
-// what sends none.
+// signatureOf reads the signature of the transaction that a body sends; false for a
+// body that sends none.
 func signatureOf(body []byte) (s solana.Signature, ok bool) {
 	var call struct {
 		Method string            `json:"method"`
@@ -80,8 +80,8 @@ func signatureOf(body []byte) (s solana.Signature, ok bool) {
 	return solana.Signature(raw[1 : 1+len(s)]), true
 }
 
-// Sends gives when each transaction arrived first, of those that came since the
-// last time.
+// Sends returns the times of each transaction's first arrival, for transactions that
+// came since the last call.
 func (r *recorder) Sends() map[solana.Signature]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

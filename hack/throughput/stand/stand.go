@@ -1,5 +1,5 @@
-// Package stand is what the benchmark measures: relays, a database and a chain, set
-// up anew for every measurement so that none inherits what the one before it left.
+// Package stand is the set-up that the benchmark measures: relays, a database and a
+// chain, made anew for every measurement, so that none depends on the one before it.
 package stand
 
 import (
@@ -24,16 +24,16 @@ import (
 const (
 	// payers is how many fee payers the relays share.
 	payers = 4
-	// connections of all relays to the database, and the most of each, which is
-	// the relay's own default.
+	// connections is the number for all relays to the database, and mostEach the most
+	// of one relay, by the relay's own default.
 	connections, mostEach = 160, 40
 	// longUnits is a compute limit that never binds.
 	longUnits         = 1_000_000_000
 	readHeaderTimeout = 5 * time.Second
 )
 
-// Lab is what all measurements share: programs, keys, a database server with the
-// databases that theirs are copies of.
+// Lab is the part that all measurements share: programs, keys, and a database server
+// with the databases that the measurements copy.
 type Lab struct {
 	*sandbox.Sandbox
 	Simulator *simulator.Simulator
@@ -81,19 +81,19 @@ func NewLab(ctx context.Context, root, state string, rows []int, progress io.Wri
 	return l, nil
 }
 
-// Setup is what one measurement runs on.
+// Setup is the configuration of one measurement.
 type Setup struct {
 	// Ring is how many roots the program remembers.
 	Ring int
-	// Processes are the relays, Concurrency is each one's.
+	// Processes are the relays, Concurrency is that of each.
 	Processes, Concurrency int
 	// Rows is how many finished submissions the database begins with.
 	Rows int
-	// Swaps gives the relays the chain's swap router, and Concurrency places for
-	// swaps as well.
+	// Swaps gives the relays the chain's swap router, and workers for swaps in
+	// addition, as many as Concurrency.
 	Swaps bool
-	// Limits are the compute limits of a block as on mainnet; without, a block
-	// takes whatever comes.
+	// Limits sets the compute limits of a block as on mainnet; without it a block has
+	// no limit.
 	Limits bool
 }
 
@@ -115,8 +115,8 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 			err = errors.Join(err, s.End(context.WithoutCancel(ctx)))
 		}
 	}()
-	// The copy is written to disk before anything is measured: else it is while
-	// commits are timed.
+	// The copy is written to disk before the measurement starts; otherwise the disk
+	// writes it while commits are timed.
 	if err := l.FreshDatabase(ctx, database, template(setup.Rows)); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	return s, nil
 }
 
-// record serves the chain behind a note of what is sent.
+// record serves the chain behind a recorder of the sent transactions.
 func (s *Stand) record(ctx context.Context) (url string, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Stand) RouterCalls() (calls uint64) {
 	return calls
 }
 
-// DropSends has the chain lose what it is sent: nothing lands any more.
+// DropSends makes the chain drop all sent transactions, so that nothing lands.
 func (s *Stand) DropSends() error {
 	return s.Chain.SetFaults(map[string][]fault.Rule{localnet.DefaultEndpoint: {{Method: "sendTransaction", Drop: true}}})
 }
@@ -211,8 +211,8 @@ func (s *Stand) Metrics(ctx context.Context) ([][]byte, error) {
 	return pages, nil
 }
 
-// End ends relays and chain, and drops the database. What is still in flight is
-// not waited for.
+// End ends relays and chain, and drops the database. It does not wait for submissions
+// in flight.
 func (s *Stand) End(ctx context.Context) error {
 	err := s.StopRelays()
 	if s.server != nil {

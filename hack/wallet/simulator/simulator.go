@@ -1,12 +1,11 @@
 // Package simulator makes proofs of the development circuit without proving
-// anything: whoever knows the secrets of a Groth16 set-up can write down a valid
-// proof for any public inputs, true or not, in a fraction of a millisecond. The
-// development key comes from a published seed (hack/circuit/setup), so everybody
-// knows its secrets.
+// anything: with the secrets of a Groth16 set-up, a valid proof of any public inputs,
+// true or not, takes a fraction of a millisecond. The development key comes from a
+// published seed (hack/circuit/setup), so its secrets are public.
 //
-// Load tests need it: an honest proof takes half a second on every core, and the
-// relay is to be measured, not the prover. The verification of what it makes is
-// the real one, under the real key.
+// Load tests need it: an honest proof takes half a second on every core, and they
+// measure the relay, not the prover. The relay verifies simulated proofs in full, under
+// the real key.
 package simulator
 
 import (
@@ -45,9 +44,8 @@ type Simulator struct {
 	constant  bn254.G1Affine
 }
 
-// New makes the simulator of a key, which it takes as snarkjs'
-// verification_key.json, with the seed of its set-up. It fails when the seed
-// did not make the key. It takes about 50 ms.
+// New makes the simulator of a key from snarkjs' verification_key.json and the seed of
+// its set-up. It fails when the seed did not make the key. It takes about 50 ms.
 func New(verificationKey []byte, seed string) (*Simulator, error) {
 	key, err := parseKey(verificationKey)
 	if err != nil {
@@ -79,8 +77,8 @@ func New(verificationKey []byte, seed string) (*Simulator, error) {
 	return s, nil
 }
 
-// Prove makes a proof of public inputs as POST /transact takes it. The same
-// inputs with the same nonce give the same bytes, another nonce gives others.
+// Prove makes a proof of public inputs in the form of POST /transact. The same inputs
+// with the same nonce give the same bytes, another nonce gives others.
 func (s *Simulator) Prove(in *shieldpool.PublicInputs, nonce uint64) [shieldpool.ProofLength]byte {
 	signals := in.Signals()
 	a, b := blinding(in, nonce, 'a'), blinding(in, nonce, 'b')
@@ -107,8 +105,8 @@ func (s *Simulator) Prove(in *shieldpool.PublicInputs, nonce uint64) [shieldpool
 	return proof
 }
 
-// blinding makes one of the proof's two free scalars, which is never zero for
-// any input that somebody can find.
+// blinding makes one of the proof's two free scalars. It is zero for no input that
+// anybody can find.
 func blinding(in *shieldpool.PublicInputs, nonce uint64, which byte) (e fr.Element) {
 	h := sha256.New()
 	h.Write(in.Bytes())

@@ -49,8 +49,8 @@ func random(r *rand.Rand) *shieldpool.PublicInputs {
 	return in
 }
 
-// The key is the committed one, of which hack/circuit's tests prove that its
-// seed makes it: that New takes it proves that both derive the same secrets.
+// The key is the committed one, and hack/circuit's tests prove that its seed makes it. New accepts
+// it, which proves that both derive the same secrets.
 func TestSimulatedProofsHoldUnderTheDevelopmentKey(t *testing.T) {
 	t.Parallel()
 	text := developmentKey(t)

@@ -13,33 +13,33 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// DefaultPoll is how often SDKs look at a status.
+// DefaultPoll is how often SDKs poll a status.
 const DefaultPoll = 2 * time.Second
 
 // Relay is a relay that swaps.
 type Relay struct {
 	Client openapi.ClientWithResponsesInterface
-	// Poll is the pause between two looks at a status; 0 is DefaultPoll.
+	// Poll is the pause between two polls; 0 is DefaultPoll.
 	Poll time.Duration
 }
 
-// Unexpected is an answer that ends a swap otherwise than by its execution or
-// its refund.
+// Unexpected is an answer that ends a swap in another way than by its execution or its
+// refund.
 type Unexpected struct {
-	// Call is such as POST /transact_swap, Body the answer's.
+	// Call is the request, such as POST /transact_swap, and Body that of the answer.
 	Call   string
 	Status int
 	Body   []byte
 }
 
-// Error has the whole answer.
+// Error contains the whole answer.
 func (e *Unexpected) Error() string {
 	return fmt.Sprintf("%s answered %d: %s", e.Call, e.Status, e.Body)
 }
 
-// Submit posts a swap and waits as long as the relay does. The answer tells of
-// the first leg, which may still be under way; Follow has the rest. Its error
-// is an *Unexpected when the relay refuses.
+// Submit posts a swap and waits as long as the relay does. The answer is about the first
+// leg, which may still be under way; Follow waits for the end. Its error is an
+// *Unexpected when the relay refuses.
 func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest) (*openapi.SwapAnswer, error) {
 	const call = "POST " + contract.TransactSwapPath
 	answer, err := r.Client.TransactSwapWithResponse(ctx, nil, request)
@@ -55,11 +55,11 @@ func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest)
 	return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
 }
 
-// Follow looks at a swap until it is executed or refunded, final or not, and
-// gives its last status. It calls changed, unless that is nil, with the first
-// look and each that differs in status, phase or reason to wait. An answer that
-// is missing, a 429 and a 5xx say nothing of the swap: it looks again. Its error
-// is an *Unexpected when the first leg failed, the context's when that ends.
+// Follow polls a swap until it is executed or refunded, final or not, and returns its
+// last status. It calls changed, unless that is nil, with the first status and each that
+// differs in status, phase or reason to wait. A missing answer, a 429 and a 5xx say
+// nothing of the swap, so it polls again. Its error is an *Unexpected when the first leg
+// failed, and the context's when that ends.
 func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
 	pause := r.Poll
 	if pause == 0 {
@@ -104,7 +104,7 @@ func Refunded(s *openapi.SubmissionStatus) bool {
 	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
 }
 
-// look asks once; nil when the answer says nothing.
+// look polls once; nil when the answer says nothing of the swap.
 func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
 	const call = "GET /status"
 	answer, err := r.Client.GetStatusWithResponse(ctx, id)
@@ -128,7 +128,7 @@ func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStat
 	return status, nil
 }
 
-// view is what a client sees change.
+// view has the fields whose changes Follow reports.
 type view struct {
 	status openapi.JobStatus
 	phase  openapi.SwapPhase

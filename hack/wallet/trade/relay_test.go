@@ -20,7 +20,7 @@ import (
 
 var request = uuid.UUID{15: 1}
 
-// relay answers the nth call by the nth answer, and then by the last one.
+// relay answers the nth call with the nth answer, and then with the last one.
 func relay(t *testing.T, answers ...func(http.ResponseWriter)) *trade.Relay {
 	t.Helper()
 	var calls atomic.Int64

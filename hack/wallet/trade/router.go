@@ -16,8 +16,8 @@ import (
 // maxQuote bounds a quote's body, in bytes.
 const maxQuote = 1 << 20
 
-// Router asks a router of Jupiter's swap API v1 for prices, as a wallet does
-// that has its user choose a minimum. The relay asks again by itself.
+// Router asks a router of Jupiter's swap API v1 for prices, like a wallet whose user
+// chooses a minimum. The relay asks the router independently.
 type Router struct {
 	// URL has no slash at the end. Both are required.
 	URL  string
@@ -31,13 +31,13 @@ type NoQuote struct {
 	Code   string
 }
 
-// Error says what the router answered.
+// Error describes the router's answer.
 func (e *NoQuote) Error() string {
 	return fmt.Sprintf("router answered %d %s, expected a quote", e.Status, e.Code)
 }
 
-// Quote is what so many lamports of wrapped SOL give of a mint now, in its
-// smallest unit. Its error is a *NoQuote when the router refuses.
+// Quote is the output of a mint for an amount of wrapped SOL now, in its smallest unit.
+// Its error is a *NoQuote when the router refuses.
 func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
 	query := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {mint.String()},
@@ -51,7 +51,7 @@ func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint
 	if err != nil {
 		return 0, fmt.Errorf("ask the router for a quote: %w", withoutURL(err))
 	}
-	defer func() { _ = answer.Body.Close() }() // read to its end, or given up
+	defer func() { _ = answer.Body.Close() }() // the body was read to its end or is not needed
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxQuote))
 	if err != nil {
 		return 0, fmt.Errorf("read the router's quote: %w", err)

@@ -11,10 +11,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Tokens is what a token account holds, in its mint's smallest unit, at a
-// commitment. An account that does not exist holds nothing: then exists is
-// false. It is an error when the account is none of the SPL Token program, and
-// when the chain does not answer.
+// Tokens is the balance of a token account, in its mint's smallest unit, at a commitment
+// level. For an account that does not exist the balance is 0 and exists is false. It is
+// an error when the account is not one of the SPL Token program, and when the chain does
+// not answer.
 func Tokens(ctx context.Context, chain *rpc.Client, account solana.PublicKey, commitment rpc.CommitmentType) (amount uint64, exists bool, err error) {
 	found, err := chain.GetAccountInfoWithOpts(ctx, account, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: commitment})
 	switch {

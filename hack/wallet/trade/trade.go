@@ -1,7 +1,7 @@
 // Package trade is the client's side of a swap: its terms and the request that
-// carries them, the price that a wallet asks a router for before it settles on
-// its minimum, the relay's two routes until the swap is executed or refunded,
-// and what the recipient's token account holds in the end.
+// carries them, the price that a wallet asks a router for before it chooses its
+// minimum, the relay's two routes until the swap is executed or refunded, and the final
+// balance of the recipient's token account.
 //
 // For tests and demonstrations, as package wallet is.
 package trade
@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// maxBPS is one, in basis points.
+// maxBPS is 100 %, in basis points.
 const maxBPS = 10_000
 
 // Terms are those of a swap into the associated token account of wallet for
@@ -31,17 +31,17 @@ func Terms(wallet, mint solana.PublicKey, minimum uint64) (shieldpool.SwapTerms,
 	return shieldpool.SwapTerms{OutputMint: mint, RecipientATA: account, MinOutput: minimum}, nil
 }
 
-// Minimum is so many basis points of a quote, up to 10 000, rounded down: what a
-// wallet is still content with when the price moves until its swap is executed.
+// Minimum is bps basis points of a quote, up to 10 000, rounded down: the output that a
+// wallet still accepts when the price moves before its swap is executed.
 func Minimum(quoted, bps uint64) uint64 {
 	high, low := bits.Mul64(quoted, min(bps, maxBPS))
 	minimum, _ := bits.Div64(high, low, maxBPS)
 	return minimum
 }
 
-// Request is the body of POST /transact_swap. The proof and the inputs are of
-// 256 and 264 bytes; notes are opaque, and nil for none. The minimum goes as a
-// decimal string, which no JSON library rounds.
+// Request is the body of POST /transact_swap. The proof has 256 bytes and the inputs
+// 264; notes are opaque, and nil for none. The minimum is a decimal string, which no
+// JSON library rounds.
 func Request(proof, inputs []byte, wallet solana.PublicKey, terms shieldpool.SwapTerms, notes [][]byte) (openapi.TransactSwapRequest, error) {
 	recipient := wallet.String()
 	request := openapi.TransactSwapRequest{

@@ -14,7 +14,7 @@ import (
 // startWithin allows for fetching and compiling gnark on a slow machine.
 const startWithin = 10 * time.Minute
 
-// start runs once. The program ends with the test binary, which closes its input.
+// start runs once. The program ends when the test binary does, because its input is closed then.
 var start = sync.OnceValues(func() (*wallet.Prover, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()

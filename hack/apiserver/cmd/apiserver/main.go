@@ -1,10 +1,10 @@
-// Command apiserver runs the API server of the tests, with the project's resources
-// and Kubernetes' own controllers, until it is told to stop: for trying the
-// operator by hand. There are no nodes, so that no pod ever runs.
+// Command apiserver runs the API server of the tests, with the project's resources and
+// Kubernetes' own controllers, until a signal stops it: for trying the operator by hand.
+// There are no nodes, so that no pod ever runs.
 //
-// With -build it only gets or builds the programs. `make test` runs it so, beside
-// the tests that need no API server: `go test` shows nothing of a build that takes
-// minutes.
+// With -build it only downloads or builds the programs. `make test` runs that in parallel with
+// the tests that need no API server, because `go test` shows no progress of a build that
+// takes minutes.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command gate is the end-to-end suite's hand inside the cluster: "gate serve"
-// connects to what the suite names, "gate kill ID" ends a container's processes
-// with SIGKILL from the node's process namespace.
+// Command gate works for the end-to-end suite inside the cluster: "gate serve" connects to
+// the addresses that the suite names, "gate kill ID" ends a container's processes with
+// SIGKILL from the node's process namespace.
 package main
 
 import (

@@ -158,10 +158,10 @@ Everything is in memory and ends with this process. Press Ctrl-C to stop.
 	return nil
 }
 
-// open sets the faults and opens the ports, and tells where they are.
+// open sets the faults, opens the ports and returns their addresses as text.
 func (s *settings) open(chain *localnet.Chain) (where string, err error) {
 	for _, e := range s.endpoints {
-		chain.Endpoint(e.name) // so that there is one for its faults, before it listens
+		chain.Endpoint(e.name) // SetFaults accepts only endpoints that exist
 	}
 	if err := chain.SetFaults(s.faults); err != nil {
 		return "", err

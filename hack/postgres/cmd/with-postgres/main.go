@@ -1,7 +1,7 @@
-// Command with-postgres runs a command with a private PostgreSQL server for
-// its tests: it starts one, sets RELAYPOOL_TEST_DATABASE_URL, runs the command,
-// stops the server and exits with the command's code. When the variable is set
-// already, the command gets that server.
+// Command with-postgres runs a command with a private PostgreSQL server for its tests.
+// It starts a server, sets RELAYPOOL_TEST_DATABASE_URL, runs the command, stops the
+// server and exits with the command's code. When the variable is set already, the
+// command uses that server.
 //
 //	with-postgres go test ./...
 package main
@@ -50,8 +50,8 @@ func run(command []string) (code int, err error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// A process group of its own: a signal sent to us alone then reaches the
-	// command's children too, and Ctrl-C reaches each of them once.
+	// The command has its own process group: a signal sent to us alone then reaches its
+	// children too, and Ctrl-C reaches each of them once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("run %s: %w", command[0], err)
@@ -61,7 +61,7 @@ func run(command []string) (code int, err error) {
 	for {
 		select {
 		case sig := <-signals:
-			// It fails only when the whole group has ended, which done tells.
+			// It fails only when the whole group has ended, which done reports.
 			_ = syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal))
 		case err := <-done:
 			var exit *exec.ExitError

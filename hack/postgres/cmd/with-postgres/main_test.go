@@ -51,7 +51,7 @@ func TestRunReportsHowTheCommandEnded(t *testing.T) {
 	}
 }
 
-// The command and its children must get the signal, so that none outlives us.
+// The command and its children must get the signal, so that no process outlives us.
 func TestRunForwardsSignals(t *testing.T) {
 	t.Setenv(postgres.TestURLVariable, "postgres://given")
 	ready := filepath.Join(t.TempDir(), "ready")
