@@ -8,14 +8,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ErrUnavailable marks an answer that never came or says nothing: what was
-// asked is unknown, and a transaction sent may have landed. Unknown is neither
-// failure nor zero. Every *Unavailable is one.
+// ErrUnavailable marks an answer that never came or says nothing: the result is unknown, and
+// a transaction that was sent may have landed. Unknown is neither failure nor zero. Every
+// *Unavailable is one.
 var ErrUnavailable = errors.New("chain is unavailable")
 
-// ErrSlotSkipped means that the endpoint knows of no block in the slot. Its
-// codes do not tell a slot without a block from one that it lost, so a caller
-// who knows of a transaction in the slot has to ask again, or elsewhere.
+// ErrSlotSkipped means that the endpoint knows of no block in the slot. Its codes do not
+// distinguish a slot without a block from a lost one, so a caller who knows of a transaction
+// in the slot has to ask again, or ask another endpoint.
 var ErrSlotSkipped = errors.New("slot has no block at this endpoint")
 
 // ErrBlockPruned means that there was a block and the endpoint no longer has
@@ -38,12 +38,12 @@ const (
 	KindBadResponse = "bad_response"
 	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
 	KindNodeBehind = "node_behind"
-	// KindContradiction: the slot or the block height in the answer is one that the
-	// chain cannot have, by what other endpoints say or by what the same one says
-	// otherwise, so that nothing in it is believed.
+	// KindContradiction: the chain cannot have the slot or the block height in the answer, by
+	// the reports of other endpoints or by other reports of the same one, so nothing in the
+	// answer is believed.
 	KindContradiction = "contradiction"
-	// KindUnverified: an endpoint answered, and what it said is not believed before
-	// another one says so too.
+	// KindUnverified: an endpoint answered, and its answer is not believed before another
+	// endpoint gives the same.
 	KindUnverified = "unverified"
 	// KindNotYet: the block asked for is not available yet.
 	KindNotYet = "not_yet"
@@ -57,12 +57,12 @@ const (
 	KindBreakerOpen = "breaker_open"
 )
 
-// Unavailable is a call of which the outcome is not known.
+// Unavailable is a call whose outcome is not known.
 type Unavailable struct {
 	// Method is the RPC method; Kind is one of the constants above.
 	Method, Kind string
-	// Endpoint is the configured name of the endpoint that was asked; empty when
-	// it was more than one, or the only one.
+	// Endpoint is the configured name of the endpoint that was asked; empty when several were
+	// asked, or there is only one.
 	Endpoint string
 	// Detail is more for the operator, such as the HTTP status; it never holds
 	// the endpoint's URL. Empty when Kind says it all.
@@ -71,7 +71,7 @@ type Unavailable struct {
 	Err error
 	// RetryAfter is how long the endpoint asks to be left alone; 0 when it does not.
 	RetryAfter time.Duration
-	// Slot is where a node that is behind stands; 0 when it does not tell.
+	// Slot is where a node that is behind stands; 0 when it does not say.
 	Slot uint64
 }
 
@@ -97,13 +97,13 @@ func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 // Unwrap gives the context's error, if that is why there is no answer.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// Malformed is the error of a result that decodes and contradicts the call.
+// Malformed is the error of a result that decodes but contradicts the call.
 func Malformed(method, format string, args ...any) error {
 	return &Unavailable{Method: method, Kind: KindBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
-// CheckSlot refuses an answer from before minContextSlot: some endpoints leave the
-// parameter out of what they pass on.
+// CheckSlot refuses an answer from before minContextSlot: some endpoints do not pass the
+// parameter on.
 func CheckSlot(method string, slot, minContextSlot uint64) error {
 	if slot >= minContextSlot {
 		return nil

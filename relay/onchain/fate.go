@@ -2,35 +2,34 @@ package onchain
 
 import "time"
 
-// clockTolerance is how far the clocks may be apart by which a transaction was signed and
-// the chain was looked at.
+// clockTolerance is the most by which the clocks may differ by which a transaction was signed
+// and the chain was read.
 const clockTolerance = 30 * time.Second
 
-// Fate is what one look at the chain says about one signed transaction.
+// Fate is what one look at the chain shows about one signed transaction.
 type Fate int
 
 // The fates.
 const (
 	MayLand Fate = iota
-	// Landed: it is confirmed at least, and succeeded.
+	// Landed: it is at least confirmed, and succeeded.
 	Landed
 	// FailedOnChain: it landed with an error, and that is final.
 	FailedOnChain
 	// Expired: it is not on the chain and can never be.
 	Expired
-	// Forgotten: it cannot land any more, and the endpoint's history is too short
-	// to tell whether it has.
+	// Forgotten: it cannot land any more, and the endpoint's history is too short to show
+	// whether it has landed.
 	Forgotten
 )
 
-// Fate is the one place that decides whether a signed transaction is dead. st is
-// the look's status of it, nil for none; its blockhash was read at blockhashSlot
-// and dies after lastValidBlockHeight. Failure on the chain counts once it is
-// finalized, because the same bytes can succeed on another fork. Absence counts
-// only when the history reaches back to the transaction and the finalized height is
-// past its last one. The last height was recorded when it was signed; if that was
-// wrong, the transaction ends with the slot of its blockhash, and if that was wrong,
-// too, with the blockhashes that there were when it was signed.
+// Fate is the one place that decides whether a signed transaction is dead. st is the look's
+// status of it, nil for none; its blockhash was read at blockhashSlot and dies after
+// lastValidBlockHeight. A failure on the chain counts once it is finalized, because the same
+// bytes can succeed on another fork. Absence counts only when the history reaches back to the
+// transaction and the finalized height is past its last valid one. That height was recorded at
+// signing. If it was wrong, the transaction is dead once the slot of its blockhash has expired
+// and, if that was wrong too, once all blockhashes from the time of signing have.
 func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:
@@ -48,7 +47,7 @@ func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, sign
 	}
 }
 
-// expired reports whether every blockhash is over that there was at the time.
+// expired reports whether every blockhash that existed at the time has expired.
 func (l *Look) expired(at time.Time) bool {
 	return !at.IsZero() && at.Add(clockTolerance).Before(l.ExpiredAt)
 }

@@ -43,7 +43,7 @@ func TestFate(t *testing.T) {
 			t.Errorf("%s: decisive is %t, want %t", name, got, test.decisive)
 		}
 	}
-	// A blockhash of slot 0 is of no known slot: no slot ends it.
+	// A blockhash of slot 0 has no known slot, so no expired slot ends it.
 	if got := (&Look{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
 		t.Errorf("without any slot the fate is %d, want that it may land", got)
 	}

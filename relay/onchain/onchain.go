@@ -11,18 +11,18 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Commitment is how settled a slot is (Solana: processed, confirmed, finalized).
+// Commitment is how final a slot is (Solana: processed, confirmed, finalized).
 type Commitment string
 
-// The commitments, from the least settled to the one that no fork undoes.
+// The commitments, from the least final to the one that no fork undoes.
 const (
 	Processed Commitment = "processed"
 	Confirmed Commitment = "confirmed"
 	Finalized Commitment = "finalized"
 )
 
-// AtLeast reports whether c is as settled as least or more. A commitment that is
-// none of the three is less than all.
+// AtLeast reports whether c is at least as final as least. A commitment that is none of the
+// three is less than all.
 func (c Commitment) AtLeast(least Commitment) bool { return c.rank() >= least.rank() }
 
 func (c Commitment) rank() int {
@@ -57,15 +57,15 @@ type Blockhash struct {
 // Tip is the newest block of a commitment.
 type Tip struct{ Slot, Height uint64 }
 
-// Status is a signature that the chain knows: the slot that took the
-// transaction, how settled that is, and why it failed (nil when it succeeded).
-// A failed transaction is on the chain too, and paid its fee.
+// Status is a signature that the chain knows: the slot of the transaction, its commitment
+// level, and why it failed (nil when it succeeded). A failed transaction is on the chain too,
+// and paid its fee.
 type Status struct {
 	Slot         uint64
 	Confirmation Commitment
 	Err          *shieldpool.TransactionError
-	// Unverified says that of several endpoints no second one says the same, so
-	// that nothing follows from it.
+	// Unverified says that no second one of several endpoints reports the same, so that
+	// nothing follows from it.
 	Unverified bool
 }
 
@@ -75,39 +75,38 @@ func (s *Status) Decisive() bool {
 	return s != nil && !s.Unverified && (s.Err == nil && s.Confirmation.AtLeast(Confirmed) || s.Err != nil && s.Confirmation.AtLeast(Finalized))
 }
 
-// Look is what endpoints know of some signatures, with what tells whether their
-// not knowing one means anything. The horizon was read before the statuses: a
-// transaction that lands after its blockhash's last height does not exist, so one
-// that is still unknown then, to a history that reaches back to it, is dead.
+// Look is what endpoints know of some signatures, with the horizon that shows whether an
+// unknown signature means anything. The horizon was read before the statuses: a transaction
+// cannot land after its blockhash's last height, so one that is still unknown then, to a
+// history that reaches back to it, is dead.
 type Look struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
-	// Slot is where the endpoint stood when it answered; never below FinalizedSlot.
+	// Slot is the endpoint's slot when it answered; never below FinalizedSlot.
 	Slot uint64
-	// FinalizedSlot and FinalizedHeight are slot and block height of the newest
-	// finalized block that two endpoints have told of, where there are two. The height
-	// is 0 when it is not borne out.
+	// FinalizedSlot and FinalizedHeight are slot and block height of the newest finalized
+	// block; with several endpoints, of the newest that two have reported. The height is 0 when it is
+	// not corroborated.
 	FinalizedSlot, FinalizedHeight uint64
-	// ExpiredSlot is up to which slot no blockhash can be named any more, whatever
-	// last height was recorded with it, as two endpoints have told of more than 150
-	// finalized blocks after it. 0 when none is known.
+	// ExpiredSlot is the slot up to which no blockhash can be named any more, regardless of the
+	// last height recorded with it, because two endpoints have reported more than 150 finalized
+	// blocks after it. 0 when none is known.
 	ExpiredSlot uint64
-	// ExpiredAt is before when no blockhash was there that can still be named, by the
-	// relay's clock and whatever slot was told with one; zero when that is not known.
+	// ExpiredAt is the time, by the relay's clock, before which no blockhash existed that can
+	// still be named, regardless of the slot reported with it; zero when that is not known.
 	ExpiredAt time.Time
 	// FirstAvailable is the first slot whose history the endpoint can search.
 	FirstAvailable uint64
 }
 
-// Creation is the transaction that made a nullifier's account: whoever paid for
-// it has spent the note.
+// Creation is the transaction that made a nullifier's account: its payer has spent the note.
 type Creation struct {
 	Signature solana.Signature
 	Slot      uint64
 	// Confirmation is at least Confirmed.
 	Confirmation Commitment
 	FeePayer     solana.PublicKey
-	// Call is what the pool's instruction did.
+	// Call is the pool's instruction, decoded.
 	Call *shieldpool.Call
 }
 
@@ -119,7 +118,7 @@ type SwapEnd struct {
 	Slot      uint64
 	// Confirmation is at least Confirmed.
 	Confirmation Commitment
-	// FeePayer is who sent it: anybody may.
+	// FeePayer is the sender: anybody may send it.
 	FeePayer solana.PublicKey
 }
 
@@ -127,12 +126,12 @@ type SwapEnd struct {
 type Payment struct {
 	Signature solana.Signature
 	Slot      uint64
-	// At is the block's time; zero when the endpoint does not tell.
+	// At is the block's time; zero when the endpoint does not report it.
 	At       time.Time
 	FeePayer solana.PublicKey
 	Failed   bool
-	// Fee is the network's, priority fee included; SignatureFees is the part of
-	// it that the signatures cost.
+	// Fee is the network's fee, priority fee included; SignatureFees is its part for the
+	// signatures.
 	Fee, SignatureFees uint64
 	// Before and After are the account's lamports.
 	Before, After uint64
@@ -143,7 +142,7 @@ type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
 	Slot          uint64
-	// Unverified says that of several endpoints no second one fails it the same way.
+	// Unverified says that no second one of several endpoints fails it the same way.
 	Unverified bool
 }
 
@@ -151,7 +150,7 @@ type Simulation struct {
 type SignatureInfo struct {
 	Signature solana.Signature
 	Slot      uint64
-	// Confirmation is empty when the endpoint does not tell.
+	// Confirmation is empty when the endpoint does not report it.
 	Confirmation Commitment
 	Failed       bool
 }
@@ -163,9 +162,9 @@ type Block struct {
 	Transactions     []BlockTransaction
 }
 
-// BlockTransaction is one transaction of a block. Instructions are outer and
-// inner ones in the order in which they ran: an inner one follows the outer
-// one that called it. All are listed of a failed transaction too, though none had effect.
+// BlockTransaction is one transaction of a block. Instructions are outer and inner ones in
+// the order in which they ran: an inner one follows the outer one that called it. A failed
+// transaction lists all of them too, though none had effect.
 type BlockTransaction struct {
 	Signature    solana.Signature
 	FeePayer     solana.PublicKey
@@ -190,23 +189,23 @@ type Root struct {
 	NextIndex, Slot uint64
 }
 
-// Snapshot is the tree account as it stood at Slot, read at At. It is shared
-// and never changed. Checked is false when the account contradicts itself:
-// then its roots prove nothing, and the program has to be asked.
+// Snapshot is the tree account as it was at Slot, read at At. It is shared and never changed.
+// Checked is false when the account contradicts itself: then its roots prove nothing, and the
+// program has to be asked.
 type Snapshot struct {
 	Tree    *shieldpool.TreeAccount
 	Slot    uint64
 	At      time.Time
 	Checked bool
-	// Doubtful says that only the endpoint that answered tells that the chain has
-	// reached the slot: what is not there may have been there since long ago.
+	// Doubtful says that only the endpoint that answered reports that the chain has reached
+	// the slot. The account may be old, and the chain's tree may already have a root that it lacks.
 	Doubtful bool
 }
 
-// Inspection is what the chain says of a submission before it is taken, all
-// read at one Slot. Spent tells, of each nullifier, whether the program owns
-// its account; it is false for a zero one. Recipient figures are zero without
-// one; RecipientOwner is the program that owns its account.
+// Inspection is the chain's state for a submission before it is accepted, all read at one
+// Slot. Spent reports for each nullifier whether the program owns its account; it is false
+// for a zero one. Recipient figures are zero without a recipient; RecipientOwner is the
+// program that owns its account.
 type Inspection struct {
 	Spent             [2]bool
 	RecipientLamports uint64

@@ -16,8 +16,8 @@ const (
 	CheckTransactSwap = "transact_swap"
 )
 
-// ReasonProfileMismatch says that an instruction that the program has taken is not as the
-// profile would make it. The condition does not have it: it takes a history to tell.
+// ReasonProfileMismatch says that an instruction that the program has accepted differs from
+// the one that the profile would make. Only a history shows it, so the condition lacks it.
 const ReasonProfileMismatch Reason = "ProfileMismatch"
 
 // Instruction is one of a transaction, with its accounts in their order.
@@ -34,9 +34,9 @@ type Landed struct {
 	Instructions []Instruction
 }
 
-// Compare holds the profile's tags and account orders of Transact and
-// TransactSwap against transactions of the pool that the program has taken. A
-// kind of which there is none stays unknown.
+// Compare compares the profile's tags and account orders of Transact and TransactSwap with
+// transactions of the pool that the program has accepted. A kind without such a transaction
+// stays unknown.
 func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 	kinds := []*comparison{
 		{pool: p, name: CheckTransact, tag: p.Profile.Tags.Transact, order: p.Profile.Accounts.Transact},
@@ -66,8 +66,8 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 	return checks
 }
 
-// isSwap tells a TransactSwap by its swap state, which follows from its
-// nullifier, and else by its tag.
+// isSwap recognises a TransactSwap by its swap state, which follows from its nullifier, and
+// else by its tag.
 func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) bool {
 	if slices.ContainsFunc(ix.Accounts, func(a solana.PublicKey) bool { return roles[a] == shieldpool.RoleSwapState }) {
 		return true
@@ -75,7 +75,7 @@ func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shie
 	return ix.Data[0] == p.Profile.Tags.TransactSwap && len(ix.Data) >= shieldpool.TransactSwapLength
 }
 
-// rolesOf are the accounts of which the profile knows the address.
+// rolesOf are the accounts whose address the profile determines.
 func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) map[solana.PublicKey]shieldpool.Role {
 	roles := map[solana.PublicKey]shieldpool.Role{
 		payer: shieldpool.RolePayer, p.Address: shieldpool.RolePool, p.Treasury: shieldpool.RoleTreasury,
@@ -92,7 +92,7 @@ func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.Publi
 	return roles
 }
 
-// comparison is of one kind of instruction.
+// comparison is the comparison for one kind of instruction.
 type comparison struct {
 	pool  *shieldpool.Pool
 	name  string
@@ -100,11 +100,11 @@ type comparison struct {
 	order []shieldpool.AccountRole
 
 	seen int
-	// wrong is what is different about the first one that is.
+	// wrong is the difference of the first transaction that differs.
 	wrong, signature string
 }
 
-// hold compares one instruction.
+// hold compares one instruction with the profile.
 func (c *comparison) hold(signature solana.Signature, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) {
 	c.seen++
 	if c.wrong != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// landed is a transaction of the pool that does what the call says.
+// landed is a transaction of the pool that makes the given call.
 func landed(t *testing.T, p *shieldpool.Pool, c *shieldpool.Call) poolcheck.Landed {
 	t.Helper()
 	payer := wallet(t)
@@ -60,7 +60,7 @@ func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
 		call   *shieldpool.Call
 		change func(*poolcheck.Instruction)
 		swaps  bool   // it is of the second kind
-		want   string // what is found to be wrong; "" for nothing
+		want   string // the difference that is found; "" for nothing
 	}{
 		"a transfer":                     {transfer, func(*poolcheck.Instruction) {}, false, ""},
 		"a withdrawal":                   {withdrawal, func(*poolcheck.Instruction) {}, false, ""},
@@ -95,7 +95,7 @@ func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
 	}
 }
 
-// The first one that is different is told, and all are counted.
+// The first one that is different is reported, and all are counted.
 func TestManyInstructionsAreHeldAgainstTheProfile(t *testing.T) {
 	t.Parallel()
 	p := pool(t, shieldpool.Development())

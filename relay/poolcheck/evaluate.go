@@ -15,9 +15,9 @@ import (
 const (
 	// treeCapacity is how many leaves a tree takes.
 	treeCapacity = uint64(1) << merkle.Height
-	// NearlyFull is the number of free leaves below which a tree counts as full: a
-	// thousandth of all, which at the chain's most, some 150 transactions a second
-	// of two leaves each, is four hours, and at one a second 24 days.
+	// NearlyFull is the number of free leaves below which a tree counts as full: a thousandth
+	// of all. At the chain's maximum of some 150 transactions a second with two leaves each,
+	// that is four hours, and at one a second 24 days.
 	NearlyFull = treeCapacity / 1024
 )
 
@@ -25,12 +25,12 @@ const (
 // Its set-up comes from a published seed, so anybody can forge proofs under it.
 const DevelopmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
-// DevelopmentKey tells whether hash is that of the development circuit's
-// verifying key, under which anybody can forge proofs.
+// DevelopmentKey reports whether hash is that of the development circuit's verifying key,
+// under which anybody can forge proofs.
 func DevelopmentKey(hash [32]byte) bool { return hex.EncodeToString(hash[:]) == DevelopmentKeyHash }
 
-// KeyAllowed tells whether a verifying key of that hash may be used on the chain
-// of that genesis hash: the development key is for the local chain alone.
+// KeyAllowed reports whether a verifying key of that hash may be used on the chain of that
+// genesis hash: the development key is for the local chain alone.
 func KeyAllowed(hash [32]byte, genesis solana.Hash) bool {
 	return !DevelopmentKey(hash) || genesis == shieldpool.DevelopmentGenesisHash
 }
@@ -117,7 +117,7 @@ func (f *Facts) verifyingKey() Check {
 	return c
 }
 
-// unread fills a check in whose account was not read.
+// unread completes a check whose account was not read.
 func (f *Facts) unread(c Check) Check {
 	c.State, c.Reason = Unknown, ReasonChainUnavailable
 	c.Found, c.Remedy = "the account has not been read", "check the RPC endpoint"
@@ -198,7 +198,7 @@ func Tree(p *shieldpool.Pool, a *onchain.Account) (*shieldpool.TreeAccount, erro
 	return tree, err
 }
 
-// owned checks that an account of the pool is there and the program's.
+// owned checks that an account of the pool exists and is owned by the program.
 func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
 	c := Check{Name: name, State: OK, Subject: address.String(), Expected: "an account of program " + p.Profile.ProgramID.String()}
 	a, read := f.Accounts[address]
@@ -219,8 +219,8 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	return c
 }
 
-// Initialise says how the pool comes to be. The relay and the operator never do
-// it: the first caller becomes the pool's authority.
+// Initialise says how to initialise the pool. The relay and the operator never do it: the
+// first caller becomes the pool's authority.
 func Initialise(p *shieldpool.Pool) string {
 	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
 		"if it has been initialised, correct the RPC endpoint's cluster, the program id or profile %s",

@@ -51,7 +51,7 @@ func pool(t *testing.T, p *shieldpool.Profile) *shieldpool.Pool {
 	return pools[0]
 }
 
-// initialised is a chain on which the development profile's pool is well.
+// initialised is a chain on which the development profile's pool passes the checks.
 func initialised(t *testing.T) (*ledger, poolcheck.Target) {
 	t.Helper()
 	p := shieldpool.Development()
@@ -306,8 +306,8 @@ func TestOneCallReadsAllAndPayersBesides(t *testing.T) {
 		t.Errorf("got %d calls, want one of 8 accounts: %v", len(chain.calls), chain.calls)
 	}
 
-	// As many payers as a status can show take a second call, and the pool's
-	// accounts stay together in the first.
+	// The maximum number of payers in a status takes a second call, and the pool's accounts stay
+	// together in the first.
 	target.Extra = nil
 	for i := range 128 {
 		key := solana.PublicKey{7, byte(i)}

@@ -1,8 +1,7 @@
-// Package poolcheck tells whether a shielded pool is on the declared chain, is
-// what the profile says, and takes transactions. Observe reads, in one call for
-// all accounts, over the small interface Reader; Evaluate decides and is pure.
-// Relay, operator and relay probe use the same checks, each with a reader of its
-// own.
+// Package poolcheck reports whether a shielded pool is on the declared chain, matches the
+// profile, and accepts transactions. Observe reads, in one call for all accounts, over the
+// small interface Reader; Evaluate decides and is pure. Relay, operator and relay probe use
+// the same checks, each with a reader of its own.
 //
 // Nothing here writes: a pool is initialised by its program's authority.
 package poolcheck
@@ -19,21 +18,20 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// MaxAccounts is how many accounts one call of Reader.Accounts is asked for
-// (getMultipleAccounts).
+// MaxAccounts is the most accounts in one call of Reader.Accounts (getMultipleAccounts).
 const MaxAccounts = 100
 
-// Reader reads the chain. Its errors say which endpoint did not answer and in
-// what way, and hold no URL: they are shown to people.
+// Reader reads the chain. Its errors name the endpoint that did not answer and the fault, and
+// hold no URL: they are shown to people.
 type Reader interface {
 	// Accounts reads up to MaxAccounts accounts, all at the slot that it returns;
 	// the entry of one that does not exist is nil.
 	Accounts(ctx context.Context, keys []solana.PublicKey) (slot uint64, accounts []*onchain.Account, err error)
-	// GenesisHash tells the chain from others.
+	// GenesisHash identifies the chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
 }
 
-// Key is what the checks need of a verifying key.
+// Key is the part of a verifying key that the checks need.
 type Key struct {
 	// Publics is the number of its circuit's public signals.
 	Publics int
@@ -51,7 +49,7 @@ func ParseKey(snarkjsJSON []byte) (*Key, error) {
 	return KeyOf(k), nil
 }
 
-// KeyOf is the key in short.
+// KeyOf is the part of the key that the checks need.
 func KeyOf(k *groth16.Key) *Key { return &Key{Publics: k.NPublic(), Hash: k.Hash()} }
 
 // Target is the pool as it is declared.
@@ -63,7 +61,7 @@ type Target struct {
 	Genesis solana.Hash
 	// Key is the verifying key; nil leaves its check unknown.
 	Key *Key
-	// Extra accounts are read beside the pool's, for their balances: fee payers.
+	// Extra accounts are read in addition to the pool's, for their balances: fee payers.
 	Extra []solana.PublicKey
 }
 
@@ -88,7 +86,7 @@ func Pools(p *shieldpool.Profile) ([]*shieldpool.Pool, error) {
 	return pools, nil
 }
 
-// Facts are what was read of a target. What could not be read is unknown, which
+// Facts are the results of reading a target. A result that could not be read is unknown, which
 // is neither failure nor zero.
 type Facts struct {
 	Target Target
@@ -106,8 +104,8 @@ type Facts struct {
 // errForeign leaves the accounts of another chain unread.
 var errForeign = errors.New("the accounts of another chain are not read")
 
-// ErrIncomplete marks an endpoint that does not have an account which is on
-// every chain, so that nothing it says to be missing is known to be.
+// ErrIncomplete marks an endpoint that lacks an account which is on every chain, so that an
+// account missing at this endpoint is not known to be missing.
 var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
 
 // Observe reads what the checks need: the genesis hash, and the accounts in one
@@ -119,8 +117,8 @@ func Observe(ctx context.Context, r Reader, t Target) Facts {
 	return f
 }
 
-// Read reads the accounts for who knows the genesis hash already, and has put it
-// into the facts.
+// Read reads the accounts for a caller that knows the genesis hash already and has put it into
+// the facts.
 func (f *Facts) Read(ctx context.Context, r Reader) {
 	f.Accounts = map[solana.PublicKey]*onchain.Account{}
 	if f.GenesisErr == nil && !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis {
@@ -150,9 +148,9 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 	}
 }
 
-// keys are the accounts to read, each once: the system program's first, by which
-// an endpoint without state is known, then the pool's. Those of a profile from
-// which no addresses follow are left out, which Evaluate tells.
+// keys are the accounts to read, each once: first the system program's, which shows an
+// endpoint without state, then the pool's. A profile from which no addresses follow adds none,
+// and Evaluate reports that.
 func (t *Target) keys() []solana.PublicKey {
 	keys := []solana.PublicKey{solana.SystemProgramID}
 	if t.Profile != nil {

@@ -11,14 +11,14 @@ import (
 // State is what a check found.
 type State string
 
-// The states. Unknown is neither of the others: what it needs could not be read.
+// The states. Unknown is neither of the others: the needed data could not be read.
 const (
 	OK      State = "ok"
 	Failed  State = "failed"
 	Unknown State = "unknown"
 )
 
-// Reason is a stable code, the same as of the RelayPool's condition.
+// Reason is a stable code, also used in the RelayPool's condition.
 type Reason string
 
 // The reasons.
@@ -63,8 +63,8 @@ const (
 	CheckMint         = "mint"
 )
 
-// Check is one thing that was looked at. Its texts are for people, stable while
-// nothing changes, and hold no secret.
+// Check is the result of one check. Its texts are for people, stable while nothing changes,
+// and hold no secret.
 type Check struct {
 	// Name is of the list above.
 	Name  string `json:"name"`
@@ -87,7 +87,7 @@ func (c Check) String() string {
 	return c.finding() + ": " + c.Remedy
 }
 
-// finding is the check without what to do.
+// finding is the check without the remedy.
 func (c Check) finding() string {
 	subject := strings.ReplaceAll(c.Name, "_", " ")
 	if c.Subject != "" {
@@ -99,7 +99,7 @@ func (c Check) finding() string {
 	return fmt.Sprintf("%s: expected %s, found %s", subject, c.Expected, c.Found)
 }
 
-// PoolFacts are one pool's accounts and what its tree says.
+// PoolFacts are one pool's accounts and the facts of its tree.
 type PoolFacts struct {
 	Mint       solana.PublicKey `json:"mint"`
 	Address    solana.PublicKey `json:"pool"`
@@ -122,9 +122,9 @@ type Report struct {
 	Balances map[solana.PublicKey]uint64 `json:"-"`
 }
 
-// Summary is the report in one state and reason: failed when a check is, else
-// unknown when one is. The checks are those with that state, in their order, and
-// the reason is the first one's.
+// Summary is the report as one state and reason: failed when a check is, else unknown when one
+// is. The checks are those with that state, in their order, and the reason is the first
+// one's.
 func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	if len(r.Checks) == 0 {
 		return Unknown, ReasonNotChecked, nil
@@ -142,8 +142,8 @@ func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	return OK, ReasonInitialised, slices.Clone(r.Checks)
 }
 
-// Message is the summary for a person: what is wrong and what to do. It says
-// the same as long as nothing changes.
+// Message is the summary for a person: what is wrong and what to do. It stays the same while
+// nothing changes.
 func (r *Report) Message() string {
 	state, _, checks := r.Summary()
 	if state == OK {
@@ -156,12 +156,12 @@ func (r *Report) Message() string {
 	for i, c := range checks {
 		switch {
 		case state == Unknown:
-			// What one cause makes unknown is told once.
+			// A cause that makes several checks unknown is reported once.
 			if !slices.Contains(parts, c.Found) {
 				parts = append(parts, c.Found)
 			}
 		case i+1 < len(checks) && checks[i+1].Remedy == c.Remedy:
-			// What is to be done about several follows the last of them.
+			// A remedy for several checks follows the last of them.
 			parts = append(parts, c.finding())
 		default:
 			parts = append(parts, c.String())

@@ -50,9 +50,9 @@ func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) 
 	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(onchain.Confirmed))
 }
 
-// Block reads the confirmed block of the slot, the only source of the order of
-// transactions within a slot. It fails with onchain.ErrSlotSkipped without a
-// block, and with onchain.ErrBlockPruned when the endpoint no longer has it.
+// Block reads the confirmed block of the slot, the only source of the order of transactions
+// within a slot. It fails with onchain.ErrSlotSkipped when the slot has no block, and with
+// onchain.ErrBlockPruned when the endpoint no longer has it.
 func (c *Client) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
 	const method = "getBlock"
 	wire, err := read[wireBlock](ctx, c, method, slot, config{

@@ -103,8 +103,8 @@ func TestBlockKeepsTheOrderOfExecution(t *testing.T) {
 
 func TestBlockResolvesLookupTables(t *testing.T) {
 	t.Parallel()
-	// The pool is read from the table, the tree written: the network numbers
-	// the written ones first, whatever their order in the table.
+	// The pool is read from the table, the tree written: the network numbers the written ones
+	// first, in any order of the table.
 	tx, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It
-// speaks the protocol itself, on net/http, because they decide by what solana-go's
-// RPC client leaves out: context slots, minContextSlot, the data of a preflight
-// failure, and errors that never hold the endpoint's URL.
+// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It implements
+// the protocol itself, on net/http, because both need what solana-go's RPC client leaves out:
+// context slots, minContextSlot, the data of a preflight failure, and errors that never hold
+// the endpoint's URL.
 package rpc
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// DefaultTimeout is that of Options.
+	// DefaultTimeout is the default of Options.Timeout.
 	DefaultTimeout = 5 * time.Second
 
 	// maxResponse bounds an answer in bytes; the largest blocks stay well below it.
@@ -29,21 +29,20 @@ const (
 
 // Options configure a Client.
 type Options struct {
-	// URL is the endpoint, http or https. Credentials in it, as user info, path
-	// or query, are secret: they appear in no error and no log, and in no printing
-	// of the options.
+	// URL is the endpoint, http or https. Credentials in it, as user info, path or query,
+	// are secret: they appear in no error, in no log and in no formatting of the options.
 	URL string `json:"-"`
-	// HTTP makes the calls; NewHTTPClient gives a fit one.
+	// HTTP makes the calls; NewHTTPClient gives a suitable one.
 	HTTP *http.Client
 	// Now is the clock for the durations that Observe gets.
 	Now func() time.Time
 	// Timeout bounds one attempt of one call; getBlock and getSignaturesForAddress
 	// have four times as long. 0 means 5 s.
 	Timeout time.Duration
-	// Silent leaves out of errors what the endpoint says in its own words.
+	// Silent leaves the endpoint's own words out of errors.
 	Silent bool
-	// Observe is told of every attempt: its RPC method, its class ("ok",
-	// "refused", "preflight" or a kind of onchain.Unavailable) and its duration. Nil for none.
+	// Observe is called after every attempt with its RPC method, its class ("ok", "refused",
+	// "preflight" or a kind of onchain.Unavailable) and its duration. Nil for none.
 	Observe func(method, class string, took time.Duration)
 }
 
@@ -56,16 +55,16 @@ func (o Options) GoString() string { return o.String() }
 // LogValue is String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. No call is retried: of several endpoints another may
-// answer, and whoever sends decides by the submission's state.
+// Client calls one endpoint. No call is retried: another of several endpoints may answer, and
+// the sender of a transaction decides by the submission's state.
 // Safe for concurrent use.
 //
 // Every error of a call is *onchain.Unavailable (unknown: match
 // onchain.ErrUnavailable), *onchain.RPCError, *onchain.SendError,
 // onchain.ErrSlotSkipped or onchain.ErrBlockPruned.
 type Client struct {
-	// endpoint and redact are functions so that no printing of a Client, by
-	// whatever verb, shows what they hold.
+	// endpoint and redact are functions so that formatting a Client, with any verb, does not
+	// show their contents.
 	endpoint func() *url.URL
 	redact   func(string) string
 	silent   bool
@@ -100,17 +99,16 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Gated returns a client of the same endpoint whose every call waits for gate first. A
-// gate's error is that of a call that was not made: onchain.KindBudget.
+// Gated returns a client of the same endpoint whose calls first wait for gate. When gate
+// returns an error the call is not made: onchain.KindBudget.
 func (c *Client) Gated(gate func(context.Context) error) *Client {
 	gated := *c
 	gated.gate = gate
 	return &gated
 }
 
-// NewHTTPClient gives a client whose connections are kept in the number that a
-// busy relay uses, and which follows no redirect: a signed transaction goes to
-// the configured endpoint or nowhere.
+// NewHTTPClient gives a client that keeps as many connections as a busy relay uses, and that
+// follows no redirect: a signed transaction goes to the configured endpoint or nowhere.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -131,7 +129,7 @@ func read[T any](ctx context.Context, c *Client, method string, params ...any) (
 	return readAs[T](ctx, c, method, false, params)
 }
 
-// readOrNull is read of a method that answers null for what it does not know.
+// readOrNull is read of a method that answers null for an unknown object.
 func readOrNull[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
 	return readAs[T](ctx, c, method, true, params)
 }
@@ -140,7 +138,7 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 	var out T
 	raw, err := c.call(ctx, method, params)
 	if err == nil && ((isNull(raw) && !nullable) || json.Unmarshal(raw, &out) != nil) {
-		// The decoder's error may repeat what it met.
+		// The decoder's error may repeat the content.
 		err = &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -162,9 +160,9 @@ func (c *Client) call(ctx context.Context, method string, params []any) (json.Ra
 	return result, err
 }
 
-// Timeout is how long a call of the method may take, of the usual timeout: four times as
-// long for a full block, which is megabytes, and for the list of an address's
-// transactions, which comes from an archive.
+// Timeout is how long a call of the method may take, given the usual timeout: four times as
+// long for a full block, which is megabytes, and for the list of an address's transactions,
+// which comes from an archive.
 func Timeout(method string, usual time.Duration) time.Duration {
 	if method == "getBlock" || method == "getSignaturesForAddress" {
 		return 4 * usual
@@ -217,8 +215,8 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	return result, err
 }
 
-// decode takes a JSON-RPC error from any HTTP status below 500 but 429, since
-// providers answer a refused call with 400, and a result from 200 alone.
+// decode accepts a JSON-RPC error with any HTTP status below 500 except 429, since providers
+// answer a refused call with 400, and a result with 200 alone.
 func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage, error) {
 	switch {
 	case status == http.StatusTooManyRequests:

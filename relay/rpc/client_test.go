@@ -21,8 +21,8 @@ import (
 
 const shortTimeout = 500 * time.Millisecond
 
-// timeoutFor is short for an answer that does not come, and long enough for one
-// that does on a busy machine.
+// timeoutFor is short for an answer that never comes, and long enough for a real answer on a busy
+// machine.
 func timeoutFor(a answer) time.Duration {
 	if a.hang {
 		return shortTimeout
@@ -226,7 +226,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// The canaries stand for what of a URL is secret at one provider or another.
+// The canaries stand for the parts of a URL that are secret at some provider.
 const (
 	canaryUser  = "canary-user"
 	canaryPass  = "canary-pass"
@@ -297,7 +297,7 @@ func checkCanaries(t *testing.T, text string) {
 	}
 }
 
-// closedAddress is where nobody listens.
+// closedAddress is an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)

@@ -39,7 +39,7 @@ const (
 	codeUnsupportedVersion      = -32015
 	codeMinContextSlot          = -32016
 
-	// Providers' own ways to say 429 inside an answer of status 200.
+	// Providers' own codes for 429 inside an answer of status 200.
 	codeTooManyRequests        = 429
 	codeTooManyRequestsPrivate = -32429
 )
@@ -51,8 +51,8 @@ type rpcFault struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// fault gives a JSON-RPC error its meaning. A code that is not known to refuse
-// the call means unknown: of a send it could not be told whether it was forwarded.
+// fault gives a JSON-RPC error its meaning. A code that is not known to refuse the call means
+// that the outcome is unknown: a send may have been forwarded.
 func (c *Client) fault(method string, f *rpcFault) error {
 	detail := strings.TrimSuffix(fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)), ": ")
 	unavailable := func(kind string) error {
@@ -103,8 +103,8 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	return e
 }
 
-// contextSlot is where a node says that it is, in the data of a refusal to
-// answer for a later slot; 0 when it does not.
+// contextSlot is the node's own slot, in the data of a refusal to answer for a later slot; 0
+// when it is missing.
 func contextSlot(data json.RawMessage) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`
@@ -127,8 +127,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// ungated is the error of a call that was not made, for want of budget or
-// because the caller left.
+// ungated is the error of a call that was not made, because the budget was spent or the
+// caller left.
 func ungated(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return Ended(ctx, method)
@@ -136,8 +136,8 @@ func ungated(ctx context.Context, method string, err error) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindBudget, Detail: err.Error()}
 }
 
-// ErrLimit as the cause of a context says that it ended because the call gets no
-// more time, not because its caller left.
+// ErrLimit as the cause of a context says that it ended because the call's time was over, not
+// because the caller left.
 var ErrLimit = errors.New("the endpoint took too long")
 
 // Ended is the error of a call whose context has ended.
@@ -148,8 +148,8 @@ func Ended(ctx context.Context, method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindCancelled, Err: ctx.Err()}
 }
 
-// transportFault names why no answer came. net/http's own error is left out:
-// it repeats the URL, and proxies and resolvers add more of it.
+// transportFault names why no answer came. It leaves net/http's own error out: that repeats
+// the URL, and proxies and resolvers add more of it.
 func transportFault(parent, attempt context.Context, method string, err error) error {
 	switch {
 	case parent.Err() != nil:
@@ -161,7 +161,7 @@ func transportFault(parent, attempt context.Context, method string, err error) e
 	}
 }
 
-// ConnectionDetail says why a connection failed, of the commonest causes; else "". It
+// ConnectionDetail names the cause of a failed connection if it is a common one, else "". It
 // never holds the URL.
 func ConnectionDetail(err error) string {
 	var dns *net.DNSError
@@ -195,7 +195,7 @@ func ClassOf(err error) string {
 	}
 }
 
-// maxMessage bounds what is kept of an endpoint's message, in bytes.
+// maxMessage bounds the part of an endpoint's message that is kept, in bytes.
 const maxMessage = 200
 
 func (c *Client) message(m string) string {
@@ -214,8 +214,8 @@ func (c *Client) message(m string) string {
 // words such as v2 or rpc.
 const minSecret = 8
 
-// redactor removes from endpoints' messages what of the URL may be secret:
-// some providers echo the key that they refuse.
+// redactor removes the parts of the URL that may be secret from endpoints' messages: some
+// providers echo the key that they refuse.
 func redactor(u *url.URL) *strings.Replacer {
 	var pairs []string
 	hide := func(s string, least int) {

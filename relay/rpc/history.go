@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// maxHistory bounds the transactions that are listed of one address. Anybody
-	// can lengthen the list of a nullifier's, at 5000 lamports each.
+	// maxHistory bounds the transactions that are listed for one address. Anybody can
+	// lengthen the list of a nullifier's address, at 5000 lamports each.
 	maxHistory = 100_000
 	// historyPage is the most that getSignaturesForAddress gives at once.
 	historyPage = 1000
 )
 
-// errNotNamed blames the caller: the transaction did nothing to the account.
+// errNotNamed is the caller's mistake: the transaction did nothing to the account.
 var errNotNamed = errors.New("the transaction does not name the account: ask for one of its own")
 
-// transaction is one that landed, as getTransaction gives it.
+// transaction is a landed transaction, from getTransaction.
 type transaction struct {
 	resolved
 	slot      uint64
-	at        time.Time // zero when the endpoint does not tell
+	at        time.Time // zero when the endpoint does not report it
 	fee       uint64
 	pre, post []uint64 // lamports of the keys
 }
@@ -84,9 +84,9 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	}, nil
 }
 
-// Creation finds the transaction that made the nullifier's account; nil when
-// the endpoint's history has none. Others may name the address before and
-// after it, and fail or succeed: only the program's own instruction makes it.
+// Creation finds the transaction that made the nullifier's account; nil when the endpoint's
+// history has none. Other transactions may name the address before and after it, and fail or
+// succeed: only the program's own instruction makes the account.
 func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
@@ -96,8 +96,8 @@ func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier 
 	if err != nil {
 		return nil, err
 	}
-	// From the oldest: the address is public once the transaction has landed, so
-	// whoever litters it does so afterwards.
+	// Start with the oldest: the address becomes public when the transaction lands, so
+	// unrelated transactions come after it.
 	for _, info := range slices.Backward(succeeded) {
 		found, err := c.maker(ctx, info, pool, address, nullifier)
 		if err != nil || found != nil {
@@ -126,7 +126,7 @@ func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]onc
 	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
-// maker reads the transaction and tells whether it made the account.
+// maker reads the transaction and reports whether it made the account.
 func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
 	tx, err := c.listed(ctx, info)
 	if err != nil || tx.Failed {
@@ -153,23 +153,23 @@ func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *sh
 func (c *Client) listed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
 	tx, err := c.transaction(ctx, info.Signature, onchain.Confirmed)
 	if err == nil && tx == nil {
-		// Listed and not there: the endpoint's indices disagree, so it answers nothing.
+		// It is listed but missing: the endpoint's indices disagree, so this is no answer.
 		err = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
 	}
 	return tx, err
 }
 
-// Settlement finds the transaction that ended the swap, in the slots from first
-// to last; nil when the endpoint's history has none. Anybody may name the state's
-// address before and after it, and call the program for it in vain: only its
-// instruction that succeeded ended it.
+// Settlement finds the transaction that ended the swap, in the slots from first to last; nil
+// when the endpoint's history has none. Anybody may name the state's address before and after
+// it, and call the program for it in vain: only a successful instruction of the program ends
+// the swap.
 func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	succeeded, err := c.succeeded(ctx, swap.State)
 	if err != nil {
 		return nil, err
 	}
 	for _, info := range slices.Backward(succeeded) {
-		// What is outside is litter that costs no read.
+		// Unrelated transactions outside the range cost no read.
 		if info.Slot < first || info.Slot > last {
 			continue
 		}
@@ -203,8 +203,8 @@ func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
 	return ""
 }
 
-// confirmation is how far the network has come with a transaction that is
-// confirmed at least. Some archives list none: they are asked for it as final.
+// confirmation is the commitment level of a transaction that is at least confirmed. Some
+// archives do not list it: they are then asked for the transaction as finalized.
 func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (onchain.Commitment, error) {
 	switch {
 	case info.Confirmation.AtLeast(onchain.Finalized):
@@ -219,9 +219,8 @@ func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (
 	return onchain.Finalized, nil
 }
 
-// callOf decodes a Transact or TransactSwap; nil when the instruction is
-// neither. A note envelope of a form yet unknown hides no nullifier: the call is
-// then without notes.
+// callOf decodes a Transact or TransactSwap; nil when the instruction is neither. A note
+// envelope of an unknown form does not hide a nullifier: the call is then without notes.
 func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
 	call, err := profile.ParseData(ix.Data)
 	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {

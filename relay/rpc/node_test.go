@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answer is what a node says to one call.
+// answer is a node's answer to one call.
 type answer struct {
 	status int // 0 is 200
 	body   string

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Landed reads, newest first, the successful ones among the newest confirmed
-// transactions that name the address, until enough says so.
+// Landed reads the successful ones among the newest confirmed transactions that name the
+// address, newest first, until enough returns true.
 func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int, enough func([]poolcheck.Landed) bool) ([]poolcheck.Landed, error) {
 	infos, err := c.SignaturesFor(ctx, address, onchain.Confirmed, solana.Signature{}, solana.Signature{}, limit)
 	if err != nil {
@@ -39,8 +39,7 @@ func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int
 	return out, nil
 }
 
-// Version reads which release of which validator the endpoint runs, such as
-// 2.3.0.
+// Version reads the release of the validator that the endpoint runs, such as 2.3.0.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	const method = "getVersion"
 	result, err := read[struct {
@@ -55,13 +54,13 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return result.Core, nil
 }
 
-// ErrNoRate says that the history does not tell how fast an account's lamports are spent.
+// ErrNoRate says that the history does not show how fast an account's lamports are spent.
 var ErrNoRate = errors.New("the history does not tell how fast the balance is spent")
 
-// SpentSince gives what an account's balance, now of lamports, fell by since its
-// oldest finalized transaction after the slot since, as far as one page of its
-// history has it, and over how many slots. ErrNoRate when there is none, or when
-// the balance did not fall.
+// SpentSince gives by how much an account's balance, now of lamports, has fallen since
+// its oldest finalized transaction after the slot since, within one page of its history, and
+// over how many slots. It returns ErrNoRate when there is no such transaction, or when the
+// balance did not fall.
 func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
 	infos, err := c.SignaturesFor(ctx, account, onchain.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
 	if err != nil {

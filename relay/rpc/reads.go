@@ -20,8 +20,8 @@ const (
 	MaxStatuses = 256
 )
 
-// at is a result with the slot at which it was read. It decodes only when both
-// are there: a missing value is unknown, never zero.
+// at is a result with the slot at which it was read. It decodes only when both are present: a
+// missing value is unknown, never zero.
 type at[T any] struct {
 	Slot  uint64
 	Value T
@@ -48,7 +48,7 @@ type config map[string]any
 
 func committed(c onchain.Commitment) config { return config{"commitment": c} }
 
-// notBefore keeps a node that has not seen the slot from answering; 0 for none.
+// notBefore keeps a node that has not seen the slot from answering; 0 for any node.
 func (c config) notBefore(slot uint64) config {
 	if slot > 0 {
 		c["minContextSlot"] = slot
@@ -61,7 +61,7 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
-	// Executable is told by every node, and missed by nobody but the checks of a pool.
+	// Executable is reported by every node, and needed only by the checks of a pool.
 	Executable bool `json:"executable"`
 }
 
@@ -191,13 +191,13 @@ func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) {
 	return read[uint64](ctx, c, "getFirstAvailableBlock")
 }
 
-// GenesisHash reads the hash that tells one cluster from another.
+// GenesisHash reads the hash that identifies the cluster.
 func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return read[solana.Hash](ctx, c, "getGenesisHash")
 }
 
-// PriorityFees reads what recent blocks took at least from transactions that
-// write the accounts, in micro-lamports a compute unit, one entry a block.
+// PriorityFees reads the lowest fees that recent blocks took from transactions that write the
+// accounts, in micro-lamports a compute unit, one entry a block.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
 	result, err := read[[]struct {

@@ -21,11 +21,11 @@ var (
 	hashA      = solana.Hash{3}
 )
 
-// TestCalls holds what each method asks, in Agave's words, and what it makes
-// of Agave's answer.
+// TestCalls checks the request of each method, in Agave's format, and the result that it makes of
+// Agave's answer.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	type slotted struct { // what several values have in common
+	type slotted struct { // the common part of several values
 		Value any
 		Slot  uint64
 	}
@@ -199,8 +199,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDecodeAndSayNothing are those that a lax decoder would take
-// for zero, for nobody or for success.
+// TestAnswersThatDecodeAndSayNothing are answers that a lax decoder would take for zero, for a
+// missing account or for success.
 func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {

@@ -12,12 +12,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Send puts a signed transaction before the endpoint, once; the endpoint is
-// told not to repeat it, because the relay rebroadcasts by its own rules. With
-// preflight it is simulated first, at the confirmed commitment: the one at
-// which blockhashes and the tree are read, so that the proof's root is known.
-// minContextSlot keeps a node that has not seen the blockhash's slot from
-// judging it; 0 for none.
+// Send gives a signed transaction to the endpoint, once; the endpoint is asked not to repeat
+// it, because the relay rebroadcasts by its own rules. With preflight it is simulated first,
+// at the confirmed commitment, at which blockhashes and the tree are read, so that the proof's
+// root is known. minContextSlot keeps a node that has not seen the blockhash's slot from
+// refusing it; 0 for any node.
 //
 // nil means that the endpoint took it, not that it landed. *onchain.SendError
 // means that this send put nothing on the chain. After onchain.ErrUnavailable it
@@ -36,9 +35,9 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 	return nil
 }
 
-// Simulate runs a transaction on the newest confirmed state without sending
-// it. Its signatures are not checked. replaceBlockhash lets one without a live
-// blockhash run. A node that has not seen minContextSlot does not answer; 0 for any.
+// Simulate runs a transaction on the newest confirmed state without sending it. Its signatures
+// are not checked. With replaceBlockhash, a transaction without a live blockhash runs too. A
+// node that has not seen minContextSlot does not answer; 0 for any node.
 func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	const method = "simulateTransaction"
 	type value struct {
@@ -67,10 +66,9 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	return out, nil
 }
 
-// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or
-// with history in all that the endpoint keeps. The entry of one that it does
-// not know is nil, which says nothing unless the endpoint's history reaches
-// back far enough. slot is where the endpoint stood.
+// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or with history in
+// all that the endpoint keeps. The entry of an unknown signature is nil, which means nothing
+// unless the endpoint's history reaches back far enough. slot is the endpoint's slot.
 func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*onchain.Status, slot uint64, err error) {
 	const method = "getSignatureStatuses"
 	if len(signatures) > MaxStatuses {
@@ -81,7 +79,7 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 		Confirmation onchain.Commitment `json:"confirmationStatus"`
 		Err          json.RawMessage    `json:"err"`
 	}
-	// None is an empty list, not null.
+	// An empty list is sent as such, not as null.
 	signatures = append([]solana.Signature{}, signatures...)
 	result, err := read[at[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
 	if err != nil {
@@ -107,10 +105,10 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	return statuses, result.Slot, nil
 }
 
-// SignaturesFor lists the transactions that name the address, confirmed or
-// finalized ones, newest first; those of one slot have no order among them. It starts before the
-// signature before and ends at until, which is left out; zero ones stand for the
-// Newest and the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
+// SignaturesFor lists the transactions that name the address, confirmed or finalized ones,
+// newest first; those of one slot have no order among them. The list starts before the
+// signature before and ends at until, which is left out; zero ones stand for the newest and
+// the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
 func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)

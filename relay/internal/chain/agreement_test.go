@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// said is one answer: of which endpoint, when after the last, and of what.
+// said is one answer: the endpoint, the time since the last answer, and the block.
 type said struct {
 	endpoint, way int
 	after         time.Duration
@@ -59,7 +59,7 @@ func TestWhatEndpointsSayOfHeights(t *testing.T) {
 	}
 }
 
-// TestOneIsEnoughWhenNoneElseAnswers: for a minute, in which it is asked again and again.
+// TestOneIsEnoughWhenNoneElseAnswers, after a minute of repeated requests.
 func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 	t.Parallel()
 	h := &heights{}
@@ -77,16 +77,16 @@ func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 	wants(time.Second, true, true)
 	wants(time.Second, false, false) // one has answered since
 	wants(90*time.Second+1, false, false)
-	wants(30*time.Second, false, false) // nobody asked for a while: it begins anew
+	wants(30*time.Second, false, false) // no request for a while: the time starts anew
 	wants(30*time.Second, false, true)
 	wants(time.Second, true, true)
 	wants(time.Second, false, false)
-	wants(time.Minute, false, true) // what is held is looked up so often
+	wants(time.Minute, false, true) // held submissions are looked up this often
 }
 
-// TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks tell which
-// slots' blockhashes can no longer be named, and those of which time, if it goes on from
-// what it said before. It tells one a minute, when it has come 32 slots further.
+// TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks show up to which
+// slot and to which time blockhashes can no longer be named, if they are consistent with its
+// earlier reports. It reports one block a minute, each time 32 slots further.
 func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, reports: make([]heightReport, 1)}
@@ -94,7 +94,7 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 	for i, test := range []struct {
 		block block
 		want  uint64
-		// wantMinute is which of them it was, the first being 1; 0 for none.
+		// wantMinute is the minute of that time, the first being 1; 0 for none.
 		wantMinute int
 	}{
 		{block{1000, 500}, 0, 0},
@@ -108,7 +108,7 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 		{block{1334, 833}, 1118, 1},
 		{block{1433, 932}, 1220, 1},
 		{block{1434, 933}, 1220, 2},
-		{block{1300, 2000}, 0, 0}, // another story, which begins anew
+		{block{1300, 2000}, 0, 0}, // contradicts the earlier blocks, so a new record begins
 		{block{1440, 2140}, 0, 0},
 		{block{1460, 2151}, 1268, 0},
 	} {
@@ -123,7 +123,7 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 	}
 }
 
-// TestAFinalityThatStandsIsNotRemembered: the height of one slot rises for ever.
+// TestAFinalityThatStandsIsNotRemembered, although the height reported for one slot keeps rising.
 func TestAFinalityThatStandsIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, reports: make([]heightReport, 1)}

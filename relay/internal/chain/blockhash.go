@@ -17,8 +17,8 @@ import (
 const (
 	methodBlockhash = "getLatestBlockhash"
 
-	// hashFresh is the age from which a blockhash that is used is replaced in the
-	// background; hashOld is the age from which callers wait for the next one.
+	// hashFresh is the age from which a blockhash in use is replaced in the background;
+	// hashOld is the age from which callers wait for the next one.
 	hashFresh = 500 * time.Millisecond
 	hashOld   = time.Second
 )
@@ -32,7 +32,7 @@ type blockhashes struct {
 	first  []firstSeen // by endpoint
 }
 
-// firstSeen is an endpoint's newest blockhash, and the slot at which it came up.
+// firstSeen is an endpoint's newest blockhash, and the slot at which it first appeared.
 type firstSeen struct {
 	hash solana.Hash
 	slot uint64
@@ -46,15 +46,15 @@ type hashFlight struct {
 
 // LatestBlockhash gives a confirmed blockhash that was the newest less than
 // about a second ago, shared by all callers. While it is used it is replaced in
-// the background, by one call at a time. It is never one that is frozen, nor
-// from an endpoint that is behind the others: then onchain.KindNodeBehind; nor one
-// whose height cannot be: then onchain.KindContradiction.
+// the background, by one call at a time. A frozen blockhash, or one from an endpoint
+// that is behind the others, fails with onchain.KindNodeBehind, and one whose height is
+// impossible with onchain.KindContradiction.
 //
-// Its last valid block height is the most that it can be by what two endpoints
-// agree on; with a single one, what that says. While there are several and none
-// bears the other out it is what no height exceeds, the slot: a transaction must
-// not seem dead early on one endpoint's word. For the same reason the slot is the
-// highest that any of several tells while they do not agree.
+// Its last valid block height is the highest possible one by what two endpoints agree
+// on; with a single endpoint, the height that it reports. While several endpoints do not
+// agree, it is computed from the slot, which no height exceeds: one endpoint alone must
+// not make a transaction seem dead early. For the same reason the slot is then the highest
+// that any endpoint reports.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -69,7 +69,7 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, err
 		if f == nil {
 			f = &hashFlight{done: make(chan struct{})}
 			b.flight = f
-			// It serves all callers, so that none of them ends it.
+			// The call serves all callers, so no single caller's context ends it.
 			e.working.run(func() { e.replaceBlockhash(f) })
 		}
 		b.mu.Unlock()
@@ -93,7 +93,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
-			if err == nil { // a slot that cannot be is no measure of the others' hashes
+			if err == nil { // an impossible slot says nothing about the others' hashes
 				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
 			}
 			if err == nil {
@@ -110,7 +110,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
-		// Two nodes a slot apart must not take it back and forth.
+		// Two nodes a slot apart must not make the blockhash alternate.
 		if b.at = began; got.Slot >= b.held.Slot || b.held.Slot-got.Slot > e.maxLag {
 			b.held = got
 		}
@@ -119,8 +119,8 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	close(f.done)
 }
 
-// check refuses a blockhash that is older than it should be: behind the slot that
-// any endpoint has told, or the same for too many slots.
+// check refuses a blockhash that is older than it should be: behind the highest slot of
+// any endpoint, or unchanged for too many slots.
 func (b *blockhashes) check(at askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +142,7 @@ func older(h onchain.Blockhash, format string, args ...any) error {
 }
 
 // lastValid gives the last block height at which a transaction that names the
-// blockhash can land, and refuses one that the chain cannot have.
+// blockhash can land, and refuses a height that the chain cannot have.
 func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
@@ -158,14 +158,14 @@ func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.B
 		if err := e.askHeights(ctx, at); err != nil {
 			return 0, err
 		}
-		if err := e.possible(at.index, h, b); err != nil { // by what the others have said now
+		if err := e.possible(at.index, h, b); err != nil { // now with the others' heights
 			return 0, err
 		}
 	case due:
-		e.working.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is held against it
+		e.working.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is checked against it
 	}
 	if a, ok := e.heights.agreedOn(); ok {
-		// The blockhash may be newer than the endpoint says, but not than the chain.
+		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
 		_, most := a.between(max(b.slot, at.best, e.slots.Highest(e.now())))
 		return max(most+hashLife, h.LastValidBlockHeight), nil
 	}
@@ -175,7 +175,7 @@ func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.B
 	return h.LastValidBlockHeight, nil
 }
 
-// possible holds a blockhash against what is known of the chain's heights.
+// possible checks a blockhash against the known heights of the chain.
 func (e *Endpoints) possible(i int, h onchain.Blockhash, b block) error {
 	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
 	e.disputed(i, against)
@@ -189,9 +189,9 @@ func (e *Endpoints) possible(i int, h onchain.Blockhash, b block) error {
 	return nil
 }
 
-// askHeights asks other endpoints for a block's height until one agrees with what is
-// known, and then, or when there is no other, the endpoint itself: what it says of
-// its newest block must not contradict its blockhash.
+// askHeights asks other endpoints for a block's height until one agrees with the known
+// heights. When none does, or there is no other, it asks the endpoint itself: its newest
+// block must not contradict its blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
 	for _, ep := range others {
@@ -199,7 +199,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 		if !ok {
 			continue
 		}
-		// What it says is in heights; one that fails bears nothing out.
+		// newest records the height; an endpoint that fails adds nothing.
 		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newest}, 2)
 		if _, agreed := e.heights.agreedOn(); agreed {
 			return nil
@@ -211,8 +211,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 	return nil
 }
 
-// newest reads an endpoint's newest confirmed block, and holds it against what is
-// known.
+// newest reads an endpoint's newest confirmed block and checks it against the known heights.
 func (e *Endpoints) newest(ctx context.Context, at askedEndpoint) (block, error) {
 	b, err := tip(ctx, at, onchain.Confirmed)
 	if err != nil {

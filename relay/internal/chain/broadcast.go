@@ -11,18 +11,17 @@ import (
 
 const methodSend = "sendTransaction"
 
-// Send puts the same signed bytes before every healthy submit endpoint at once,
-// or before all of them when none is healthy: a send is never withheld for want
-// of a healthy endpoint. The first of a transaction is simulated by the
-// endpoints before they forward it, and goes before rebroadcasts in each budget;
-// a rebroadcast for which an endpoint's budget has no request is left out there.
-// A node that has not seen minContextSlot takes neither; 0 for any.
+// Send gives the same signed bytes to every healthy submit endpoint at once, or to all
+// of them when none is healthy: a send is never withheld for want of a healthy endpoint.
+// The endpoints simulate the first send of a transaction before they forward it, and it
+// goes before rebroadcasts in each budget; an endpoint whose budget has no request left
+// gets no rebroadcast. A node that has not seen minContextSlot takes neither; 0 for any.
 //
-// It returns nil as soon as one endpoint took it, which does not mean that it
-// landed; *onchain.SendError, or *onchain.RPCError, when every one that was asked
-// refused, so that this send put nothing on the chain; else
-// onchain.ErrUnavailable, after which it may have. The other endpoints' calls go
-// on to their own end: neither the caller nor a shutdown cancels a send.
+// It returns nil as soon as one endpoint took it, which does not mean that it landed.
+// When every endpoint that was asked refused, this send put nothing on the chain: then it
+// returns *onchain.SendError or *onchain.RPCError. Else it returns onchain.ErrUnavailable,
+// and the transaction may land. The other endpoints' calls run to their own end: neither
+// the caller nor a shutdown cancels a send.
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {
@@ -100,7 +99,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	return err
 }
 
-// refusals are the answers to one send, none of which took it.
+// refusals are the answers to a send that no endpoint took.
 type refusals struct {
 	unknown answers // that may have put it on the chain
 	unasked int
@@ -118,8 +117,8 @@ func (r *refusals) take(place int, err error) {
 		r.unknown.add(err)
 	case !errors.As(err, &s):
 		r.invalid = err
-	// That it was processed already tells most, as others may not have seen that
-	// yet; else it is the best endpoint's word.
+	// An error "already processed" counts most, as other endpoints may not have seen
+	// that yet; otherwise the best endpoint's answer counts.
 	case r.refused == nil, processed(s) && !processed(r.refused), processed(s) == processed(r.refused) && place < r.place:
 		r.refused, r.place = s, place
 	}

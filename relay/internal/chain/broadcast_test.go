@@ -50,8 +50,8 @@ func TestSendGoesToAllSubmitEndpoints(t *testing.T) {
 	})
 }
 
-// TestALiedSlotKeepsNoHonestNodeFromATransaction: the slot of a blockhash that nothing
-// else bears out is not one that a node must have reached.
+// TestALiedSlotKeepsNoHonestNodeFromATransaction: a node need not have reached the slot of a
+// blockhash that no other endpoint confirms.
 func TestALiedSlotKeepsNoHonestNodeFromATransaction(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -198,7 +198,7 @@ func TestSendIsNeverWithheld(t *testing.T) {
 		if n["a"].count("sendTransaction") != 1 || n["b"].count("sendTransaction") != 2 {
 			t.Error("with no healthy endpoint the send goes to all")
 		}
-		// They took it, which tells more than their past.
+		// They took it, which says more than their earlier answers.
 		for _, s := range e.Status() {
 			if s.Breaker != outbound.Closed {
 				t.Errorf("breaker of %s is %s after it took a transaction", s.Name, s.Breaker)
@@ -214,7 +214,7 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 		endpoints := of("a", "b")
 		endpoints[0].RequestsPerSecond = 4
 		e, seen := newEndpoints(t, n, endpoints, nil)
-		if _, err := e.GenesisHash(t.Context()); err != nil { // one request of a's four
+		if _, err := e.GenesisHash(t.Context()); err != nil { // uses one of a's four requests
 			t.Fatal(err)
 		}
 		for range 5 {

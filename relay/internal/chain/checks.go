@@ -21,8 +21,8 @@ type checked interface {
 // NewChecks makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
 func NewChecks(from checked) Checks { return Checks{from} }
 
-// GenesisHash implements poolcheck.Reader. An endpoint of another chain among
-// several is not used, and so no matter.
+// GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error
+// here while others serve the relay's chain, because it is not used.
 func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	hash, err := c.from.GenesisHash(ctx)
 	var foreign *GenesisError

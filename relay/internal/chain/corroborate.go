@@ -12,28 +12,28 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// An outcome does not rest on the word of one endpoint when several are
-// configured: what one says is asked of another, and holds when both say so. With
-// a single one to ask, its word is all there is.
+// An outcome does not rest on a single endpoint when several are configured: another one
+// is asked, and the outcome counts when both report it. With a single endpoint to ask, its
+// answer is all there is.
 
 const (
-	// propagation is how many slots after its own a transaction that was confirmed is
-	// known to every honest node; shortMemory is for how many all of them keep it.
+	// propagation is how many slots after its own a confirmed transaction is known to
+	// every honest node; shortMemory is for how many slots all of them keep it.
 	propagation = 16
 	shortMemory = 150
 )
 
-// quiet is how long an endpoint that others contradict is not told of again in the log.
+// quiet is how long no further contradiction of the same endpoint is logged.
 const quiet = 10 * time.Minute
 
-// dispute notes that two endpoints contradict each other.
+// dispute records that two endpoints contradict each other.
 func (e *Endpoints) dispute(a, b *endpoint) {
 	e.contradicted(a, b)
 	e.contradicted(b, a)
 }
 
-// contradicted counts that the endpoint says what the other says otherwise, or,
-// without another, that it tells of a slot or a height that nothing bears out.
+// contradicted counts that another endpoint contradicts this one or, without another, that
+// this one reports a slot or a height that no other endpoint comes near.
 func (e *Endpoints) contradicted(ep, by *endpoint) {
 	now, name := e.now(), ""
 	if by != nil {
@@ -64,8 +64,8 @@ func (e *Endpoints) another(by int) bool {
 	return false
 }
 
-// others asks the endpoints other than by, the best first, until one has said
-// enough. None is waited for long.
+// others asks the endpoints other than by, the best first, until enough returns true. Each
+// gets only a short time.
 func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough func(*endpoint, T) bool) {
 	for _, ep := range e.candidates([]Role{RoleRead, RoleArchive}, q.method, q.urgency) {
 		if ep.index == by || ctx.Err() != nil {
@@ -81,9 +81,9 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 	}
 }
 
-// endpointWord is what one endpoint says of signatures, standing at a slot. height is that of
-// its finalized block, which tells whether its not knowing one means anything; 0 when that
-// is not known.
+// endpointWord is one endpoint's answer about signatures, given at a slot. height is that
+// of its finalized block, which shows whether an unknown signature means anything; 0 when
+// it is not known.
 type endpointWord struct {
 	by       *endpoint
 	statuses []*onchain.Status
@@ -91,10 +91,10 @@ type endpointWord struct {
 	height   uint64
 }
 
-// conclude gives what follows from the words of endpoints. What is Decisive has to be in
-// two of them, else it is not verified; with absence, that a signature is not known, too.
-// done says that no further word is needed, and outvoted which words tell of a signature
-// that two others do not know.
+// conclude combines the answers of endpoints. A Decisive status needs two of them, else it
+// is not verified; with absence, so does a signature that is not known. done says that no
+// further answer is needed, and outvoted which answers report a signature that two others
+// do not know.
 func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
 	current, said := upToDate(words, maxLag), make([]*onchain.Status, len(words))
 	statuses, done, outvoted = make([]*onchain.Status, len(words[0].statuses)), true, make([]bool, len(words))
@@ -112,8 +112,8 @@ func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*on
 	return statuses, done, outvoted
 }
 
-// upToDate tells of which words it means something that they do not know a signature: of
-// those that are not behind the second highest one.
+// upToDate reports in which answers an unknown signature means something: in those that
+// are not behind the second highest one.
 func upToDate(words []endpointWord, maxLag uint64) []bool {
 	var first, second uint64
 	for _, w := range words {
@@ -127,11 +127,11 @@ func upToDate(words []endpointWord, maxLag uint64) []bool {
 	return out
 }
 
-// settle finds what two endpoints say of one signature. settled says that no further one
-// is needed, and outvoted that two do not know what another tells. current are those
-// whose not knowing it counts.
+// settle finds what two endpoints report of one signature. settled says that no further
+// answer is needed, and outvoted that two do not know what another reports. current marks
+// the answers in which an unknown signature counts.
 func settle(said []*onchain.Status, current []bool, absence bool) (status *onchain.Status, settled, outvoted bool) {
-	var borne, most *onchain.Status // what two say, and what one says that says most
+	var borne, most *onchain.Status // what two report, and the most decisive single report
 	missing := 0
 	for k, a := range said {
 		if a == nil {
@@ -169,7 +169,7 @@ func settle(said []*onchain.Status, current []bool, absence bool) (status *oncha
 	}
 }
 
-// common is what two statuses of the same end say both.
+// common is what two statuses of the same end both report.
 func common(a, b *onchain.Status) *onchain.Status {
 	both := *a
 	both.Slot = min(a.Slot, b.Slot)
@@ -179,8 +179,8 @@ func common(a, b *onchain.Status) *onchain.Status {
 	return &both
 }
 
-// corroborateStatuses asks other endpoints for the statuses that endpoint by gave and from
-// which something follows, in one call for all.
+// corroborateStatuses asks other endpoints, in one call for all, for those statuses of
+// endpoint by that decide something.
 func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
 	words := []endpointWord{{e.all[by], first.value, first.slot, 0}}
 	statuses, done, _ := conclude(words, false, e.maxLag)
@@ -193,7 +193,7 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 		wanted[k] = signatures[i]
 	}
 	others(ctx, e, query[slotted[[]*onchain.Status]]{
-		// Its slot may be a lie: that it says the same counts.
+		// Its slot may be wrong, but an equal status still counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
@@ -219,7 +219,7 @@ func indices(n int) []int {
 	return out
 }
 
-// compareWords notes which endpoints contradict the first.
+// compareWords records which endpoints contradict the first.
 func (e *Endpoints) compareWords(words []endpointWord) {
 	for _, w := range words[1:] {
 		for i, first := range words[0].statuses {
@@ -231,15 +231,15 @@ func (e *Endpoints) compareWords(words []endpointWord) {
 	}
 }
 
-// sameEnd reports whether two statuses tell of the same success or failure.
+// sameEnd reports whether two statuses report the same success or failure.
 func sameEnd(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
 
 func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// denies reports whether an endpoint's word, of the slot at, says otherwise than
-// another's, rather than that it has not come so far or forgets sooner.
+// denies reports whether an endpoint's answer, given at slot at, contradicts another's,
+// rather than that the endpoint is behind or forgets sooner.
 func denies(first, second *onchain.Status, at uint64) bool {
 	if second == nil {
 		return at > first.Slot+propagation && at < first.Slot+shortMemory
@@ -247,7 +247,7 @@ func denies(first, second *onchain.Status, at uint64) bool {
 	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
 }
 
-// unverified is the error of an answer that no second endpoint gives, too.
+// unverified is the error for an answer that no second endpoint gives.
 func unverified(method string) error {
 	return &onchain.Unavailable{
 		Method: method, Kind: onchain.KindUnverified,
@@ -255,7 +255,7 @@ func unverified(method string) error {
 	}
 }
 
-// presence is what an endpoint says of an account of the pool's program.
+// presence is what an endpoint reports of an account of the pool's program.
 type presence int
 
 const (

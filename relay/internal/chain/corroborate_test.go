@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// known makes all endpoints agree on where the chain is, with slots of 400 ms, and
-// gives a function that lets time pass.
+// known makes all endpoints agree on where the chain is, with slots of 400 ms, and returns a
+// function that lets time pass.
 func known(t *testing.T, e *Endpoints, n network, all ...string) (pass func(time.Duration)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +78,7 @@ func TestALiarAheadWinsNothing(t *testing.T) {
 	}
 }
 
-// TestOneWildSlotStopsNothing: a slot in one answer alone is no floor for others.
+// TestOneWildSlotStopsNothing: a slot in a single answer is no minContextSlot for others.
 func TestOneWildSlotStopsNothing(t *testing.T) {
 	t.Parallel()
 	simulated := func(slot uint64) reply {
@@ -112,8 +112,8 @@ func TestOneWildSlotStopsNothing(t *testing.T) {
 	}
 }
 
-// TestOutcomesNeedTwo: what one endpoint says of a signature holds once a second
-// one says so, however the liar is placed among them.
+// TestOutcomesNeedTwo: one endpoint's report about a signature counts once a second one
+// reports the same, regardless of the liar's position among them.
 func TestOutcomesNeedTwo(t *testing.T) {
 	t.Parallel()
 	status := func(slot int, confirmation, err string) string {
@@ -169,7 +169,7 @@ func TestOutcomesNeedTwo(t *testing.T) {
 	}
 }
 
-// accountInUse is the failure that tests speak of.
+// accountInUse is the failure that tests use.
 var accountInUse = &shieldpool.TransactionError{Kind: "AccountInUse"}
 
 // TestALiarBetweenTwoHonestOnesHidesNoDeath: the look is read where two agree.
@@ -187,8 +187,8 @@ func TestALiarBetweenTwoHonestOnesHidesNoDeath(t *testing.T) {
 	})
 }
 
-// TestOneOfThreeDecidesNoFate: whatever one of three endpoints says of a signature, and
-// whichever is asked first, two that agree are believed.
+// TestOneOfThreeDecidesNoFate: two endpoints that agree are believed, regardless of what the
+// third reports about a signature and of which one is asked first.
 func TestOneOfThreeDecidesNoFate(t *testing.T) {
 	t.Parallel()
 	status := func(confirmation, err string) string {
@@ -198,7 +198,7 @@ func TestOneOfThreeDecidesNoFate(t *testing.T) {
 	final, unsure := &onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, &onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}
 	tests := map[string]struct {
 		lie, truth string
-		behind     bool // one of the honest ones does not know yet what the other one does
+		behind     bool // one honest endpoint is behind the other
 		want       *onchain.Status
 	}{
 		"it hides a landing":                        {lie: none, truth: landed, want: final},
@@ -241,8 +241,8 @@ func TestOneOfThreeDecidesNoFate(t *testing.T) {
 	}
 }
 
-// TestOneFrozenFinalityHoldsUpNoDeath: of three endpoints the first one tells of the same
-// finalized block for ever.
+// TestOneFrozenFinalityHoldsUpNoDeath: of three endpoints, the first one always reports the
+// same finalized block.
 func TestOneFrozenFinalityHoldsUpNoDeath(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestOneFrozenFinalityHoldsUpNoDeath(t *testing.T) {
 	})
 }
 
-// TestASlotThatNobodyBearsOutMakesNothingDieEarly: of two endpoints that do not agree the
-// one that is asked tells a slot that is too low, with a blockhash that is new.
+// TestASlotThatNobodyBearsOutMakesNothingDieEarly: two endpoints do not agree, and the one
+// that is asked reports a slot that is too low, with a new blockhash.
 func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,8 +276,8 @@ func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
 	})
 }
 
-// TestAFailedSimulationNeedsTwo: one endpoint fails nothing for good, and stops no
-// signing either.
+// TestAFailedSimulationNeedsTwo: a single endpoint can neither fail a transaction for good nor
+// stop the signing.
 func TestAFailedSimulationNeedsTwo(t *testing.T) {
 	t.Parallel()
 	simulated := func(err string) reply {
@@ -318,8 +318,8 @@ func TestAFailedSimulationNeedsTwo(t *testing.T) {
 	}
 }
 
-// TestALeadOfOneRaisesNoFloor: the slot of an answer is what the next one must have
-// reached, so that no honest endpoint could give it.
+// TestALeadOfOneRaisesNoFloor: the slot of an answer becomes the minContextSlot of the next
+// call, so that no honest endpoint could answer.
 func TestALeadOfOneRaisesNoFloor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -350,9 +350,8 @@ func TestALeadOfOneRaisesNoFloor(t *testing.T) {
 	})
 }
 
-// TestWhoseSlotIsALieIsAWitnessAllTheSame: of two endpoints one claims to be far ahead.
-// That it says the same of a signature and of a simulation counts; of where the chain is,
-// it says nothing.
+// TestWhoseSlotIsALieIsAWitnessAllTheSame: one of two endpoints claims to be far ahead. Its
+// reports about a signature and a simulation count, and its slot does not.
 func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -47,8 +47,8 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 
 // Accounts reads up to 100 accounts, all at the slot that it returns, which is
 // not before minContextSlot; the entry of an account that does not exist is nil.
-// When it is a single one, such as the pool's tree, that does not exist, a second
-// endpoint is asked too, and believed if it knows it.
+// When the only account, such as the pool's tree, does not exist, a second endpoint
+// is asked too, and believed if it has the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
@@ -63,8 +63,8 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 }
 
 // Balance reads an account's confirmed lamports and the slot of the reading,
-// which is not before minContextSlot. An account that does not exist has 0; of
-// that, as for Balances, a second endpoint is asked.
+// which is not before minContextSlot. An account that does not exist has 0; then a
+// second endpoint is asked, as for Balances.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		lamports, slot, err := at.Balance(ctx, key, minContextSlot)
@@ -95,7 +95,7 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
-// lessNothing takes the second reading if fewer of its values are nothing.
+// lessNothing returns the second reading if it has fewer empty values.
 func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
 	count := func(of []T) (n int) {
 		for _, v := range of {
@@ -113,11 +113,11 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 	}
 }
 
-// Simulate runs a transaction on the newest confirmed state, not before
-// minContextSlot, without sending it; see rpc.Client.Simulate. One that fails is run at
-// a second endpoint, too: it succeeds when it does there, since what is sent in
-// vain costs a fee at most, and that it fails holds when both say so. The slot of the
-// result is minContextSlot where a single endpoint alone claims a later one.
+// Simulate runs a transaction on the newest confirmed state, not before minContextSlot,
+// without sending it; see rpc.Client.Simulate. One that fails is run at a second endpoint
+// too. It succeeds when it succeeds there, since sending in vain costs a fee at most; it
+// fails only when both report the failure. The slot of the result is minContextSlot when
+// only a single endpoint claims a later one.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	simulate := func(least uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{
@@ -131,13 +131,13 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
 	out, by, err := askWhom(ctx, e, q)
 	at := out.Slot
-	if err == nil && !e.Corroborated(at) { // what asks for it next would be asked of no honest node
+	if err == nil && !e.Corroborated(at) { // else no honest node could answer the next call at that slot
 		out.Slot = minContextSlot
 	}
 	if err != nil || out.Err == nil || !e.another(by) {
 		return out, err
 	}
-	// A second one that is a little behind may tell, one far behind may not.
+	// A second endpoint that is a little behind may decide, one far behind may not.
 	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	least := min(at, e.slots.Best(e.now()))
@@ -169,10 +169,10 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 	})
 }
 
-// Statuses looks up to 256 signatures up in the recent blocks, some 150, and
-// tells where the endpoint stood. The entry of one that is not known is nil,
-// which says nothing of its fate: Search does. What is Decisive two endpoints say,
-// if there are several.
+// Statuses looks up to 256 signatures up in the recent blocks, some 150, and returns the
+// endpoint's slot. The entry of one that is not known is nil, which says nothing about its
+// fate: use Search for that. If there are several endpoints, a Decisive status is one that
+// two of them report.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
 	// The slot is a processed one, which says nothing of an endpoint's lag.
 	s, by, err := askWhom(ctx, e, query[slotted[[]*onchain.Status]]{
@@ -188,7 +188,7 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 }
 
 // SignaturesFor lists the transactions that name the address, from an archive's
-// history first; see rpc.Client.SignaturesFor. When there is none, a second endpoint
+// history first; see rpc.Client.SignaturesFor. When the list is empty, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
@@ -209,9 +209,9 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 	}))
 }
 
-// Block reads the confirmed block of the slot. Endpoints that have none there
-// are passed over: it fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped
-// only when all that could be asked say so.
+// Block reads the confirmed block of the slot. Endpoints without the block are skipped:
+// it fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when all endpoints
+// that could be asked say so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
 	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
 		return at.Block(ctx, slot)
@@ -229,10 +229,9 @@ func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, acc
 	return ask(ctx, e, q)
 }
 
-// Creation finds the transaction that made the nullifier's account: whoever
-// paid for it has spent the note. It is confirmed at least; nil when the history
-// of no endpoint has it. The caller knows that the account exists, so nil means
-// that the histories are too short.
+// Creation finds the transaction that made the nullifier's account: its payer has spent
+// the note. It is confirmed at least; nil when no endpoint's history has it. The caller
+// knows that the account exists, so nil means that the histories are too short.
 func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
@@ -260,10 +259,10 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	}, func(ep *endpoint) bool { return e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists })
 }
 
-// Settlement finds the transaction that ended the swap, whoever sent it, in the
-// slots from first to last: the fewer they are, the less there is to read of what
-// strangers send to the state's address. It is confirmed at least; nil when the
-// history of no endpoint has it: then the swap has not ended, or the histories are too short.
+// Settlement finds the transaction that ended the swap by any sender, in the slots
+// from first to last: a narrow range leaves less to read of what strangers send to the
+// state's address. It is confirmed at least; nil when no endpoint's history has it: then
+// the swap has not ended, or the histories are too short.
 func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")
@@ -287,10 +286,10 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 	}, func(ep *endpoint) bool { return e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing })
 }
 
-// corroborate gives what two endpoints find in their histories, of which by has found
-// first. alike reports whether two findings are the same, and leaves in the one what both
-// say. One that finds nothing bears the first out when it has forgotten it, as the state
-// that it shows tells.
+// corroborate gives what two endpoints find in their histories; first was found by
+// endpoint by. alike reports whether two findings are the same, and reduces the one to
+// what both report. An endpoint that finds nothing also confirms the first finding when
+// forgotten reports, by the state that it shows, that it has forgotten the transaction.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T

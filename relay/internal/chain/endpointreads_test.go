@@ -22,9 +22,8 @@ func archives(names ...string) []Endpoint {
 	return endpoints
 }
 
-// TestSearchIsOfOneEndpoint: a look is put together from the answers of one
-// endpoint only, whichever of the three calls fails at another, and its horizon is
-// what a second one bears out.
+// TestSearchIsOfOneEndpoint: a look consists of the answers of one endpoint only, whichever of
+// the three calls fails at another, and its horizon is what a second one corroborates.
 func TestSearchIsOfOneEndpoint(t *testing.T) {
 	t.Parallel()
 	fromBoth := onchain.Look{Statuses: []*onchain.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
@@ -69,7 +68,7 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 	}
 }
 
-// oneSays is the status as one endpoint's word alone.
+// oneSays is the status when a single endpoint reports it.
 func oneSays(s *onchain.Status) *onchain.Status {
 	c := *s
 	c.Unverified = true
@@ -88,7 +87,7 @@ func TestSearchAsksAnother(t *testing.T) {
 	tests := map[string]struct {
 		archive, other reply
 		want           []*onchain.Status
-		wantHeight     uint64 // 0 when it is not borne out
+		wantHeight     uint64 // 0 when it is not corroborated
 		wantAsked      int    // of the other
 	}{
 		"both know all":                          {says2(known, known), says2(known, known), []*onchain.Status{landed, landed}, 60, 1},
@@ -123,8 +122,8 @@ func TestSearchAsksAnother(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoubted: what one endpoint knows nothing of, another is asked
-// for; an endpoint that is down makes no answer worse.
+// TestNothingIsDoubted: when one endpoint knows nothing, another is asked; an endpoint that is
+// down makes no answer worse.
 func TestNothingIsDoubted(t *testing.T) {
 	t.Parallel()
 	account := fmt.Sprintf(`{"data":["","base64"],"lamports":7,"owner":%q}`, keyB)
@@ -355,7 +354,7 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 					n["b"].at(201)
 					n["a"].set("getLatestBlockhash", test.then)
 					time.Sleep(4 * time.Second) // in which a chain comes so far
-					// Any answer of a later slot shows what is behind.
+					// Any answer of a later slot shows which endpoint is behind.
 					if _, err := e.Slot(t.Context(), onchain.Confirmed); err != nil {
 						t.Fatal(err)
 					}

@@ -45,7 +45,7 @@ const (
 )
 
 // Endpoint configures one RPC endpoint. Its URLs hold credentials, so no
-// printing of it shows them.
+// formatting of it shows them.
 type Endpoint struct {
 	// Name is what errors, logs and metrics call it: 1 to 40 letters, digits,
 	// dots, dashes and underscores, unlike the others'.
@@ -78,39 +78,37 @@ type EndpointsOptions struct {
 	// Genesis is the hash of the only chain that is used; zero for that of the
 	// first endpoint that answers, in their order.
 	Genesis solana.Hash
-	// HTTP makes the client of one endpoint, so that a slow one exhausts nobody
-	// else's connections; nil stands for rpc.NewHTTPClient.
+	// HTTP makes the client of one endpoint, so that a slow one does not exhaust the
+	// connections of others; nil stands for rpc.NewHTTPClient.
 	HTTP func() *http.Client
 	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
 	Now  func() time.Time
 	Rand func() float64
 	Log  *slog.Logger
-	// Observer is told of what happens. Nil for none.
+	// Observer receives events of the endpoints. Nil for none.
 	Observer Observer
 	// Timeout bounds one call as in rpc.Options; 0 is 5 s. A read that another
 	// endpoint could answer gets less.
 	Timeout time.Duration
-	// MaxLag is by how many slots an endpoint may be behind the best before it
-	// is asked last, and before its blockhash is not taken; 0 is 10, 4 seconds.
+	// MaxLag is by how many slots an endpoint may be behind the best; beyond that it is
+	// asked last, and its blockhash is refused; 0 is 10, 4 seconds.
 	MaxLag uint64
-	// Probe is how long an endpoint may be unheard of before Run asks it for its
-	// slot; 0 is 5 s.
+	// Probe is how long an endpoint may be silent before Run asks it for its slot; 0 is 5 s.
 	Probe time.Duration
 }
 
-// Observer is told of what happens at the endpoints, which it knows by their
-// names. Its methods must not block.
+// Observer receives events of the endpoints, under their names. Its methods must not block.
 type Observer interface {
-	// Called is told of every call: its RPC method, its class ("ok", "refused",
+	// Called records a call: its RPC method, its class ("ok", "refused",
 	// "preflight" or a kind of onchain.Unavailable) and its duration.
 	Called(endpoint, method, class string, took time.Duration)
-	// BreakerChanged is told the new state: closed, half_open or open.
+	// BreakerChanged reports the new state: closed, half_open or open.
 	BreakerChanged(endpoint string, state outbound.State)
 	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
 	RebroadcastSkipped(endpoint string)
 	// Notified counts a notification of a WebSocket.
 	Notified(endpoint string)
-	// Contradicted counts what an endpoint said and others say otherwise. Which of
+	// Contradicted counts answers of an endpoint that others contradict. Which of
 	// them is wrong is not known.
 	Contradicted(endpoint string)
 }
@@ -120,20 +118,19 @@ type EndpointStatus struct {
 	Name    string
 	Roles   []Role
 	Breaker outbound.State
-	// Foreign is true of one that serves another chain; it is not used.
+	// Foreign is true when the endpoint serves another chain; then it is not used.
 	Foreign bool
-	// Slot is where it stood when it last told, at SlotAt (zero: never), and Lag
-	// by how many slots it was behind the best then.
+	// Slot is the slot that it last reported, at SlotAt (zero: never), and Lag by how
+	// many slots it was behind the best then.
 	Slot, Lag uint64
 	SlotAt    time.Time
 	// Subscribed is true while the relay listens to its notifications.
 	Subscribed bool
-	// Latency is the average time of the method that takes longest there; 0 when
-	// nothing was asked.
+	// Latency is the average duration of its slowest method; 0 when no call was made.
 	Latency time.Duration
-	// Contradictions counts what it said and others say otherwise, the last time at
-	// ContradictedAt: of the name of the endpoint in ContradictedBy, or, when that is
-	// empty, of a slot that no other endpoint comes near.
+	// Contradictions counts its answers that others contradict, the last of them at
+	// ContradictedAt. ContradictedBy names the other endpoint; it is empty for a slot
+	// that no other endpoint comes near.
 	Contradictions uint64
 	ContradictedAt time.Time
 	ContradictedBy string
@@ -143,10 +140,9 @@ type EndpointStatus struct {
 	LastErrorAt time.Time
 }
 
-// Endpoints is the chain as several RPC endpoints tell it. They are judged by
-// what their calls answer alone. A read goes to the best of those that have the
-// role and whose breaker is closed, and from there to the next; a send goes to
-// all. Safe for concurrent use.
+// Endpoints is the chain as several RPC endpoints report it. Their health follows from
+// the answers to their calls alone. A read goes to the best endpoint that has the role and
+// a closed breaker, and from there to the next; a send goes to all. Safe for concurrent use.
 //
 // Errors of calls are as rpc.Client's, and name the endpoints by their names.
 type Endpoints struct {
@@ -165,7 +161,7 @@ type Endpoints struct {
 	heights heights
 	sends   inFlight
 
-	// background ends with Close: what runs for all callers and not for one.
+	// background is the context of work for all callers rather than one; Close ends it.
 	background context.Context
 	stop       context.CancelFunc
 	working    inFlight
@@ -174,14 +170,14 @@ type Endpoints struct {
 	genesis solana.Hash // zero until it is known
 }
 
-// endpoint is one of them.
+// endpoint is one RPC endpoint.
 type endpoint struct {
 	name    string
 	index   int
 	roles   []Role
 	http    *http.Client
 	clients map[outbound.Urgency]*rpc.Client
-	// socket is nil without one; a function, so that no printing shows it.
+	// socket is nil without one; a function, so that formatting never shows it.
 	socket  func() *url.URL
 	breaker *outbound.Breaker
 	budget  *outbound.Budget
@@ -195,13 +191,13 @@ type endpoint struct {
 	checkedAt time.Time
 	// subscribed says that notifications are listened to.
 	subscribed bool
-	// What others say otherwise.
+	// What other endpoints contradict.
 	contradictions uint64
 	contradictedAt time.Time
 	contradictedBy string
 }
 
-// String names them. Without it, a printing would read what calls change.
+// String names them. Without it, formatting would read fields that calls change.
 func (e *Endpoints) String() string {
 	names := make([]string, len(e.all))
 	for i, ep := range e.all {
@@ -238,7 +234,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	}
 	for i, c := range o.Endpoints {
 		if !endpointName.MatchString(c.Name) {
-			// It is not repeated: a URL in the wrong field would be shown.
+			// The name is not repeated, because it may be a URL in the wrong field.
 			return nil, fmt.Errorf("RPC endpoint %d has a name of %d characters: expected 1 to 40 letters, digits, dots, dashes and underscores", i+1, len(c.Name))
 		}
 		if slices.ContainsFunc(e.all, func(other *endpoint) bool { return other.name == c.Name }) {
@@ -296,7 +292,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 
 func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
 
-// fit are those that have one of the roles and serve the relay's chain.
+// fit are the endpoints that have one of the roles and serve the relay's chain.
 func (e *Endpoints) fit(roles ...Role) (out []*endpoint) {
 	for _, ep := range e.all {
 		if slices.ContainsFunc(roles, ep.has) && !ep.isForeign() {
@@ -333,11 +329,11 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	e.turned.raise()
 }
 
-// Corroborated reports whether the chain has reached a slot by more than one endpoint's
-// word, or by that of the only one there is.
+// Corroborated reports whether more than one endpoint, or the only one there is, confirms
+// that the chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// Status tells how every endpoint is doing, in their configured order.
+// Status reports how every endpoint is doing, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
 	out := make([]EndpointStatus, len(e.all))
 	for i, ep := range e.all {
@@ -353,7 +349,7 @@ func (e *Endpoints) Status() []EndpointStatus {
 	return out
 }
 
-// Close ends what runs in the background and closes idle connections. Sends
+// Close ends background work and closes idle connections. Sends
 // under way go on: call Flush before.
 func (e *Endpoints) Close() {
 	e.stop()

@@ -27,8 +27,8 @@ func balance(t *testing.T, e *Endpoints) error {
 	return err
 }
 
-// TestReadsFailOver: whatever the first endpoint says instead of an answer, the
-// second is asked, once, and nobody waits longer than for a hanging one.
+// TestReadsFailOver: when the first endpoint gives no answer, the second is asked once, and the
+// caller waits no longer than for a hanging endpoint.
 func TestReadsFailOver(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -129,7 +129,7 @@ func TestReadsPrefer(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(a, b *host)
-		want   string // which gets the next read
+		want   string // the endpoint that gets the next read
 	}{
 		"the first configured of two alike": {func(*host, *host) {}, "a"},
 		"one that is much faster": {func(a, _ *host) {
@@ -193,7 +193,7 @@ func TestNodeThatLagsIsAskedLast(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("status differs (-want +got):\n%s", diff)
 		}
-		// It is asked when the other is down, and first again once it has caught up.
+		// The endpoint is asked when the other is down, and first again once it has caught up.
 		n["b"].fail(sick)
 		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked+1 {
 			t.Errorf("the node that lags is not asked in need: %v", err)
@@ -232,7 +232,7 @@ func TestBreakerOfOneOfSeveral(t *testing.T) {
 		if got := n["a"].count(""); got != calls {
 			t.Errorf("an open breaker let %d calls through", got-calls)
 		}
-		// Nobody needs it: Run's probe finds that it is back.
+		// No caller uses it: Run's probe finds that it is back.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go e.Run(ctx)
@@ -435,7 +435,7 @@ func TestGenesis(t *testing.T) {
 			if got := strings.Count(seen.logged(), "level=ERROR msg=\"rpc endpoint serves another chain\" endpoint=a"); got != 1 || !e.Status()[0].Foreign {
 				t.Errorf("it is logged %d times, want once, and its status says so: %v", got, e.Status()[0].Foreign)
 			}
-			// It is used once it has been corrected, without a restart.
+			// The endpoint is used once it has been corrected, without a restart.
 			n["a"].mu.Lock()
 			n["a"].chain = hashA
 			n["a"].mu.Unlock()

@@ -19,10 +19,10 @@ const (
 	// how many calls are enough when there are several.
 	rounds     = 3
 	leastAsked = 3
-	// patience is how long a read waits for a breaker when all are open.
+	// breakerWait is how long a read waits for a breaker when all are open.
 	breakerWait = time.Second
-	// abandoned is the time from which a call whose caller ran out of time tells
-	// that the endpoint hangs.
+	// hangAfter is the duration from which a call whose caller ran out of time shows that
+	// the endpoint hangs.
 	hangAfter = time.Second
 	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
 	retryDelay    = 100 * time.Millisecond
@@ -48,13 +48,13 @@ type query[T any] struct {
 	// roles are those that can answer, the preferred ones first.
 	roles []Role
 	do    func(context.Context, askedEndpoint) (T, error)
-	// slot is the slot of the answer, which the chain must be able to have reached;
-	// nil when it tells none. unconfirmed says that it is a processed or a finalized
-	// one, which says nothing of how far the endpoint is behind.
+	// slot is the slot of the answer, which the chain must be able to have reached; nil
+	// when the answer has none. unconfirmed says that it is a processed or a finalized
+	// slot, which says nothing about the endpoint's lag.
 	slot        func(T) uint64
 	unconfirmed bool
-	// unknown reports an answer that says no more than that this endpoint does not
-	// know: another may. Nil when every answer says something.
+	// unknown reports an answer that says only that this endpoint does not know: another
+	// may. Nil when every answer says something.
 	unknown func(T) bool
 }
 
@@ -104,7 +104,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	}
 }
 
-// askWhom is ask, and tells who answered.
+// askWhom is ask, and also returns which endpoint answered.
 func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
 	q.do = func(ctx context.Context, at askedEndpoint) (T, error) {
@@ -115,8 +115,8 @@ func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int,
 	return v, by, err
 }
 
-// secondOpinion say which answers may be those of a node that has lost its data, and
-// what a second one makes of them.
+// secondOpinion says which answers may be those of a node that has lost its data, and how
+// a second answer settles them.
 type secondOpinion[T any] struct {
 	about func(T) bool
 	// again asks the second endpoint.
@@ -124,8 +124,8 @@ type secondOpinion[T any] struct {
 	settle func(first, second T) T
 }
 
-// doubt is ask, but for a doubtful answer it asks a second endpoint too. One
-// that fails or takes its time is no harm: the first answer stands.
+// doubt is ask, but for a doubtful answer it asks a second endpoint too. When that one
+// fails or is slow, the first answer stands.
 func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
 	first, by, err := askWhom(ctx, e, q)
 	if err != nil || !d.about(first) {
@@ -140,7 +140,7 @@ func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion
 		if !ok {
 			continue
 		}
-		// As if there were another to ask after it: nobody waits long for an opinion.
+		// A left of 2 limits the second call to a short time.
 		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
 			return d.settle(first, second), nil
 		}
@@ -154,9 +154,8 @@ func backoff(round int, random float64) time.Duration {
 	return time.Duration(float64(d) * (1 + retryJitter*(2*random-1)))
 }
 
-// candidates are the endpoints that can answer, the best first: those of the
-// first role, with budget left, that are not behind, that answer the method
-// well, in the configured order.
+// candidates are the endpoints that can answer, the best first: ordered by role, by
+// budget left, by lag, by their cost of the method, and in the configured order.
 func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
 	now := e.now()
 	type place struct {
@@ -188,7 +187,7 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 	return out
 }
 
-// awaitBreaker waits until one of the candidates may be tried; false when none
+// awaitBreaker waits until one of the candidates may be tried; it returns false when none
 // may be before the deadline.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
 	turned := e.turned.next()
@@ -210,7 +209,7 @@ func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, de
 	return true
 }
 
-// attempt asks one endpoint, and judges it by the answer. left counts the
+// attempt asks one endpoint, and updates its health from the answer. left counts the
 // endpoints that could be asked, this one included.
 func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], left int) (T, error) {
 	var v T
@@ -231,8 +230,8 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outb
 	return v, err
 }
 
-// reached takes the slot of an answer into account, and refuses the answer when
-// the chain cannot have reached it.
+// reached records the slot of an answer, and refuses the answer when the chain cannot have
+// reached that slot.
 func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
 	now := e.now()
 	if unconfirmed {
@@ -275,7 +274,7 @@ func (ep *endpoint) withEndpoint(err error) error {
 	return err
 }
 
-// learn judges the endpoint by a call's outcome, and gives the permit back.
+// learn updates the endpoint's health from a call's outcome, and releases the permit.
 func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
 	now := e.now()
 	outcome, kind, pause := outbound.Good, "", time.Duration(0)
@@ -303,7 +302,7 @@ func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, t
 	}
 }
 
-// verdict is what a call that gave no answer tells of its endpoint.
+// verdict is what a failed call says about its endpoint.
 func verdict(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
 	case onchain.KindCancelled:
@@ -320,7 +319,7 @@ func verdict(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
 	}
 }
 
-// answers are those of one round that answer nothing.
+// answers collects the failures of one round.
 type answers struct {
 	method   string
 	n        int
@@ -339,8 +338,8 @@ func (a *answers) add(err error) {
 	case errors.As(err, &u):
 		a.down = append(a.down, u)
 	case a.definite == nil, errors.Is(err, onchain.ErrBlockPruned), errors.Is(err, onchain.ErrSlotSkipped) && !errors.Is(a.definite, onchain.ErrBlockPruned):
-		// That there was a block tells more than that there is none, and both more
-		// than that the call is not served.
+		// A pruned block says more than a skipped slot, and both say more than that the
+		// call is not served.
 		a.definite = err
 	}
 }
@@ -350,16 +349,16 @@ func (a *answers) transient() bool {
 	return slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool { return onchain.Transient(u) })
 }
 
-// behind reports whether every failure was that the node is not there yet.
+// behind reports whether every failure was a node that has not reached the slot yet.
 func (a *answers) behind() bool {
 	return !slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool {
 		return u.Kind != onchain.KindNodeBehind && u.Kind != onchain.KindNotYet
 	})
 }
 
-// err says why there is no answer; nil when all endpoints said that they do
-// not know. That one does not know or no longer has it means nothing while
-// another was not asked.
+// err says why there is no answer; nil when all endpoints said that they do not know. As
+// long as one endpoint was not asked, it means nothing that others do not know, or no
+// longer have, the answer.
 func (a *answers) err() error {
 	nothing := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
@@ -368,7 +367,7 @@ func (a *answers) err() error {
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
-		// The first is that of the endpoint that is best otherwise.
+		// The first failure is that of the best endpoint.
 		all := &onchain.Unavailable{Method: a.method, Kind: a.down[0].Kind, Err: a.down[0].Err}
 		details := make([]string, len(a.down))
 		for i, u := range a.down {

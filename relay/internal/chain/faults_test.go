@@ -60,12 +60,12 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	return e
 }
 
-// heard reports whether every endpoint has told its slot.
+// heard reports whether every endpoint has reported its slot.
 func heard(e *chain.Endpoints) bool {
 	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
 }
 
-// TestReadsSurviveAFaultyNode: every read finds the endpoint that is well.
+// TestReadsSurviveAFaultyNode: every read finds the endpoint that works.
 func TestReadsSurviveAFaultyNode(t *testing.T) {
 	t.Parallel()
 	const calls = 10
@@ -94,7 +94,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 			w.Finalize()
 			landed := w.status(signature, true)
 			e := w.through()
-			// Which of two is behind is known once they have agreed.
+			// Which of two is behind is known only once they have agreed.
 			looking, stop := context.WithCancel(ctx)
 			go e.Run(looking)
 			for !heard(e) {
@@ -113,7 +113,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				}
 				look, err := e.Search(ctx, []solana.Signature{signature})
 				if err == nil && look.Statuses[0] != nil {
-					look.Statuses[0].Unverified = false // where the faulty one tells nothing
+					look.Statuses[0].Unverified = false // where the faulty endpoint reports nothing
 				}
 				if err != nil || cmp.Diff(landed, look.Statuses[0]) != "" {
 					t.Errorf("look is %+v with error %v, want the transaction in it", look, err)
@@ -153,8 +153,8 @@ func TestSendReachesTheChain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Whoever answered first, the chain has it once all calls have ended,
-			// except for the hanging one.
+			// Regardless of the first answer, the chain has the transaction once all calls have
+			// ended, except for the hanging one.
 			until, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_ = e.Flush(until)
@@ -202,7 +202,7 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 	w.Finalize()
 	e := w.through(fault.Rule{Empty: true})
-	// One of the two is wrong: nothing follows, and least of all that it did not land.
+	// One of the two is wrong: nothing is decided, in particular not that it did not land.
 	if look := must[onchain.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
 		t.Errorf("statuses are %+v, want the first alone, not verified", look.Statuses)
 	}
@@ -239,8 +239,8 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 }
 
-// TestWhatATransactionDid reads the maker of a nullifier and what it cost out of
-// the local chain's history, among transactions that only litter the address.
+// TestWhatATransactionDid reads a nullifier's creating transaction and its cost from the local
+// chain's history, among unrelated transactions that name the address.
 func TestWhatATransactionDid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
@@ -318,7 +318,7 @@ func TestWhatATransactionDid(t *testing.T) {
 	}
 }
 
-// nudged counts what a WebSocket brings.
+// nudged counts the notifications of a WebSocket.
 type nudged struct {
 	mu sync.Mutex
 	n  int
@@ -336,7 +336,7 @@ func (n *nudged) count() int {
 	return n.n
 }
 
-// moved changes the account until the nudges say so.
+// moved changes the account until a nudge arrives.
 func (w *world) moved(n *nudged, account solana.PublicKey) {
 	w.t.Helper()
 	before, deadline := n.count(), time.Now().Add(20*time.Second)

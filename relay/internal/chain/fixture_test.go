@@ -59,7 +59,7 @@ func checkError(t *testing.T, err error, kind string, code int, other error) {
 	}
 }
 
-// The canaries stand for what of a URL is secret at one provider or another.
+// The canaries stand for the parts of a URL that are secret at some provider.
 const (
 	canaryUser  = "canary-user"
 	canaryPass  = "canary-pass"
@@ -86,7 +86,7 @@ func checkCanaries(t *testing.T, text string) {
 	}
 }
 
-// closedAddress is where nobody listens.
+// closedAddress is an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)
@@ -96,7 +96,7 @@ func closedAddress(t *testing.T) string {
 	return addresses[0]
 }
 
-// answering is the URL of an endpoint that says the same to every call.
+// answering is the URL of an endpoint that gives the same answer to every call.
 func answering(t *testing.T, status int, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

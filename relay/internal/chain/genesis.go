@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recheck is how often an endpoint of another chain is asked whether it still is.
+// recheck is the interval at which an endpoint of another chain is asked again.
 const recheck = time.Minute
 
 // identity is what is known of the chain that an endpoint serves.
@@ -22,8 +22,8 @@ type identity struct {
 	hash solana.Hash // zero when it is not known
 	// foreign is true when it is another chain than the relay's.
 	foreign bool
-	// untold is true of an endpoint that only takes transactions, and refuses to
-	// tell its chain: some providers serve sendTransaction and nothing else.
+	// untold is true of an endpoint that only takes transactions and refuses to
+	// report its chain: some providers serve sendTransaction and nothing else.
 	untold bool
 }
 
@@ -40,9 +40,9 @@ func (e *GenesisError) Error() string {
 	return fmt.Sprintf("RPC endpoint %s serves another chain, so it is not used: its genesis hash is %s, expected %s; correct its URL", e.Endpoint, e.Got, e.Want)
 }
 
-// GenesisHash gives the hash that tells the chain from others, and asks every
-// endpoint that has not told its own yet. With *GenesisError, one for each
-// endpoint of another chain, the hash is valid too.
+// GenesisHash returns the hash that identifies the chain, and asks every endpoint
+// that has not reported its own yet. With *GenesisError, one for each endpoint of
+// another chain, the hash is valid too.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.logGenesis(ctx)
 	want := e.reference()
@@ -62,8 +62,8 @@ func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return want, errors.Join(wrong...)
 }
 
-// logGenesis asks all endpoints that have not told their chain yet, and gives the
-// errors in their order.
+// logGenesis asks all endpoints that have not reported their chain yet, and returns
+// the errors in their order.
 func (e *Endpoints) logGenesis(ctx context.Context) []error {
 	failures := make([]error, len(e.all))
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.settled()
 	if want.IsZero() {
-		// Whoever answers first must not decide which chain it is: the order does.
+		// The configured order decides which chain it is, not the endpoint that answers first.
 		e.logGenesis(ctx)
 		want = e.reference()
 	}
@@ -121,7 +121,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	return nil
 }
 
-// identify learns the endpoint's genesis hash, once for all who ask.
+// identify learns the endpoint's genesis hash, once for all callers.
 func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	if known := ep.identity(); known.untold || !known.hash.IsZero() {
 		return nil
@@ -139,7 +139,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 			ep.chain.hash, ep.chain.untold, ep.checkedAt = hash, untold, e.now()
 			ep.mu.Unlock()
 		}
-		// Named here: the error is shared by all who wait.
+		// The name is added here, because all waiting callers share the error.
 		return nil, ep.withEndpoint(err)
 	})
 	select {

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// hashLife is for how many blocks after its own a blockhash can be named (Agave).
+	// hashLife is the number of blocks after its own in which a blockhash can be named (Agave).
 	hashLife = 150
-	// nearSlots is how many slots apart two blocks may be whose heights bear each
-	// other out, and sayingAge how old what an endpoint said may be for that.
+	// nearSlots is how many slots apart two blocks may be for their heights to corroborate
+	// each other, and sayingAge is the greatest age of a report that is used for that.
 	nearSlots = 64
 	sayingAge = 30 * time.Second
-	// agreedAge is from when on the height that endpoints agree on is asked for again.
+	// agreedAge is the age from which the agreed height is asked for again.
 	agreedAge = 5 * time.Second
-	// aloneAfter is for how long no second endpoint may bear anything out before one is
-	// believed by itself: the others are away.
+	// aloneAfter is how long no second endpoint may corroborate anything before a single
+	// one is believed: the others are away.
 	aloneAfter = time.Minute
-	// unwanted is from when on a second one counts as no longer wanted: what is held is
-	// looked up once a minute.
+	// unwantedAfter is the time after which a second endpoint counts as no longer wanted:
+	// held submissions are searched once a minute.
 	unwantedAfter = 90 * time.Second
-	// hashSlotDoubt is by how many slots a blockhash may be newer than the endpoint
-	// said that gave it.
+	// hashSlotDoubt is by how many slots a blockhash may be newer than the slot that its
+	// endpoint reported.
 	hashSlotDoubt = 32
-	// maxFinality is how many finalized blocks of an endpoint are remembered: twice what is
-	// needed of one that does not lie.
+	// maxFinality is how many finalized blocks of an endpoint are remembered: twice the
+	// number needed for an honest endpoint.
 	maxFinality = 256
 )
 
-// block is one of the chain's, by slot and by block height.
+// block is a block of the chain, by slot and block height.
 type block struct{ slot, height uint64 }
 
 // tip is the newest block of the commitment at an endpoint.
@@ -41,12 +41,12 @@ func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (
 	return block{t.Slot, t.Height}, err
 }
 
-// agreement is that at a slot the block height is from low to high. From one slot
-// to the next the height grows by one or, when the slot is skipped, by none: so it
+// agreement says that the block height at a slot is from low to high. From one slot to
+// the next the height grows by one, or by none when the slot is skipped, so an agreement
 // bounds the height at every other slot, for good.
 type agreement struct{ slot, low, high uint64 }
 
-// between gives the least and the most that the height is at a slot.
+// between gives the lowest and the highest possible height at a slot.
 func (a agreement) between(slot uint64) (least, most uint64) {
 	if slot >= a.slot {
 		return a.low, a.high + (slot - a.slot)
@@ -54,16 +54,16 @@ func (a agreement) between(slot uint64) (least, most uint64) {
 	return a.low - min(a.low, a.slot-slot), a.high
 }
 
-// outside tells by how much a block's height is above the most or below the least.
+// outside returns by how much a block's height is above the most or below the least.
 func (a agreement) outside(b block) (above, below uint64) {
 	least, most := a.between(b.slot)
 	return b.height - min(b.height, most), least - min(least, b.height)
 }
 
-// agreement is what one endpoint alone says.
+// agreement is the block's height as one endpoint alone reports it.
 func (b block) agreement() agreement { return agreement{b.slot, b.height, b.height} }
 
-// with is what two endpoints say that bear each other out, of which one may lie.
+// with combines two endpoints' blocks that corroborate each other; one of the two may lie.
 func (b block) with(other block) agreement {
 	if b.slot < other.slot {
 		b, other = other, b
@@ -71,32 +71,32 @@ func (b block) with(other block) agreement {
 	return agreement{b.slot, min(b.height, other.height), max(b.height, other.height+(b.slot-other.slot))}
 }
 
-// heights is what endpoints say of block heights. Two that bear each other out make
-// an agreement, and what is outside of it is not believed: so that no single answer,
-// the first one apart, decides how long a blockhash lives.
+// heights is what endpoints report of block heights. Two that corroborate each other make
+// an agreement, and a height outside it is not believed. So no single answer, except the
+// first, decides how long a blockhash lives.
 type heights struct {
 	slack uint64
 
 	mu      sync.Mutex
 	reports []heightReport // by endpoint
-	// agreed is the newest agreement, at its time, and upheld the last time that an
-	// answer was within it; zero before there is one.
+	// agreed is the newest agreement, made at at; upheld is the last time that an answer
+	// was within it. All are zero before there is one.
 	agreed     agreement
 	at, upheld time.Time
 	asked      time.Time // when others were last asked
-	// alone is since when no second endpoint has borne out a search, and wanted when
-	// one was last wanted; zero while one does.
+	// alone is the time since which no second endpoint has corroborated a search, wanted
+	// the last time that one was wanted; zero while one does.
 	alone, wanted time.Time
 }
 
-// The two ways in which an endpoint tells of a height.
+// The two ways in which an endpoint reports a height.
 const (
 	byBlockhash = iota
 	byEpochInfo
 	ways
 )
 
-// heightReport is the newest block that an endpoint told of in each way, and its
+// heightReport is the newest block that an endpoint reported in each way, and its
 // finalized ones.
 type heightReport struct {
 	newest [ways]struct {
@@ -106,26 +106,25 @@ type heightReport struct {
 	final []finality // oldest first
 }
 
-// finality is a finalized block that an endpoint told at a time, when no block of it
-// was higher than most.
+// finality is a finalized block that an endpoint reported at a time, when none of its
+// blocks was higher than most.
 type finality struct {
 	block
 	most uint64
 	at   time.Time
 }
 
-// observe takes into account what an endpoint says of a block, and tells by how much
-// its height is above or below what can be, by the agreement or, before there is
-// one, by what the same endpoint said. against is another endpoint that says
-// otherwise, -1 for none.
+// observe records an endpoint's report of a block, and returns by how much its height is
+// above or below what is possible: by the agreement or, before there is one, by the same
+// endpoint's own reports. against is another endpoint that contradicts it, -1 for none.
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.known() && now.Sub(h.upheld) > aloneAfter {
-		h.agreed, h.at = agreement{}, time.Time{} // what nobody upholds any more was wrong
+		h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint upholds any more was wrong
 	}
 	defer func() {
-		// What is refused is refused again; unless it is what tells that a blockhash was wrong.
+		// A refused report is not stored, unless it may show that the blockhash was wrong.
 		if (above == 0 && below == 0) || (way == byEpochInfo && !h.known()) {
 			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}
@@ -145,7 +144,7 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 	return above, below, against
 }
 
-// other finds a block of another endpoint that bears b out, or else, as against,
+// other finds a block of another endpoint that corroborates b, or else returns as against
 // an endpoint that contradicts it.
 func (h *heights) other(i int, b block, now time.Time) (bearer *block, against int) {
 	against = -1
@@ -163,7 +162,7 @@ func (h *heights) other(i int, b block, now time.Time) (bearer *block, against i
 	return nil, against
 }
 
-// bounds are the agreement, if there is one, and what the endpoint said itself.
+// bounds are the agreement, if there is one, and the endpoint's own recent reports.
 func (h *heights) bounds(i int, now time.Time) (out []agreement) {
 	if h.known() {
 		out = append(out, h.agreed)
@@ -180,8 +179,8 @@ func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func (h *heights) known() bool { return h.agreed != agreement{} }
 
-// due reports whether other endpoints have to be asked, and first that they have
-// not agreed yet; then the caller asks them.
+// due reports whether the caller has to ask other endpoints now; first says that they
+// have not agreed yet.
 func (h *heights) due(now time.Time) (due, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,11 +199,11 @@ func (h *heights) agreedOn() (agreement, bool) {
 	return h.agreed, h.known()
 }
 
-// finalized takes a finalized block into account that the endpoint told when it had
-// come to the slot tip. It gives the slot and the time whose blockhashes can no longer be
-// named by what the endpoint alone has said: of none of these can the block be higher
-// than one that it has since left behind by more than hashLife. What was recorded with
-// the blockhashes does not matter.
+// finalized records a finalized block that the endpoint reported when it had reached the
+// slot tip. It returns the slot and the time before which no blockhash can be named any
+// more, by this endpoint's reports alone: the block of such a blockhash is not higher than
+// one that the endpoint has since passed by more than hashLife. The last valid heights
+// recorded with the blockhashes do not matter.
 func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,12 +216,12 @@ func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired 
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
 		s.final = append(s.final, finality{b, b.height + tip - min(tip, b.slot), now})
 	}
-	useful := 0 // what came before it says no more
+	useful := 0 // entries before it add nothing
 	for k, f := range s.final {
 		if f.height+hashLife < b.height {
 			expired = f.slot - min(f.slot, hashSlotDoubt)
 		}
-		// Twice its life: the endpoint that gave the blockhash may have been so far ahead.
+		// Twice hashLife: the endpoint of the blockhash may have been ahead by that much.
 		if f.most+2*hashLife < b.height {
 			before, useful = f.at, k
 		}
@@ -231,8 +230,8 @@ func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired 
 	return expired, before
 }
 
-// seconded notes whether a second endpoint bore a search out, and reports whether
-// none has for so long, although it was asked again and again, that one is enough.
+// seconded records whether a second endpoint corroborated a search. It reports whether one
+// endpoint is enough, because none has for so long although it was asked repeatedly.
 func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,20 +246,20 @@ func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 	return now.Sub(h.alone) >= aloneAfter
 }
 
-// contradiction is the error of a block height that cannot be.
+// contradiction is the error for a block height that is impossible.
 func contradiction(method, format string, args ...any) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refuted counts that an endpoint's height is not used, unless disputed has.
+// refuted counts a height that is not used, unless disputed has counted it.
 func (e *Endpoints) refuted(i, against int) {
 	if against < 0 {
 		e.contradicted(e.all[i], nil)
 	}
 }
 
-// disputed notes that two endpoints contradict each other, of which it is not known
-// who is wrong; against is -1 for none.
+// disputed records that two endpoints contradict each other and that it is not known which
+// one is wrong; against is -1 for none.
 func (e *Endpoints) disputed(i, against int) {
 	if against < 0 {
 		return

@@ -12,10 +12,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// skippedSlots is by how much the truth's heights are below its slots, 22 million on mainnet.
+// skippedSlots is the difference of true slots and heights, 22 million on mainnet.
 const skippedSlots = 10_000
 
-// tells makes a host stand at a slot and say of heights what lie makes of the truth.
+// tells sets a host's slot, and the heights that it reports as a function of the true ones.
 func (h *host) tells(slot uint64, blockhash, epochInfo func(slot, height uint64) uint64) {
 	h.at(slot)
 	h.set("getLatestBlockhash", says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"blockhash":%q,"lastValidBlockHeight":%d}}`,
@@ -33,8 +33,8 @@ func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
 func noHigher(slot uint64) (height uint64) { return slot + 150 }
 
-// TestALieOfAnOutageMakesNobodyBehind: while the honest endpoint is away the other one's
-// blockhashes are too high, and it goes when the honest one is back.
+// TestALieOfAnOutageMakesNobodyBehind: while the honest endpoint is down, the other one's
+// blockhashes are too high; when the honest one is back, the other one goes down.
 func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 		delete(n["liar"].said, "getEpochInfo")
 		var h onchain.Blockhash
 		var err error
-		for range 10 { // its breaker is tried again in moments
+		for range 10 { // its breaker is probed again in moments
 			if h, err = e.LatestBlockhash(t.Context()); err == nil && h.Slot == 100_005 {
 				return
 			}
@@ -63,9 +63,9 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 	})
 }
 
-// TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first
-// lies about block heights. What is recorded as the last valid height is never
-// below the truth, and the lie itself only of an only endpoint.
+// TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first lies about
+// block heights. The recorded last valid height is never below the truth, and it is the lie
+// itself only when there is a single endpoint.
 func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 	t.Parallel()
 	const slot = 100_000
@@ -110,7 +110,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 				if all(test.blockhash, test.epochInfo); test.agreed {
 					all(truth, truth)
 				}
-				// What the first call finds out counts for those after it.
+				// The results of the first call count for the later ones.
 				for round := range 4 {
 					if round > 0 || test.agreed {
 						if _, err := e.LatestBlockhash(t.Context()); err != nil && test.wantKind == "" {
@@ -139,7 +139,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 					if liars := got.Slot == at; liars != test.wantLiars {
 						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, liars, test.wantLiars)
 					}
-					// By what was agreed some slots ago it is up to as many more: slots may have been skipped.
+					// By an agreement some slots ago it is higher by as many: slots may have been skipped.
 					if want := test.wantLast(got.Slot); got.LastValidBlockHeight < want || got.LastValidBlockHeight > want+5 {
 						t.Errorf("blockhash of slot %d is valid up to %d, want %d", got.Slot, got.LastValidBlockHeight, want)
 					}
@@ -149,9 +149,9 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows is dead
-// once two say so, however wrong the height is that was recorded with it, and not
-// before it is.
+// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows is dead once two
+// endpoints agree, however wrong the height is that was recorded with it, and never before it
+// really is.
 func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 	t.Parallel()
 	const slot, never, forEver = 100_000, 0, 1 << 40
@@ -160,10 +160,10 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 		epochInfo func(slot, height uint64) uint64 // of the first
 		down      bool                             // the others do not answer
 		recorded  uint64
-		// within is in how many slots after its blockhash's it is dead: what its life,
-		// finality and the first look take, and for wrong heights another look.
+		// within is the number of slots after its blockhash's in which it is dead: its life,
+		// finality and the first look and, for wrong heights, another look.
 		within uint64
-		// ahead is by how much the recorded slot of its blockhash was a lie.
+		// ahead is by how much the recorded slot of its blockhash was too high.
 		ahead uint64
 	}{
 		"an only one":                   {[]string{"liar"}, truth, false, lastOf(slot), 190, 0},

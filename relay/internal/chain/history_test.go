@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// landed is a transaction as getTransaction gives it; meta has what is not nothing.
+// landed is a transaction as getTransaction gives it; meta has the fields that are not empty.
 func landed(raw []byte, meta string) string {
 	return fmt.Sprintf(`{"slot":7,"blockTime":1700000000,"version":0,"transaction":[%q,"base64"],"meta":{%s}}`, base64.StdEncoding.EncodeToString(raw), meta)
 }
@@ -70,8 +70,8 @@ func TestCreation(t *testing.T) {
 	inTable := transact(t, pool, 5, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {pool.MerkleTree, pool.Address}}))
 	loaded := fmt.Sprintf(`,"loadedAddresses":{"writable":[%q,%q],"readonly":[]}`, pool.MerkleTree, pool.Address)
 	gift := signedBy(t, sigA, solana.NewInstruction(solana.SystemProgramID, solana.AccountMetaSlice{solana.Meta(payerKey).SIGNER().WRITE(), solana.Meta(address).WRITE()}, []byte{2}))
-	// A program of somebody else's that is given the very data, and a call of the
-	// pool that spends other notes and names the address in passing.
+	// A stranger's program that gets the same data, and a call of the pool that spends other
+	// notes and also names the address.
 	imitation := signedBy(t, sigA, solana.NewInstruction(router, solana.AccountMetaSlice{solana.Meta(address).WRITE()}, instructionData(t, maker)))
 	other := transact(t, pool, 7)
 	// A router calls the pool: the call is an inner instruction.
@@ -111,7 +111,7 @@ func TestCreation(t *testing.T) {
 					return says("[]")
 				}
 				if !strings.Contains(params, `"before"`) {
-					// The newest page has litter alone.
+					// The newest page has only unrelated transactions.
 					return says(fmt.Sprintf(`[{"signature":%q,"slot":10,"err":"AccountInUse"}]`, sigC))
 				}
 				return says(fmt.Sprintf(`[{"signature":%q,"slot":9,"err":"AccountInUse"},{"signature":%q,"slot":7,"err":null,"confirmationStatus":"finalized"}]`, sigB, sigA))
@@ -156,8 +156,8 @@ func instructionData(t *testing.T, raw []byte) []byte {
 	return tx.Message.Instructions[0].Data
 }
 
-// TestLitterAtANullifiersAddressCostsNothing: whoever sends there sends after the
-// landing that made the address known, and that is looked at first.
+// TestLitterAtANullifiersAddressCostsNothing: strangers can send only after the landing that
+// made the address known, and that landing is read first.
 func TestLitterAtANullifiersAddressCostsNothing(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)

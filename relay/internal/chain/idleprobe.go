@@ -9,13 +9,13 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// pollInterval is how often Run looks at an endpoint, on average.
+// pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
-// Run looks after the endpoints that nobody asks, until the context ends: it
-// asks for their slot those that have been silent and those whose breaker waits
-// for a probe, so that they are judged by fresh answers and come back by
-// themselves. Everything works without it, later.
+// Run probes endpoints that get no calls, until the context ends. It asks for the slot
+// of those that have been silent and of those whose breaker waits for a probe, so that
+// their health rests on fresh answers and they recover by themselves. Without Run
+// everything works, but an endpoint recovers later.
 func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, ep := range e.all {
@@ -41,7 +41,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	if !ok {
 		return
 	}
-	// What it answers is in the judgement; nobody waits for it.
+	// attempt records the outcome; no caller waits for the answer.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
 		method: "getSlot", urgency: outbound.Upkeep,
 		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, onchain.Confirmed) },
@@ -49,7 +49,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}, 1)
 }
 
-// recheck asks an endpoint of another chain whether it has been corrected.
+// recheck asks an endpoint that served another chain whether it has been corrected.
 func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
 	due := e.now().Sub(ep.checkedAt) >= recheck

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews: one that nobody asks any more
-// would otherwise lag for ever.
+// TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews: an endpoint that is no longer asked would
+// otherwise lag for ever.
 func TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// newestWeight is that of the newest call in the averages.
+	// newestWeight is the weight of the newest call in the averages.
 	newestWeight = 0.2
-	// averageHalfLife is the time in which what was measured loses half of its weight: an
-	// endpoint that was slow or failing is tried again after a while.
+	// averageHalfLife is the time in which a measurement loses half of its weight, so
+	// that an endpoint that was slow or failing is tried again after a while.
 	averageHalfLife = 10 * time.Second
-	// failurePenalty is what a call that fails costs: about the time of asking again elsewhere.
+	// failurePenalty is the cost of a failed call: about the time to ask another endpoint.
 	failurePenalty = 2 * time.Second
-	// latencyStep is the difference that matters: what costs less is alike, and so is
-	// what is within a factor of two, so that reads stay with the endpoint that was
+	// latencyStep is the smallest difference that matters: lower costs rank the same, and
+	// so do costs within a factor of two. Reads then stay with the endpoint that was
 	// configured first instead of jumping between nodes at slightly different slots.
 	latencyStep = 25 * time.Millisecond
 )
 
-// latencyMeter keeps what calls of each method cost, as exponentially weighted
-// averages of time and of failures. Safe for concurrent use.
+// latencyMeter keeps the cost of calls per method, as exponentially weighted
+// averages of duration and failure rate. Safe for concurrent use.
 type latencyMeter struct {
 	mu      sync.Mutex
 	methods map[string]*callAverage
@@ -37,7 +37,7 @@ type callAverage struct {
 // newLatencyMeter makes a meter that has seen nothing.
 func newLatencyMeter() *latencyMeter { return &latencyMeter{methods: map[string]*callAverage{}} }
 
-// Observe takes one call of the method into account.
+// Observe records one call of the method.
 func (m *latencyMeter) Observe(method string, took time.Duration, failed bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,8 +57,7 @@ func (m *latencyMeter) Observe(method string, took time.Duration, failed bool, n
 	a.at = now
 }
 
-// Slowest is the average time of the method that takes longest; 0 when nothing
-// was asked.
+// Slowest is the average duration of the slowest method; 0 when no call was made.
 func (m *latencyMeter) Slowest() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,8 +68,8 @@ func (m *latencyMeter) Slowest() time.Duration {
 	return time.Duration(slowest * float64(time.Second))
 }
 
-// Rank is what a call of the method is expected to cost, in steps that double:
-// 0 is the best, and what was never asked.
+// Rank is the expected cost of a call of the method, in steps that double: 0 is the
+// best, and also the rank of a method that was never called.
 func (m *latencyMeter) Rank(method string, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

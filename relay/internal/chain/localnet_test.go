@@ -23,8 +23,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// world is a local chain, moved by hand, with the relay's client of it and a
-// funded payer.
+// world is a local chain, moved by hand, with the relay's client of it and a funded payer.
 type world struct {
 	*localnet.Chain
 	t      *testing.T
@@ -95,7 +94,7 @@ func (w *world) inputs(n uint64, root [32]byte, amount int64) *shieldpool.Public
 	}
 }
 
-// sign proves and signs a Transact of the payer's.
+// sign proves and signs a Transact that the payer pays for.
 func (w *world) sign(in *shieldpool.PublicInputs, hash onchain.Blockhash) ([]byte, solana.Signature) {
 	w.t.Helper()
 	signals := in.Signals()
@@ -135,7 +134,7 @@ func must[T any](t *testing.T) func(T, error) T {
 
 func (w *world) blockhash() onchain.Blockhash {
 	w.t.Helper()
-	// Not the endpoints' own, which they keep for a moment: slots here move faster.
+	// Not from the endpoints, which cache it for a moment: slots here move faster.
 	return must[onchain.Blockhash](w.t)(w.single.LatestBlockhash(w.t.Context()))
 }
 
@@ -144,7 +143,7 @@ func (w *world) root() [32]byte {
 	return must[onchain.Root](w.t)(w.reader.Root(w.t.Context(), "")).Root
 }
 
-// status is what the recent blocks know of the signature, or the whole history.
+// status is the signature's status in the recent blocks, or in the whole history.
 func (w *world) status(signature solana.Signature, history bool) *onchain.Status {
 	w.t.Helper()
 	if history {
@@ -261,7 +260,7 @@ func TestPreflightSeesWhatIsConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Advance(localnet.DefaultConfirmAfter + 1)
-	// The deposit is confirmed and no more: its root is good for the next proof.
+	// The deposit is confirmed but not final: its root works for the next proof.
 	hash := w.blockhash()
 	raw, signature := w.sign(w.inputs(2, w.root(), 0), hash)
 	if err := w.client.Send(ctx, raw, true, hash.Slot); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// reply is what a host of the network says to a call.
+// reply is the answer of a host of the network to a call.
 type reply struct {
 	status int // 0 is 200
 	body   string
@@ -41,14 +41,14 @@ var (
 	behind = refuses(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":40}}`)
 )
 
-// host is an RPC node in memory, so that tests can run in virtual time. It
-// stands at a slot and answers what is asked most; a test changes what it says.
+// host is an RPC node in memory, so that tests can run in virtual time. It has a slot and
+// answers the common calls; a test changes its answers.
 type host struct {
 	mu    sync.Mutex
 	slot  uint64
 	chain solana.Hash
-	// said are the answers of methods that a test has set; all is that to every
-	// method without one but getGenesisHash.
+	// said are the answers of methods that a test has set; all is the answer to every other
+	// method except getGenesisHash.
 	said map[string]reply
 	all  *reply
 	// page answers getSignaturesForAddress by its parameters; nil for none.
@@ -84,7 +84,7 @@ func (h *host) at(slot uint64) {
 	h.slot = slot
 }
 
-// move lets the host go on.
+// move advances the host's slot.
 func (h *host) move(slots uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +206,7 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// events is an observer and a log that keep what they are told.
+// events is an observer and a log that keep what they receive.
 type events struct {
 	mu      sync.Mutex
 	log     bytes.Buffer
@@ -214,7 +214,7 @@ type events struct {
 	states  []string
 	leftOut []string
 	nudged  int
-	// contradicted are the endpoints whose word others did not bear out.
+	// contradicted are the endpoints that others contradicted.
 	contradicted []string
 }
 
@@ -274,7 +274,7 @@ func of(names ...string) (out []Endpoint) {
 	return out
 }
 
-// newEndpoints are of the network; change may be nil.
+// newEndpoints makes Endpoints of the network; change may be nil.
 func newEndpoints(t *testing.T, n network, endpoints []Endpoint, change func(*EndpointsOptions)) (*Endpoints, *events) {
 	t.Helper()
 	seen := new(events)

@@ -19,12 +19,12 @@ import (
 
 const (
 	defaultMinInterval = 200 * time.Millisecond
-	// retryChain and retryPool are what clients are told to wait: an RPC
+	// retryChain and retryPool are the waiting times that clients are given: an RPC
 	// endpoint recovers by itself, a pool waits for a person.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
 	// slotTrust is how long a reading's slot rules out readings of lower slots. A
-	// node that told a wrong slot once must not make all others count as behind
+	// node that reported a wrong slot once must not make all others count as behind
 	// for ever.
 	slotTrust = time.Minute
 )
@@ -40,24 +40,24 @@ type PoolOptions struct {
 	Accounts AccountReader
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
-	// Corroborated reports whether more than one endpoint's word says that the chain has
+	// Corroborated reports whether more than one endpoint confirms that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
 	Corroborated func(slot uint64) bool
 	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
-	// Nil when nobody asks.
+	// Nil when it is not needed.
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
 	// Everywhere reads an account at every endpoint; nil when there is only one.
 	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
-	// Changed is told of every new state of the tree account, with the error of
+	// Changed is called with every new state of the tree account, and with the error of
 	// its self-check or nil. Calls do not overlap. Nil for none.
 	Changed func(onchain.Snapshot, error)
 }
 
 // PoolReader reads the accounts of one pool at the confirmed commitment, and
-// keeps a copy of its tree account. However many ask for the tree, one read runs
-// at a time and none starts within MinInterval of the last. Safe for
+// keeps a copy of its tree account. However many callers ask for the tree, one read
+// runs at a time and none starts within MinInterval of the last. Safe for
 // concurrent use.
 //
 // Errors are refusals: pool_not_initialised when the tree account is not there
@@ -79,7 +79,7 @@ type PoolReader struct {
 
 	taking sync.Mutex // held while an answer is taken into account
 	data   []byte     // the account's bytes behind last
-	told   time.Time  // when an endpoint last told last
+	told   time.Time  // when an endpoint last reported last
 
 	mu     sync.Mutex
 	last   *onchain.Snapshot
@@ -162,11 +162,11 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
 }
 
-// Inspect reads, at one slot, which of the inputs' nullifiers are spent and
-// what the recipient holds; a zero recipient is not read. The slot is not
-// before minContextSlot: who knows of an event at that slot gets an answer that
-// knows of it too. Nor is it one that a single endpoint alone claims. A nullifier is spent when its account exists and the program
-// owns it: anybody can put a lamport on the address.
+// Inspect reads, at one slot, which of the inputs' nullifiers are spent and what the
+// recipient holds; a zero recipient is not read. The slot is not before minContextSlot, so
+// a caller that knows of an event at that slot gets an answer that includes it. Nor is it
+// a slot that a single endpoint alone claims. A nullifier is spent when its account exists
+// and the program owns it: anybody can put a lamport on the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
 	var inputs []int // the input behind each key; the recipient, if any, comes after them
@@ -188,7 +188,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return onchain.Inspection{}, unavailable(err)
 	}
 	out := onchain.Inspection{Slot: minContextSlot}
-	if p.corroborated(slot) { // else what asks for it next would be asked of no honest node
+	if p.corroborated(slot) { // else no honest node could answer the next call at that slot
 		out.Slot = slot
 	}
 	for k, i := range inputs {
@@ -201,8 +201,8 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	return out, nil
 }
 
-// Tokens reads a mint and a token account at one slot. What they are is for the
-// caller to say: anybody can put anything on an address of their own.
+// Tokens reads a mint and a token account at one slot. The caller has to check what they
+// are: anybody can put anything on an address of their own.
 func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error) {
 	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{mint, account}, onchain.Confirmed, 0)
 	if err != nil {
@@ -211,7 +211,7 @@ func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey)
 	return onchain.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
 }
 
-// reading is what one read of the tree account, begun at at, brought.
+// reading is the result of one read of the tree account, started at at.
 type reading struct {
 	snapshot onchain.Snapshot
 	all      []onchain.Snapshot // of every endpoint, when all were asked
@@ -255,14 +255,14 @@ func (p *PoolReader) pause(last time.Time) {
 	}
 }
 
-// take makes the account's state the newest one and returns it. When it has fewer
-// leaves than are known it returns what is known, and that one endpoint alone says so.
+// take makes the account's state the newest one and returns it. When it has fewer leaves
+// than are known it returns the known state and alone, because one endpoint alone says so.
 func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
 	p.taking.Lock()
 	defer p.taking.Unlock()
 	last := p.cached()
 	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.corroborated(last.Slot) {
-		// A node behind the one asked before: what we hold is newer than all it knows.
+		// This node is behind the one asked before, and the known state is newer.
 		return p.repeat(at), false, nil
 	}
 	s, err = p.parse(a, slot, at)
@@ -276,14 +276,14 @@ func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onch
 	}
 }
 
-// repeat says again what is known, at another time.
+// repeat returns the known state again, with another time.
 func (p *PoolReader) repeat(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at
 	return p.note(s, p.data)
 }
 
-// keep makes the snapshot, which an endpoint has just told, the newest one.
+// keep makes the snapshot, which an endpoint has just reported, the newest one.
 func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	p.told = s.At
 	changed := !bytes.Equal(data, p.data)
@@ -306,14 +306,14 @@ func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	return s
 }
 
-// malformedAccount is of an account that is not laid out as the profile says.
+// malformedAccount is the error for an account that is not laid out as the profile says.
 func (p *PoolReader) malformedAccount(err error) error {
 	return refusal.New(refusal.PoolNotInitialised,
 		"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
 		Retry(retryPool).Because(err)
 }
 
-// notInitialised guides to the command that mends it.
+// notInitialised names the command that fixes it.
 func (p *PoolReader) notInitialised(a *onchain.Account) error {
 	found := "does not exist"
 	if a != nil {
@@ -324,7 +324,7 @@ func (p *PoolReader) notInitialised(a *onchain.Account) error {
 		p.pool.MerkleTree, found, poolcheck.Initialise(p.pool)).Retry(retryPool)
 }
 
-// unavailable tells the client to come back; the cause is for the log.
+// unavailable asks the client to retry later; the cause is for the log.
 func unavailable(err error) error {
 	return refusal.New(refusal.ChainUnavailable,
 		"the relay cannot read the chain now, so nothing was decided: send the same request again later").

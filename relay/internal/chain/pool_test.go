@@ -331,7 +331,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 						}
 					}
 				}
-				// What mends it works at once.
+				// After the fix it works at once.
 				a.set(11, pool.MerkleTree, good)
 				if s := mustTree(t, p, 0); s.Slot != 11 {
 					t.Errorf("slot is %d, want 11", s.Slot)
@@ -339,7 +339,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				if test.account != nil && test.account.Owner == pool.Profile.ProgramID {
 					return
 				}
-				// An account that was there does not go: now nothing but the node is wrong.
+				// An account that existed does not vanish: now only the node can be wrong.
 				a.set(12, pool.MerkleTree, test.account)
 				a.fail(test.err)
 				time.Sleep(time.Second)

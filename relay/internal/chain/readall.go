@@ -15,30 +15,30 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// An endpoint may answer with the past as if it were now: its slot is right, and the
-// tree is one of a minute ago. So the tree account is read at every endpoint from time
-// to time, and before a root counts as stale.
+// An endpoint may return old state as if it were current: its slot is right, and the
+// tree is a minute old. So the tree account is read at every endpoint from time to time,
+// and before a root counts as stale.
 
 const (
-	// everywhereEvery is how often that is, while somebody asks for the tree.
+	// everywhereEvery is the interval of these reads while callers ask for the tree.
 	everywhereEvery = 2 * time.Second
-	// backAfter is for how long no endpoint may have told as many leaves as are known
-	// until a single one is believed that tells fewer. A fork takes leaves back, and so
-	// does an endpoint that lies.
+	// backAfter is how long no endpoint may have reported as many leaves as are known
+	// before a single endpoint that reports fewer is believed. A fork removes leaves, but
+	// an endpoint may also lie.
 	backAfter = 10 * time.Second
 )
 
-// AccountAt is what one endpoint tells of an account, and of which slot; the account is nil
+// AccountAt is one endpoint's answer about an account, with its slot; the account is nil
 // when it does not exist.
 type AccountAt struct {
 	Account *onchain.Account
 	Slot    uint64
 }
 
-// Everywhere reads a confirmed account at every endpoint at once. Those that do not
-// answer soon, or tell a slot that the chain cannot have reached, are left out. An open
-// breaker leaves none out: sends that failed may have opened it, and the one endpoint that
-// is left may be behind.
+// Everywhere reads a confirmed account at every endpoint at once. Endpoints that do not
+// answer soon, or report a slot that the chain cannot have reached, are left out. An
+// endpoint with an open breaker is asked too: failed sends may have opened it, and the
+// only other endpoint may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
@@ -64,8 +64,8 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 // errNoAnswer says that no endpoint gave the tree account when all were asked.
 var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
 
-// TreeWith gives the tree account that has the root in its ring: the one that Tree
-// gives, or else any endpoint's. When all lack the root it gives the newest one, read
+// TreeWith returns the tree account that has the root in its history: the one that Tree
+// returns, or else any endpoint's. When all lack the root it returns the newest one, read
 // after the call.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
@@ -88,7 +88,7 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 }
 
 // readEverywhere reads the tree at every endpoint after the call, in one round for all
-// who wait for it.
+// waiting callers.
 func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
 	since := p.now()
 	for {
@@ -104,9 +104,9 @@ func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
 	}
 }
 
-// Spent reports whether a nullifier of which one endpoint says that it is spent is so by
-// the word of all that answer: its account exists, and the program owns it. One that has
-// not come so far yet says otherwise, and so does one that has lost the account.
+// Spent reports whether all answering endpoints agree that a nullifier is spent, after
+// one endpoint reported it: its account exists, and the program owns it. An endpoint
+// that is behind disagrees, and so does one that has lost the account.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
 	if p.everywhere == nil {
 		return true, nil
@@ -171,14 +171,13 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	return r
 }
 
-// passes reports whether the newest of what all endpoints tell takes the place of the
-// tree that is known.
+// passes reports whether the newest of all endpoints' snapshots replaces the known tree.
 func (p *PoolReader) passes(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
 	last := p.cached()
 	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
 		return true
 	}
-	late := 0 // those that are not just behind
+	late := 0 // endpoints that disagree without being behind
 	for _, s := range all {
 		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
 			late++
@@ -206,12 +205,12 @@ func (p *PoolReader) fewer(s onchain.Snapshot) bool {
 	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }
 
-// parse makes a snapshot of what an endpoint tells. A tree that is known is not checked again.
+// parse makes a snapshot of an endpoint's answer. A known tree is not checked again.
 func (p *PoolReader) parse(a *onchain.Account, slot uint64, at time.Time) (onchain.Snapshot, error) {
 	last := p.cached()
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
 		if last != nil {
-			// The program closes no pool: whoever answered has lost the account.
+			// The program closes no pool, so this endpoint has lost the account.
 			return onchain.Snapshot{}, unavailable(onchain.Malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
 		}
 		return onchain.Snapshot{}, p.notInitialised(a)

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// several are endpoints of which the first is asked, until all are.
+// several are endpoints: the first is asked, until all are.
 type several []*accounts
 
 func (s several) everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
@@ -28,8 +28,8 @@ func (s several) everywhere(ctx context.Context, key solana.PublicKey) (all []Ac
 	return all
 }
 
-// watched is a pool that n endpoints tell of; tell makes one say how many leaves
-// there are at a slot.
+// watched is a pool read at n endpoints; tell sets the number of leaves that one reports, and
+// the slot.
 func watched(t *testing.T, n int) (p *PoolReader, all several, tell func(endpoint int, slot uint64, leaves byte)) {
 	t.Helper()
 	for range n {
@@ -49,7 +49,7 @@ func checkLeaves(t *testing.T, p *PoolReader, want uint64) {
 	}
 }
 
-// pass lets time pass while somebody asks for the tree twice a second.
+// pass lets time pass while a caller asks for the tree twice a second.
 func pass(t *testing.T, p *PoolReader, d time.Duration) {
 	t.Helper()
 	for range d / (500 * time.Millisecond) {
@@ -59,14 +59,14 @@ func pass(t *testing.T, p *PoolReader, d time.Duration) {
 	synctest.Wait()
 }
 
-// TestThePastAsNowIsNotTheNewestTree: the endpoint that is asked first answers with an
-// old state, of which it says that it is the newest one.
+// TestThePastAsNowIsNotTheNewestTree: the endpoint that is asked first returns an old state and
+// claims that it is the newest one.
 func TestThePastAsNowIsNotTheNewestTree(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, tell := watched(t, 2)
 		tell(0, 100, 2)
 		tell(1, 99, 6)
-		checkLeaves(t, p, 2) // what the first one says is all that is known
+		checkLeaves(t, p, 2) // only the first endpoint's report is known
 		pass(t, p, time.Second)
 		checkLeaves(t, p, 6)
 		tell(0, 101, 3)
@@ -79,7 +79,7 @@ func TestThePastAsNowIsNotTheNewestTree(t *testing.T) {
 		checkLeaves(t, p, 20)
 		pass(t, p, 2*everywhereEvery) // and now the second one lies
 		checkLeaves(t, p, 20)
-		tell(1, 112, 22) // and the first one, which keeps saying what is known
+		tell(1, 112, 22) // the first endpoint keeps reporting the known state
 		pass(t, p, 2*everywhereEvery)
 		checkLeaves(t, p, 22)
 
@@ -149,7 +149,7 @@ func TestLeavesAreTakenBackWhenTwoSaySo(t *testing.T) {
 		pass(t, p, 2*everywhereEvery)
 		tell(0, 101, 4) // a fork
 		checkLeaves(t, p, 6)
-		tell(1, 90, 4) // one that is behind tells nothing
+		tell(1, 90, 4) // an endpoint that is behind proves nothing
 		pass(t, p, time.Second)
 		checkLeaves(t, p, 6)
 		tell(1, 101, 4)
@@ -194,8 +194,8 @@ func TestEverywhereLeavesOutWhatCannotBe(t *testing.T) {
 	})
 }
 
-// TestEverywhereAsksWhatOnlyTakesNoTransactions: sends that failed have opened the breaker
-// of the one endpoint that is up to date. By the other, which is behind, a root that a
+// TestEverywhereAsksWhatOnlyTakesNoTransactions: failed sends have opened the breaker of the
+// only endpoint that is up to date. By the other endpoint, which is behind, a root that a
 // client has just been given would be stale.
 func TestEverywhereAsksWhatOnlyTakesNoTransactions(t *testing.T) {
 	t.Parallel()

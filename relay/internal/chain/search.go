@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Search looks up to 256 signatures up in all that an endpoint knows, an
-// archive's history first, together with what tells whether its not knowing one
-// means anything. When it does not know one, or something follows from what it
-// knows, others are asked too, each for its statuses and its horizon: what is
-// Decisive has to be the word of two endpoints, else it is not verified, and that no
-// further transaction can land before a block holds only as far as two say so.
-// Whoever lies, loses its history, or is ahead of the chain, must not make the relay
-// think that something landed, or that nothing did.
+// Search looks up to 256 signatures up in an endpoint's whole history, an archive's
+// first, and returns the horizon that shows whether an unknown signature means anything.
+// When the endpoint does not know one, or its answer decides something, other endpoints
+// are asked too, each for its statuses and its horizon. A Decisive status needs two
+// endpoints, else it is not verified, and the horizon, before which no further
+// transaction can land, reaches only as far as two endpoints agree. An endpoint that lies,
+// has lost its history or is ahead of the chain must not make the relay conclude that a
+// transaction landed, or that none did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
 	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.Look, error) {
 		return e.search(ctx, at, signatures)
@@ -43,7 +43,7 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		return done && w.horizon && apart(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
 	e.compareWords(words)
-	// A horizon is nothing to go by of one that is outvoted, or that the chain cannot have.
+	// The horizon of an endpoint that is outvoted or reports an impossible height is not used.
 	useful := looks[:0]
 	for k, look := range looks {
 		if !outvoted[k] && words[k].height > 0 {
@@ -58,9 +58,9 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	return out, nil
 }
 
-// together is the first of several looks at the same signatures, with the horizon
-// that two of them bear out. Of one alone, nothing follows from what it does not
-// know, unless it is enough.
+// together is the first of several looks at the same signatures, with the horizon that
+// two of them agree on. From a single look, an unknown signature proves nothing, unless
+// enough is set.
 func together(looks []onchain.Look, enough bool) onchain.Look {
 	out := looks[0]
 	switch {
@@ -78,8 +78,8 @@ func together(looks []onchain.Look, enough bool) onchain.Look {
 	return out
 }
 
-// witness is what a further endpoint says of signatures: that counts whatever it says
-// of slots and heights, which is its horizon when the chain can be there.
+// witness is a further endpoint's answer about signatures. Its statuses count even when
+// its slots and heights are wrong; horizon says that its horizon is usable too.
 type witness struct {
 	onchain.Look
 	horizon bool
@@ -117,7 +117,7 @@ func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []s
 	}
 	statuses, slot, err := at.Statuses(ctx, signatures, true)
 	if err == nil {
-		// Behind one URL may be several nodes: one that has not seen the horizon
+		// One URL may stand for several nodes: a node that has not seen the horizon
 		// does not know what landed before it.
 		err = onchain.CheckSlot("getSignatureStatuses", slot, final.slot)
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// TestCredentialsOfEndpointsAppearNowhere: whatever an endpoint does, with
-// credentials in every part of its URLs, errors, logs, status and every
-// printing of every type name it by its name alone.
+// TestCredentialsOfEndpointsAppearNowhere: with credentials in every part of an endpoint's
+// URLs, and for every behaviour of it, errors, logs, status and every formatting of every type
+// name it by its name alone.
 func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
@@ -140,7 +140,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 	return errs
 }
 
-// unwrapAll lists the error and all below it, those that were joined included.
+// unwrapAll lists the error and all below it, including joined ones.
 func unwrapAll(err error) (out []error) {
 	if err == nil {
 		return nil
@@ -155,7 +155,7 @@ func unwrapAll(err error) (out []error) {
 	return append(out, unwrapAll(errors.Unwrap(err))...)
 }
 
-// lockedBuffer may be written by several at once.
+// lockedBuffer may be written concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

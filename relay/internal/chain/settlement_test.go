@@ -167,7 +167,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	raw := signedBy(t, sigA, instruction(t)(swap.Close(payerKey, keyB, false)))
 	n := newNetwork("archive", "other")
 	n["archive"].page = func(string) reply { return says("[]") }
-	n["archive"].set("getMultipleAccounts", says(`{"context":{"slot":100},"value":[null]}`)) // it is over there, too
+	n["archive"].set("getMultipleAccounts", says(`{"context":{"slot":100},"value":[null]}`)) // it has ended there, too
 	n["other"].page = func(params string) reply {
 		if strings.Contains(params, `"before"`) {
 			return says("[]")
@@ -184,7 +184,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settlement differs (-want +got):\n%s", diff)
 	}
-	// One that does not answer may know.
+	// An endpoint that does not answer may know.
 	n["archive"].fail(sick)
 	n["other"].page = func(string) reply { return says("[]") }
 	if _, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64); err == nil {

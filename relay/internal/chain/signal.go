@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// signal wakes all who wait when it is raised.
+// signal wakes all waiting goroutines when it is raised.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}
@@ -28,8 +28,8 @@ func (s *signal) next() <-chan struct{} {
 	return s.ch
 }
 
-// inFlight counts what is under way. Unlike a WaitGroup, it may be waited for
-// while more begins.
+// inFlight counts calls under way. Unlike with a WaitGroup, more may start during a
+// wait.
 type inFlight struct {
 	mu   sync.Mutex
 	n    int
@@ -58,7 +58,7 @@ func (f *inFlight) done() {
 	}
 }
 
-// wait returns once nothing is under way, or with the context's error.
+// wait returns once no call is under way, or with the context's error.
 func (f *inFlight) wait(ctx context.Context) error {
 	f.mu.Lock()
 	idle := f.idle
@@ -74,7 +74,7 @@ func (f *inFlight) wait(ctx context.Context) error {
 	}
 }
 
-// sleep waits for d; false when the context ended before.
+// sleep waits for d; it returns false when the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

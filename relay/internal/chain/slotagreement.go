@@ -6,44 +6,44 @@ import (
 )
 
 const (
-	// answerMaxAge is how long an answer says where its endpoint is, and how long the
-	// clock says where the chain must be after nobody was there.
+	// answerMaxAge is how long an answer shows where its endpoint is, and how long the
+	// clock's estimate of the chain's slot holds after the last endpoint was near it.
 	answerMaxAge = 30 * time.Second
-	// leeway is by how many slots an answer may be ahead of where the clock says
-	// that the chain is: a processed slot is some ahead of the confirmed ones.
-	// An only endpoint has more, because nobody else can say that it is right.
+	// leeway is by how many slots an answer may be ahead of the clock's estimate, because
+	// a processed slot is some ahead of the confirmed ones. A lone endpoint gets
+	// leewayAlone, because no other can confirm that it is right.
 	leeway, leewayAlone = 64, 1000
-	// firstRate is how many slots a second the chain makes, until it is measured
-	// over at least rateOver; until then it may be mostRate, that of a local chain.
+	// firstRate is the assumed number of slots a second until it is measured over at
+	// least rateOver; until then the rate may be up to mostRate, that of a local chain.
 	firstRate, mostRate = 5.0, 50.0
 	rateOver            = 2 * time.Second
-	// jumpAcceptedAfter is for how long an only endpoint has to keep to a slot that the clock
-	// says is not possible.
+	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that the
+	// clock says is not possible before it is believed.
 	jumpAcceptedAfter = 2 * time.Second
 )
 
-// slotAgreement is the newest confirmed slot of a chain that several endpoints tell of,
-// and how far each of them is behind it. A slot counts when a second endpoint
-// comes near it, or when it is where the clock says that the chain must be since
-// two endpoints last agreed. So one that is ahead of the chain is told from one
-// that is behind it. Safe for concurrent use.
+// slotAgreement is the newest confirmed slot of a chain that several endpoints report,
+// and by how many slots each of them is behind it. A slot counts when a second endpoint
+// comes near it, or when it matches the clock's estimate since two endpoints last agreed.
+// So an endpoint that is ahead of the chain is distinguished from one that is behind it.
+// Safe for concurrent use.
 type slotAgreement struct {
-	// near is how many slots apart two endpoints may be that agree.
+	// near is how many slots apart two endpoints may be to agree.
 	near float64
 
 	mu  sync.Mutex
 	all []slotReport
-	// slot was agreed on at the time at; heard is when an endpoint last was where
-	// the clock has come to since then. Zero before two have agreed.
+	// slot was agreed on at the time at; heard is when an endpoint last was near the
+	// clock's estimate. Zero before two have agreed.
 	slot      float64
 	at, heard time.Time
 	first     time.Time // when the first endpoint answered
-	// pair is the slot that two were at at the time pairAt: one that goes on by itself
-	// may have slowed the clock down since then.
+	// pair is the slot that two endpoints had reached at pairAt: since then a single one
+	// may have slowed the clock down.
 	pair   float64
 	pairAt time.Time
-	// rate is how many slots a second the chain makes, measured since it stood at
-	// from at since.
+	// rate is the measured number of slots a second, since the chain stood at from at the
+	// time since.
 	rate     float64
 	measured bool
 	from     float64
@@ -56,21 +56,21 @@ type slotReport struct {
 	highAt time.Time
 	said   uint64 // in the newest answer, whether it counts or not
 	saidAt time.Time
-	// refused says that it was not possible: then said is the first of those since
-	// when they follow one another.
+	// refused says that said was not possible; said and saidAt then are of the first such
+	// answer in a consistent run of them.
 	refused bool
 	last    uint64 // of the newest answer that was possible
 	lag     uint64
 	at      time.Time
 }
 
-// newSlotAgreement is for n endpoints, of which those agree that are up to near slots apart.
+// newSlotAgreement is for n endpoints; those up to near slots apart agree.
 func newSlotAgreement(n int, near uint64) *slotAgreement {
 	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: firstRate}
 }
 
-// Best is the newest slot that counts; 0 when none is known. Until two endpoints
-// have agreed it is the lowest that one of them is at: which one is wrong is not known.
+// Best is the newest slot that counts; 0 when none is known. Until two endpoints have
+// agreed it is the lowest slot of any, because it is not known which one is wrong.
 func (f *slotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,10 +91,9 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	return best
 }
 
-// Observe takes into account that endpoint i answered from the slot, to a call that
-// began when the best was known to be best: the difference is what it lacks for
-// certain. It is false of a slot that the chain cannot have reached: then the
-// answer is not to be used.
+// Observe records that endpoint i answered from the slot, to a call that began when best
+// was the best known slot: the difference is its certain lag. It returns false for a slot
+// that the chain cannot have reached; that answer must not be used.
 func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,8 +115,8 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	return true
 }
 
-// Behind takes into account that endpoint i says itself that it has not come
-// further than the slot, to a call as Saw's.
+// Behind records that endpoint i itself reports that it has not passed the slot, in
+// answer to a call as Observe's.
 func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,16 +130,16 @@ func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
 	}
 }
 
-// Possible reports whether the chain may have reached the slot; of a slot that
-// says nothing about how far the endpoint has come, such as a processed one.
+// Possible reports whether the chain may have reached the slot. It is for slots that say
+// nothing about the endpoint's position, such as a processed one.
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
 }
 
-// Highest is the highest slot that an endpoint has told not long ago, or that the clock
-// says since two last agreed, while it is not known where the chain is; 0 while it is.
+// Highest is the highest slot that an endpoint reported recently, or that the clock gives
+// since two last agreed, while it is not known where the chain is; 0 while it is.
 func (f *slotAgreement) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,10 +158,10 @@ func (f *slotAgreement) Highest(now time.Time) uint64 {
 	return highest
 }
 
-// Corroborated reports whether the chain has reached the slot by what two endpoints have
-// agreed on and the clock. Of an endpoint that is the only one, or the only one to
-// answer for a while, the word is all there is. Two that never agreed bear nothing out:
-// one may lag, and one may lie.
+// Corroborated reports whether the chain has reached the slot, by what two endpoints have
+// agreed on and the clock. An endpoint that is the only one, or the only one to answer for
+// a while, is believed. Two that never agreed corroborate nothing: one may lag, and one
+// may lie.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +180,7 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	return answering == 1 && now.Sub(f.first) > answerMaxAge
 }
 
-// learn holds a slot against the other endpoints and the clock.
+// learn checks a slot against the other endpoints and the clock.
 func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool) {
 	other, agreed := f.agreed(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
@@ -190,8 +189,8 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 		f.agree(low, now)
 		return true
 	case agreed:
-		// Of two that come apart, the clock goes with the one that keeps to it. Two
-		// that are behind together move no clock that a third one keeps.
+		// When two endpoints diverge, the clock stays with the one that matches it. Two
+		// that lag together do not move a clock that a third one matches.
 		if high >= expected-f.near {
 			f.agree(max(low, min(expected, high)), now)
 		}
@@ -199,7 +198,7 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 	case !f.known(now):
 		return true
 	case slot >= expected-f.near && slot <= expected+f.near:
-		// One alone may slow the clock down a little, and never makes it faster.
+		// A single endpoint may slow the clock down a little, but never speeds it up.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
 		f.slot, f.at, f.heard = min(expected, max(slot, slowest)), now, now
 		return true
@@ -208,9 +207,9 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 	}
 }
 
-// agreed looks for another endpoint that is near the slot, and gives where it is
-// by now. An only endpoint may agree with itself when it does not go back, and
-// ahead of the clock once it has kept to it for a while.
+// agreed looks for another endpoint that is near the slot, and returns where that one is
+// by now. A lone endpoint may agree with itself when it does not go back and, when it is
+// ahead of the clock, once it has stayed there for a while.
 func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
 	for j, p := range f.all {
 		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
@@ -226,13 +225,13 @@ func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float6
 	return other, ok
 }
 
-// follows reports whether the slot is near where the position is by now.
+// follows reports whether the slot is near where the endpoint is by now.
 func (f *slotAgreement) follows(p *slotReport, slot float64, now time.Time) bool {
 	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
 	return slot >= said-f.near && slot <= said+moved+f.near
 }
 
-// agree notes where two endpoints are, and how fast the chain came there.
+// agree records where two endpoints are, and how fast the chain got there.
 func (f *slotAgreement) agree(slot float64, now time.Time) {
 	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.since)
@@ -264,7 +263,7 @@ func (f *slotAgreement) limit(now time.Time) float64 {
 	if !f.measured {
 		faster = mostRate
 	}
-	// Since two were there, the chain may have been faster than when it was measured.
+	// Since the two endpoints agreed, the chain may have run faster than the measured rate.
 	most := max(f.expected(now)+faster*now.Sub(f.at).Seconds(), f.pair+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
 	if len(f.all) == 1 {
 		return most + leewayAlone

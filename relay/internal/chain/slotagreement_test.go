@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// claims drives a front by a clock: every step, endpoint i answers from the slot
-// that its function gives for the chain's true one.
+// claims drives a slotAgreement by a clock: in every step, endpoint i answers from the slot that
+// its function gives for the chain's true one.
 type claims struct {
 	t     *testing.T
 	f     *slotAgreement
@@ -40,7 +40,7 @@ func (c *claims) lag(i int) uint64 { lag, _ := c.f.Lag(i); return lag }
 
 func honest(truth float64) float64 { return truth }
 
-// agree is what two endpoints say that are both honest.
+// agree is the reports of two honest endpoints.
 var agree = []func(float64) float64{honest, honest}
 
 func off(slots float64) func(float64) float64 {
@@ -93,8 +93,8 @@ func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestALeadDoesNotCountFromTheFirstAgreementOn, although how fast the chain is takes
-// seconds to measure.
+// TestALeadDoesNotCountFromTheFirstAgreementOn, although measuring the chain's rate takes
+// seconds.
 func TestALeadDoesNotCountFromTheFirstAgreementOn(t *testing.T) {
 	t.Parallel()
 	for name, rate := range map[string]float64{"a chain of 400 ms slots": 2.5, "a chain of 20 ms slots": 50} {
@@ -112,8 +112,8 @@ func TestALeadDoesNotCountFromTheFirstAgreementOn(t *testing.T) {
 	}
 }
 
-// TestOfTwoThatNeverAgreedNothingIsBorneOut: a relay that starts while its two endpoints
-// are far apart cannot know whether one of them lags or the other one lies.
+// TestOfTwoThatNeverAgreedNothingIsBorneOut: a relay that starts while its two endpoints are far
+// apart cannot know whether one of them lags or the other one lies.
 func TestOfTwoThatNeverAgreedNothingIsBorneOut(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
@@ -123,7 +123,7 @@ func TestOfTwoThatNeverAgreedNothingIsBorneOut(t *testing.T) {
 	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("a slot is borne out that one of two alone tells of")
 	}
-	c.pass(2*time.Second, time.Second, off(-5), honest) // what lagged has caught up, and what lied is honest
+	c.pass(2*time.Second, time.Second, off(-5), honest) // the lagging one has caught up, and the liar is honest
 	if high := uint64(c.truth) + 100; !c.f.Corroborated(uint64(c.truth), c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("what two agree on is not borne out, or more than that is")
 	}
@@ -172,8 +172,8 @@ func TestALaggardIsStillBehind(t *testing.T) {
 	}
 }
 
-// TestOneThatHoldsTheClockBackRefusesNobody: a liar stays as far behind the clock as one
-// may be that keeps to it, and so slows it down for ever.
+// TestOneThatHoldsTheClockBackRefusesNobody: a liar stays as far behind the clock as a matching
+// endpoint may be, and so slows the clock down for ever.
 func TestOneThatHoldsTheClockBackRefusesNobody(t *testing.T) {
 	t.Parallel()
 	for every := range 4 {
@@ -207,7 +207,7 @@ func TestAChainThatJumpsIsFollowed(t *testing.T) {
 	if best := float64(c.f.Best(c.now)); best < c.truth-1 {
 		t.Errorf("best is %.0f behind the chain", c.truth-best)
 	}
-	// Alone, it is believed once nobody has been where the clock is for half a minute.
+	// A lone endpoint is believed once none has been near the clock's slot for half a minute.
 	c.truth += 5000
 	c.pass(40*time.Second, time.Second, honest, nil)
 	if best := float64(c.f.Best(c.now)); best < c.truth-1 {
@@ -226,7 +226,7 @@ func TestOneEndpointAloneIsHeldAgainstItself(t *testing.T) {
 	if bad := c.pass(10*time.Second, time.Second, honest); bad[0] > 0 || c.lag(0) > 0 {
 		t.Errorf("%v answers after it are impossible, the lag is %d", bad, c.lag(0))
 	}
-	c.truth += 5000 // it goes on like that: there is nobody else to ask
+	c.truth += 5000 // it goes on like that: there is no other endpoint to ask
 	if bad := c.pass(10*time.Second, 500*time.Millisecond, honest); bad[0] == 0 || bad[0] > 5 {
 		t.Errorf("%v answers are not possible, want those of some two seconds", bad)
 	}
@@ -261,7 +261,7 @@ func TestSlotAgreement(t *testing.T) {
 	if f.Best(now) != 100 || lag0 != 0 || lag1 != 5 || !at.Equal(now) || f.Slot(1) != 95 {
 		t.Errorf("best is %d, lags %d and %d, want 100, 0 and 5", f.Best(now), lag0, lag1)
 	}
-	// An answer to a call that began before the best was known lacks nothing.
+	// An answer to a call that began before the best slot was known has no certain lag.
 	f.Observe(1, 95, 0, now)
 	if lag, _ := f.Lag(1); lag != 0 {
 		t.Errorf("lag is %d, want 0", lag)
@@ -272,7 +272,7 @@ func TestSlotAgreement(t *testing.T) {
 	if !f.Observe(0, 101, f.Best(now), now) || f.Best(now) != 101 {
 		t.Errorf("best is %d, want 101: it has come back", f.Best(now))
 	}
-	// A slot that nobody is at for half a minute was wrong, or is of a dead fork.
+	// A slot that no endpoint is near for half a minute was wrong, or is of a dead fork.
 	f.Observe(0, 1<<60, f.Best(now), now)
 	now = now.Add(31 * time.Second)
 	f.Observe(1, 180, 0, now)

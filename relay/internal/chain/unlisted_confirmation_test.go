@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Some archives list no confirmationStatus. A note that another has spent would
-// then never be spent for good, and its submission never end.
+// Some archives list no confirmationStatus. A note spent by another transaction would then never
+// count as finally spent, and its submission would never end.
 func TestCreationThatAnArchiveListsWithoutItsConfirmation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -21,7 +21,7 @@ const (
 	socketPong     = 10 * time.Second
 	socketDelay    = 500 * time.Millisecond
 	socketMaxDelay = 30 * time.Second
-	// socketGood is how long a connection lasts that was worth to be made again soon.
+	// socketGood is how long a connection has to last to be reopened without a longer delay.
 	socketGood = time.Minute
 	// maxNotification bounds a message in bytes; ours ask for no data.
 	maxNotification = 1 << 20
@@ -50,11 +50,11 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	return func() *url.URL { return out }, nil
 }
 
-// Subscribe calls nudge whenever an endpoint says that the account has changed, at
-// the confirmed commitment, until the context ends. A nudge only says that it
-// is worth to look: nothing of a notification is believed, and without any, the
-// relay finds out a little later. One connection is held at a time, to the first
-// endpoint with a WebSocket that works; nudge must not block.
+// Subscribe calls nudge whenever an endpoint reports that the account has changed, at
+// the confirmed commitment, until the context ends. A nudge only means that a read is
+// worthwhile: nothing in a notification is believed, and without notifications the
+// relay finds out a little later. One connection is open at a time, to the first
+// endpoint with a working WebSocket; nudge must not block.
 func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nudge func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
@@ -71,7 +71,7 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nud
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketGood {
-			// Back to the first: this one was a stand-in, or worked for long.
+			// Go back to the first endpoint: this one was a stand-in, or worked for long.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {
@@ -109,7 +109,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 	if err != nil {
 		return err
 	}
-	// The handshake of a close would wait for an endpoint that may be gone.
+	// A close handshake would wait for an endpoint that may be gone.
 	defer func() { _ = conn.CloseNow() }()
 	go func() {
 		for sleep(ctx, socketPing) {

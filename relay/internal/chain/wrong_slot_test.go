@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// One wrong slot must not freeze the tree: every later reading would count as
-// that of a node behind, and what was frozen as fresh.
+// One wrong slot must not freeze the tree: every later reading would count as one from a node
+// behind, and the frozen tree as fresh.
 func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
@@ -29,8 +29,8 @@ func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
 	})
 }
 
-// TestASlotThatNoSecondEndpointBearsOutIsNoNewer: a relay may start while one endpoint
-// claims to be ahead and nobody has said otherwise yet.
+// TestASlotThatNoSecondEndpointBearsOutIsNoNewer: a relay may start while one endpoint claims to
+// be ahead and no other has contradicted it yet.
 func TestASlotThatNoSecondEndpointBearsOutIsNoNewer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)

@@ -31,7 +31,7 @@ type localPool struct {
 	spent   uint64
 }
 
-// archive is the endpoints as the index asks for them.
+// archive serves the endpoints' calls that the index makes.
 type archive struct{ *chain.Endpoints }
 
 func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
@@ -72,8 +72,8 @@ func newLocalPool(t *testing.T) *localPool {
 	return l
 }
 
-// deposit lands a deposit in the open slot and returns its commitments. One
-// that fails names a root that the chain never had, and lands as well.
+// deposit lands a deposit in the open slot and returns its commitments. A failing one names a
+// root that the chain never had, and lands as well.
 func (l *localPool) deposit(fails bool) [][32]byte {
 	l.t.Helper()
 	l.spent++

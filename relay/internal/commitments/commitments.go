@@ -24,8 +24,8 @@ var ErrMoved = errors.New("another relay has moved the commitment index")
 // confirmed by the chain, and every slot up to Slot is read whole.
 type Position struct {
 	Leaves, Published, Slot uint64
-	// Generation changes whenever stored leaves are taken back: without it a
-	// pod could not tell its leaves from as many others that took their place.
+	// Generation changes whenever stored leaves are removed: without it a pod could not
+	// distinguish its leaves from the same number of others that replaced them.
 	Generation uint64
 }
 
@@ -35,8 +35,8 @@ type IndexedCommitment struct {
 	Slot       uint64
 }
 
-// Store keeps the leaves. Writes name the position that they start from, and
-// give ErrMoved, changing nothing, when it is another by now.
+// Store keeps the leaves. Writes name the position that they start from; when the
+// position has changed, they return ErrMoved and change nothing.
 type Store interface {
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position; slot is then read whole.
@@ -46,12 +46,12 @@ type Store interface {
 	// Rewind forgets the leaves of all slots after slot, to be read again, and
 	// begins a new generation.
 	Rewind(ctx context.Context, from Position, slot uint64) error
-	// Read gives at most limit stored leaves from index from on; ErrMoved when
-	// the generation is another by now, or no leaf is there.
+	// Read gives at most limit stored leaves from index from on; ErrMoved when the
+	// generation has changed, or no leaf is there.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
-	// Find gives the newest place of each commitment that has one. Leaves that are not published
-	// count once others are: before that, nothing says that the first one read
-	// was the tree's first.
+	// Find gives the newest place of each commitment that has one. Unpublished leaves
+	// count once others are published: before that, nothing shows that the first leaf
+	// read was the tree's first.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
@@ -60,7 +60,7 @@ type Chain interface {
 	// SignaturesFor lists an address's transactions, newest first, before a
 	// signature and down to another, both exclusive; zero ones do not bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Block gives onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it has not.
+	// Block gives onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
 	Block(ctx context.Context, slot uint64) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
 }
@@ -78,19 +78,19 @@ type Options struct {
 	Pool  *shieldpool.Pool
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Interval is the time between two looks at the tree.
+	// Interval is the time between two reads of the tree.
 	Interval time.Duration
 }
 
-// Report is how the index stands.
+// Report is the state of the index.
 type Report struct {
 	// Indexed leaves are stored, Published are served, ChainNext are on the chain.
 	Indexed, Published, ChainNext uint64
-	// Verified says that all that is stored has a root that the chain confirms.
+	// Verified says that the chain confirms the root of all stored leaves.
 	Verified bool
 	// Problem is what is wrong and what to do; empty when nothing is.
 	Problem string
-	// At is when the chain was last compared with.
+	// At is when the index was last compared with the chain.
 	At time.Time
 }
 

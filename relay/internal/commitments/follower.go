@@ -11,24 +11,24 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// movedTries is how often a pass begins anew in a row because another pod was faster.
+// movedTries is how often in a row a pass starts anew because another pod was faster.
 const movedTries = 3
 
 // Follower reads the chain and serves what it confirms. Safe for concurrent use.
 type Follower struct {
 	Options
 
-	// turn holds a token while a pass runs; what follows belongs to the pass.
+	// turn holds a token while a pass runs; the fields below belong to the pass.
 	turn       chan struct{}
 	tree       *merkle.Tree
 	generation uint64 // of the stored leaves that tree is made of
-	// strikes and rests count the rewinds, and those that did not help, since the
-	// chain last confirmed what is stored. Until retryAt nothing is tried,
-	// because standing says why it would not help.
+	// strikes counts the rewinds since the chain last confirmed the stored leaves, and
+	// rests those of them that did not help. Nothing is tried before retryAt, for the
+	// reason in standing.
 	strikes, rests int
 	retryAt        time.Time
 	standing       error
-	// stuckAt leaves since stuckSince.
+	// stuckAt is the number of leaves at which the index is stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time
 
@@ -58,7 +58,7 @@ func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
 	for {
-		_ = f.Sync(ctx) // every pass logs a change of what is wrong, and Status tells
+		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status returns it
 		select {
 		case <-ctx.Done():
 			return
@@ -67,9 +67,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Sync reads what the chain has confirmed by now. One pass runs at a time, and
-// one that began after the call serves all who were waiting for their turn.
-// What a pass has stored stays when ctx ends it.
+// Sync reads what the chain has confirmed by now. One pass runs at a time, and a pass
+// that started after the call serves all callers that were waiting. Leaves that a pass
+// has stored stay when ctx ends it.
 func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Lock()
 	called := f.begun
@@ -100,14 +100,14 @@ func (f *Follower) Sync(ctx context.Context) error {
 		err = nil // other pods do the work
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // the caller's impatience says nothing of the index
+		return ctx.Err() // the caller left, which says nothing about the index
 	}
 	f.logOnce(ctx, outcome{pass, err})
 	return err
 }
 
-// logOnce keeps the outcome, and logs when the kind of problem changes: the
-// figures in one change with every leaf.
+// logOnce keeps the outcome, and logs when the kind of problem changes: the figures in a
+// problem change with every leaf.
 func (f *Follower) logOnce(ctx context.Context, o outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,8 +140,8 @@ func kindOf(err error) string {
 	return public(err)
 }
 
-// public is what clients may read of an error at GET /health: of a refusal its
-// message, because its cause may name the database's host.
+// public is the part of an error that clients may read at GET /health: of a refusal only
+// its message, because its cause may name the database's host.
 func public(err error) string {
 	if r, ok := refusal.As(err); ok {
 		return r.Message
@@ -149,7 +149,7 @@ func public(err error) string {
 	return err.Error()
 }
 
-// report keeps how the index stands beside the chain's tree.
+// report records the state of the index and the chain's tree.
 func (f *Follower) report(l look) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,15 +157,15 @@ func (f *Follower) report(l look) {
 	f.status.Verified, f.status.At = l.verdict == confirmed, f.Now()
 }
 
-// Status is how the index stands.
+// Status is the state of the index.
 func (f *Follower) Status() Report {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
 }
 
-// Find gives the newest place in the tree of each commitment that has one. It
-// knows leaves that the chain has confirmed and that are not published yet, too.
+// Find gives the newest place in the tree of each commitment that has one. It also knows
+// leaves that the chain has confirmed but that are not published yet.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)
 }

@@ -49,7 +49,7 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	if h.reads != 3 {
 		t.Errorf("after a restart %d blocks were read, want the new one alone", h.reads-2)
 	}
-	must(t, f.Sync(t.Context())) // the first follower learns from the database what the second did
+	must(t, f.Sync(t.Context())) // the first follower reads the second one's writes from the database
 	wantServed(t, f, 1, 3, 5, 6)
 	if r := f.Status(); h.reads != 3 || !r.Verified || r.Indexed != 8 {
 		t.Errorf("%d blocks were read and the status is %+v, want the other's leaves taken over", h.reads, r)
@@ -159,7 +159,7 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	}
 	must(t, f.Sync(t.Context()))
 	h.fork(fork)
-	h.set(func() { h.first = 81 }) // and its history does not even begin to tell
+	h.set(func() { h.first = 81 }) // and its history does not reach back either
 	if err := f.Sync(t.Context()); err == nil {
 		t.Error("a list that the chain disproves gives no error")
 	}
@@ -237,8 +237,8 @@ func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
 	}
 }
 
-// TestWhatIsConfirmedOutlivesTheEndpointsHistory: an index that was down for
-// longer than its endpoint remembers must not give up what nobody else has.
+// TestWhatIsConfirmedOutlivesTheEndpointsHistory: an index that was down for longer than its
+// endpoint's history must not give up leaves that exist nowhere else.
 func TestWhatIsConfirmedOutlivesTheEndpointsHistory(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -349,8 +349,8 @@ func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
 	wantServed(t, b, want...)
 }
 
-// TestAnotherPodsMistakeIsNotPublished: as many leaves as this pod knows are
-// stored, and they are others.
+// TestAnotherPodsMistakeIsNotPublished: the store has as many leaves as this pod knows, but
+// different ones.
 func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -406,7 +406,7 @@ func TestCallsShareAPass(t *testing.T) {
 		ended := make(chan error, 21)
 		call := func() { ended <- f.Sync(context.Background()) }
 		go call()
-		synctest.Wait() // the first pass looks at the tree
+		synctest.Wait() // the first pass reads the tree
 		for range 20 {
 			go call()
 		}

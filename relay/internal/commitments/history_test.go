@@ -21,14 +21,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// pageLimit is how many signatures the endpoint gives at most, however many it
-// is asked for, as some do.
+// pageLimit is the most signatures that the endpoint returns, even when asked for more, as some
+// endpoints do.
 const pageLimit = 400
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// history is a chain's blocks and the tree that they make. What it answers has
-// an endpoint's shape: signatures newest first, those of one slot in any order.
+// history is a chain's blocks and the tree that they make. Its answers are like an endpoint's:
+// signatures newest first, those of one slot in any order.
 type history struct {
 	t    *testing.T
 	pool *shieldpool.Pool
@@ -42,7 +42,7 @@ type history struct {
 	first, pruned uint64
 	unlisted      map[uint64]bool
 	unchecked     bool
-	// lists and reads count calls, looks those for the tree; gate holds them up when it is not nil.
+	// lists and reads count calls, looks the tree reads; a gate that is not nil delays them.
 	lists, reads, looks int
 	gate                chan struct{}
 	ahead               atomic.Int64

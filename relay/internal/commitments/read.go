@@ -26,7 +26,7 @@ const (
 	loadPage = 20_000
 )
 
-// load brings the tree in memory to what is stored, which another pod may have changed.
+// load updates the tree in memory from the store, which another pod may have changed.
 func (f *Follower) load(ctx context.Context) (Position, error) {
 	pos, err := f.Store.Position(ctx)
 	if err != nil {

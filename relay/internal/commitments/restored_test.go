@@ -6,11 +6,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
-// exchanged is a database in whose place another can be put.
+// exchanged is a database that can be replaced by another.
 type exchanged struct{ commitments.Store }
 
-// TestADatabaseThatWasPutBackIsGoneOnWithFromThere: a failover, or a backup, may have
-// lost leaves that this process knows. They are read again, and nothing is taken back.
+// TestADatabaseThatWasPutBackIsGoneOnWithFromThere: a failover, or a backup, may have lost leaves
+// that this process knows. They are read again, and none is removed.
 func TestADatabaseThatWasPutBackIsGoneOnWithFromThere(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// firstDepth is how many slots the first rewind goes back that has nothing
-	// to hold on to, more than an unfinalized fork can span; each further one
-	// goes depthGrowth times deeper, and soon back to the tree's beginning.
+	// firstDepth is how many slots the first rewind goes back when it has no confirmed
+	// prefix to start from, more than an unfinalized fork can span; each further one goes
+	// depthGrowth times deeper, and soon back to the tree's beginning.
 	firstDepth, depthGrowth = 512, 16
 	// firstRest and longestRest bound the wait between rewinds that did not help.
 	firstRest, longestRest, maxDoublings = time.Second, 10 * time.Minute, 10
@@ -22,11 +22,11 @@ const (
 )
 
 var (
-	// errShort says that the chain has leaves that its history does not give.
+	// errShort says that the chain has leaves that the RPC's history lacks.
 	errShort = errors.New("the RPC's history lacks transactions of the tree: give --rpc-url an endpoint with full history")
-	// errMismatch says that what was read has a root that the chain never had.
+	// errMismatch says that the leaves read have a root that the chain never had.
 	errMismatch = errors.New("the commitments read have another root than the chain: reading them again")
-	// errUnchecked says that the account is no measure for anything.
+	// errUnchecked says that the leaves cannot be compared with the account.
 	errUnchecked = errors.New("the tree account fails its self-check, so nothing can be confirmed against it: check the pool's profile")
 )
 
@@ -36,7 +36,7 @@ type verdict int
 const (
 	confirmed verdict = iota // their root is one that the chain remembers
 	unchecked                // the account contradicts itself
-	early                    // the account was read before the blocks were, or they before a burst of others
+	early                    // the account was read before the blocks, or the blocks before a burst of others
 	wrong                    // leaves are missing, in the wrong order, or from a dead fork
 )
 
@@ -57,7 +57,7 @@ func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) 
 	}
 }
 
-// look is one comparison of what is stored with the chain.
+// look is one comparison of the stored leaves with the chain.
 type look struct {
 	pos   Position
 	snap  onchain.Snapshot
@@ -105,7 +105,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	return f.applyVerdict(ctx, l)
 }
 
-// advance reads what is new and compares it with the tree as it is after that.
+// advance reads new slots, and then compares the leaves with the tree as it is by now.
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (look, error) {
 	known := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
@@ -122,7 +122,7 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	return f.compare(pos, known, snap), nil
 }
 
-// applyVerdict publishes what is confirmed, and says otherwise why not.
+// applyVerdict publishes confirmed leaves, and otherwise returns why there are none.
 func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
 	switch l.verdict {
@@ -156,9 +156,8 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	}
 }
 
-// isStuck reports whether what was read is right, but its end does not come. An
-// endpoint's list of transactions trails its accounts by moments, which is no
-// trouble.
+// isStuck reports whether the leaves read are right but incomplete for too long. An
+// endpoint's list of transactions trails its accounts by moments, which is no problem.
 func (f *Follower) isStuck(l look) bool {
 	if l.verdict != confirmed || l.pos.Leaves >= l.known {
 		f.stuckSince = time.Time{}
@@ -181,8 +180,8 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	return nil
 }
 
-// rest lets time pass before the next rewind: an endpoint whose history is
-// short would otherwise be read from its beginning all day.
+// rest delays the next rewind: otherwise an endpoint whose history is short would be read
+// from its beginning all day.
 func (f *Follower) rest(err error) error {
 	f.retryAt = f.Now().Add(min(longestRest, firstRest<<min(f.rests, maxDoublings)))
 	f.rests++
@@ -190,10 +189,9 @@ func (f *Follower) rest(err error) error {
 	return err
 }
 
-// rewind takes back leaves to be read again: first no more than what the chain
-// disproves, then ever more, because the slots of what is right may have
-// changed on another fork too. What the endpoint can no longer give is kept,
-// unless it is disproved.
+// rewind removes leaves to be read again: first only those that the chain disproves, then
+// ever more, because the slots of right leaves may have changed on another fork too. Leaves
+// that the endpoint can no longer provide are kept, unless they are disproved.
 func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
 	kept, err := f.retain(ctx, &pos, snap)
 	if err != nil {
@@ -228,24 +226,23 @@ func rewindSlot(slot uint64, strike int) uint64 {
 	return slot - min(slot, depth)
 }
 
-// window is the range of leaf counts whose roots the chain still remembers,
-// because each leaf takes one place of its ring.
+// window is the range of leaf counts whose roots the chain still remembers, because each
+// leaf takes one place in the root history.
 func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
 }
 
-// prefix is the longest run of whole slots, from the tree's first leaf, of which
-// the chain remembers the root. slot is its last one.
+// prefix is the longest run of whole slots, from the tree's first leaf, whose root the
+// chain remembers. slot is its last one.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64
 }
 
-// retain publishes what the chain confirms of leaves that it does not confirm
-// as a whole. When that is nothing, a list whose root the chain would remember
-// is disproved and served no more; an older one is no worse than it was when it
-// was confirmed.
+// retain publishes the part that the chain confirms of leaves that it does not confirm as
+// a whole. When it confirms none, a list whose root it would still remember is disproved
+// and no longer served; an older list is as good as when it was confirmed.
 func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.common(ctx, *pos, snap)
 	if err != nil {

@@ -98,8 +98,8 @@ func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
 	}
 }
 
-// TestTheRestBetweenRewindsIsBounded: an endpoint that has its history again is
-// found within that time.
+// TestTheRestBetweenRewindsIsBounded: an endpoint that has its history again is noticed within
+// that time.
 func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -109,7 +109,7 @@ func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := longestRest
-		if n < 10 { // 512 seconds are the last that is shorter
+		if n < 10 { // 512 seconds is the last rest below the bound
 			want = firstRest << n
 		}
 		if got := f.retryAt.Sub(now); got != want {

@@ -34,13 +34,13 @@ const (
 	minRetention = 24 * time.Hour
 )
 
-// flagProblem is one of a flag that has no variable.
+// flagProblem is a problem of a flag that has no variable.
 func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
-// readFile reads the file that a required flag names. Its errors leave the path
-// out: who gives the content instead would find it in the log.
+// readFile reads the file that a required flag names. Its errors leave the path out: an
+// operator who gives the content instead would find it in the log.
 func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
 		return nil, commandline.Problem(flag, "is missing: %s", advice)
@@ -55,8 +55,8 @@ func readFile(flag, path, advice string) ([]byte, error) {
 	return []byte(content), nil
 }
 
-// readContent reads a file without the white space around its content. Its
-// errors, which go on from "the file", do not name the path.
+// readContent reads a file without the white space around its content. Its errors, which
+// continue a text that ends in "the file", do not name the path.
 func readContent(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	var fault *fs.PathError
@@ -83,8 +83,8 @@ func (d Database) Load() (Secret, error) {
 	return NewSecret(url), nil
 }
 
-// checkKeyFiles looks whether there is something to read in each; the keys are
-// for who uses them.
+// checkKeyFiles checks that each path holds something to read; the keys themselves are read
+// where they are used.
 func (s Serve) checkKeyFiles() (problems []error) {
 	const (
 		flag   = "fee-payer-key-file"
@@ -93,7 +93,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 	if len(s.FeePayerKeyFile) == 0 {
 		return []error{commandline.Problem(flag, "is missing: %s", advice)}
 	}
-	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, which its commas have split
+	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, split at its commas
 		return []error{commandline.Problem(flag, "begins as a JSON array: it takes a path, not the content")}
 	}
 	for _, path := range s.FeePayerKeyFile {
@@ -110,7 +110,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 	return problems
 }
 
-// isKeyFile is false for what a Kubernetes volume keeps beside its files.
+// isKeyFile is false for the entries that a Kubernetes volume adds to its files.
 func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) genesis() (solana.Hash, error) {
@@ -149,7 +149,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 			note("mint", "%w", err)
 		}
 	}
-	// The switch can only turn it on: a profile may say so too.
+	// The flag can only turn it on: a profile may turn it on too.
 	p.AllowOffCurveRecipient = p.AllowOffCurveRecipient || s.AllowOffCurveRecipient
 	messages, err := s.signInMessages()
 	switch {
@@ -161,8 +161,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	return p, problems
 }
 
-// baseProfile is the profile before the flags that change it: of the file, or
-// built in.
+// baseProfile is the profile before the flags change it: from the file, or built in.
 func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	const flag = "profile-file"
 	if s.ProfileFile == "" {

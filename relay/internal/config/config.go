@@ -2,8 +2,8 @@
 // environment in one struct, validated whole at start, with secrets read from
 // files only.
 //
-// A problem is told by the flag's name and what was received as a length or a
-// kind: whoever mixes two settings up would otherwise find a secret in the log.
+// A problem is reported by the flag's name and by the length or kind of what was received: an
+// operator who confuses two settings would otherwise find a secret in the log.
 package config
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Serve holds the flags of relay serve. Defaults are for a machine of one's
-// own: every listening address is loopback.
+// Serve holds the flags of relay serve. Defaults are for a local machine: every listening
+// address is loopback.
 type Serve struct {
 	Listen           string `default:"127.0.0.1:8080" env:"RELAYPOOL_LISTEN" placeholder:"HOST:PORT" help:"Address that serves clients."`
 	OperationsListen string `default:"127.0.0.1:9090" env:"RELAYPOOL_OPERATIONS_LISTEN" placeholder:"HOST:PORT" help:"Address that serves /metrics, /livez, /readyz, /backlog and /health with what is wrong. Not for clients."`
@@ -66,11 +66,11 @@ type Serve struct {
 
 	Logging `embed:"" prefix:"log-"`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 
-// Database says where the fleet's Postgres is.
+// Database says where the relays' Postgres is.
 type Database struct {
 	URLFile        string `env:"RELAYPOOL_DATABASE_URL_FILE" placeholder:"FILE" group:"Database" help:"Required. File of the Postgres URL, postgres://user:password@host:port/name."`
 	MaxConnections int32  `default:"40" env:"RELAYPOOL_DATABASE_MAX_CONNECTIONS" placeholder:"NUMBER" group:"Database" help:"Most connections to the database, at least 4."`
@@ -91,7 +91,7 @@ type Logging struct {
 	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
 }
 
-// Config is a Serve that holds together: parsed, read from its files and checked.
+// Config is a complete and valid Serve: parsed, read from its files and checked.
 type Config struct {
 	Serve
 
@@ -112,9 +112,9 @@ type Config struct {
 	APIKeys [][sha256.Size]byte
 }
 
-// Load checks everything and reads the files, but for the fee payers' keys,
-// which are read where they are used. Its error is commandline.Problems: every one at once, and
-// no secret in any.
+// Load checks everything and reads the files, except the fee payers' keys, which are read
+// where they are used. Its error is commandline.Problems: all problems at once, and no secret
+// in any.
 func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
 	c.Found = nil
@@ -159,7 +159,7 @@ type Admin struct {
 	Database `embed:"" prefix:"database-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 

@@ -36,20 +36,19 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// folder is without the test's name, in which there may be commas, which
-// separate the values of a flag.
+// folder has no part of the test's name, which may contain commas, and commas separate the values
+// of a flag.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "config")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the machine clears what is left
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the machine clears the rest
 	return dir
 }
 
-// flags are those that a relay cannot do without, and then the others; a later
-// one of the same name wins.
+// flags are the required flags of a relay, then the others; a later flag of the same name wins.
 func flags(t *testing.T, others ...string) []string {
 	t.Helper()
 	needed := []string{
@@ -58,7 +57,7 @@ func flags(t *testing.T, others ...string) []string {
 		"--verifying-key=" + verifyingKey,
 		"--compliance-public-key=" + complianceKey,
 	}
-	// Given again it names another payer instead.
+	// A second value names another payer instead.
 	if !slices.ContainsFunc(others, func(f string) bool { return strings.HasPrefix(f, "--fee-payer-key-file=") }) {
 		needed = append(needed, "--fee-payer-key-file="+file(t, "["+canary+"]"))
 	}
@@ -292,7 +291,7 @@ func TestLoadingDoesNotChangeABuiltInProfile(t *testing.T) {
 	}
 }
 
-// Each value but the numbers holds the canary, as if two settings had been mixed up.
+// Each value but the numbers holds the canary, as if two settings had been confused.
 func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(folder(t), canary)

@@ -21,11 +21,11 @@ import (
 
 // The roles of an endpoint.
 const (
-	// RoleRead answers what the relay asks of the newest state.
+	// RoleRead answers the relay's reads of the newest state.
 	RoleRead = "read"
-	// RoleSubmit is sent transactions, and simulates them.
+	// RoleSubmit receives transactions, and simulates them.
 	RoleSubmit = "submit"
-	// RoleArchive is asked first for what may be old: blocks, histories, lost signatures.
+	// RoleArchive is asked first for data that may be old: blocks, histories, lost signatures.
 	RoleArchive = "archive"
 )
 
@@ -40,8 +40,8 @@ const (
 	maxRequests = 100_000
 )
 
-// endpointName is what logs, metrics and /health call an endpoint: short, and
-// nothing that a URL could be.
+// endpointName is the pattern of an endpoint's name in logs, metrics and /health: short, and
+// never a URL.
 var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // Endpoint is one Solana RPC endpoint.
@@ -58,7 +58,7 @@ type Endpoint struct {
 	RequestsPerSecond float64
 }
 
-// LogValue tells an endpoint without its URLs.
+// LogValue shows an endpoint without its URLs.
 func (e Endpoint) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", e.Name), slog.Any("roles", e.Roles), slog.Float64("requests_per_second", e.RequestsPerSecond))
 }
@@ -112,8 +112,8 @@ func isEndpointURL(u *url.URL, schemes ...string) bool {
 	return slices.Contains(schemes, u.Scheme) && u.Host != ""
 }
 
-// loadList reads the endpoints' file. Its content can hold credentials
-// anywhere, so that problems name places and lengths alone.
+// loadList reads the endpoints' file. Its content can hold credentials anywhere, so problems
+// name only places and lengths.
 func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	const flag = "rpc-endpoints-file"
 	content, err := readFile(flag, r.EndpointsFile, "list the endpoints in it, as relay serve --help says")
@@ -142,15 +142,15 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 		endpoints = append(endpoints, e)
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
-		if !roles[role] && len(problems) == 0 { // a role may be missing for a problem that is told already
+		if !roles[role] && len(problems) == 0 { // a role may be missing because of a problem that is already reported
 			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one", role))
 		}
 	}
 	return endpoints, problems
 }
 
-// parseList gives the list's items. The parser's errors repeat what they met,
-// and are dropped.
+// parseList gives the list's items. The parser's errors repeat the content that they
+// encountered, and are dropped.
 func parseList(content []byte) ([]*yaml.Node, error) {
 	content = jsonAsYAML(content)
 	var doc, second yaml.Node
@@ -171,14 +171,14 @@ func parseList(content []byte) ([]*yaml.Node, error) {
 	return items, nil
 }
 
-// jsonAsYAML takes the tabs and escaped slashes out of JSON, which is YAML but
-// for those; anything else it leaves as it is.
+// jsonAsYAML removes the tabs and escaped slashes from JSON, which is YAML except for those;
+// it leaves anything else unchanged.
 func jsonAsYAML(content []byte) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, content) != nil {
 		return content
 	}
-	// An escape is two bytes, so that the second backslash of two begins none.
+	// An escape is two bytes, so the second of two backslashes starts none.
 	return regexp.MustCompile(`\\.`).ReplaceAllFunc(compact.Bytes(), func(escape []byte) []byte {
 		if escape[1] == '/' {
 			return escape[1:]
@@ -187,9 +187,9 @@ func jsonAsYAML(content []byte) []byte {
 	})
 }
 
-// endpointParser reads one item of the list and notes every fault.
+// endpointParser reads one item of the list and collects every fault.
 type endpointParser struct {
-	// folder is where relative paths begin: that of the list.
+	// folder is the base of relative paths: that of the list.
 	folder   string
 	endpoint Endpoint
 	faults   []error

@@ -156,7 +156,7 @@ func TestEveryProblemOfTheListIsToldAndNoValue(t *testing.T) {
 	}
 }
 
-// The list that the documentation shows is one that loads.
+// The list in the documentation loads.
 func TestTheDocumentedListLoads(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/guides/relay.md")

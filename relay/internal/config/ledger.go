@@ -16,14 +16,14 @@ type Ledger struct {
 	To   string `placeholder:"DATE" help:"Last day, UTC, which is in it. Empty takes today."`
 	JSON bool   `name:"json" help:"Print JSON instead of tables."`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 
-// Period is what relay ledger was asked for.
+// Period is the request to relay ledger.
 type Period struct {
 	DatabaseURL Secret
-	// Endpoints to read balances from; none when the chain is not to be asked.
+	// Endpoints to read balances from; none when the chain is not read.
 	Endpoints []Endpoint
 	// From is the start of the first day, UTC, zero for the ledger's first; Until
 	// is the end of the last one, zero for now.

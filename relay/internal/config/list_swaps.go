@@ -4,7 +4,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// maxListed bounds what relay swaps lists: more than that nobody reads.
+// maxListed bounds what relay swaps lists: a longer list is not readable.
 const maxListed = 100_000
 
 // SwapList holds the flags of relay swaps.
@@ -18,12 +18,12 @@ type SwapList struct {
 	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list, of those that have ended as of those that have not. The last line counts all."`
 	JSON    bool `name:"json" help:"Print JSON instead of a table."`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 
 // Load checks the flags and reads the files: the database's URL, and the
-// endpoints, none when the chain is not to be asked. Its error is commandline.Problems.
+// endpoints, none when the chain is not read. Its error is commandline.Problems.
 func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
 	problems := append(commandline.Problems{}, s.Found...)
 	if database, err = s.Database.Load(); err != nil {

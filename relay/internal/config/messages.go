@@ -8,9 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// signInMessages are the texts that are set, none to take the profile's. A
-// variable holds one text, because texts have lines and commas of their own; a
-// file holds several.
+// signInMessages are the configured texts, none to take the profile's. A variable holds one
+// text, because texts have lines and commas of their own; a file holds several.
 func (s Serve) signInMessages() ([]string, error) {
 	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
 	if s.SignInMessagesFile != "" {
@@ -22,7 +21,7 @@ func (s Serve) signInMessages() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats what it met
+		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats the content
 			return nil, commandline.Problem(flag, "its content of %d bytes is no list: expected a YAML or JSON list of texts, at least one", len(content))
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // maxProbe bounds how long relay probe waits for one endpoint.
 const maxProbe = 5 * time.Minute
 
-// Probe holds the flags of relay probe: those of relay serve that say what is
-// probed, so that the same variables do.
+// Probe holds the flags of relay probe: the flags of relay serve that name what is probed, so
+// that the same variables work.
 type Probe struct {
 	RPC     `embed:"" prefix:"rpc-"`
 	Logging `embed:"" prefix:"log-"`
@@ -34,22 +34,22 @@ type Probe struct {
 	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to look through for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
 	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 
-// Probed is what relay probe was asked for.
+// Probed is the request to relay probe.
 type Probed struct {
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
-	// Genesis is the zero hash when any is taken.
+	// Genesis is the zero hash when any is accepted.
 	Genesis solana.Hash
 	// Key is nil when it is not to be checked.
 	Key *groth16.Key
 }
 
-// Load checks the flags and reads the files, but for the fee payers' keys. Its
-// error is commandline.Problems.
+// Load checks the flags and reads the files, except the fee payers' keys. Its error is
+// commandline.Problems.
 func (p Probe) Load() (*Probed, error) {
 	problems := append(commandline.Problems{}, p.Found...)
 	// The same flags mean the same as those of relay serve.

@@ -8,7 +8,7 @@ type ProofA struct {
 
 	Forget bool `help:"Forget what was learnt, of every verifying key. Relays ask within half a minute, and learn it anew from the next transaction that is finalized."`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 

@@ -8,17 +8,17 @@ import (
 
 const redacted = "(secret)"
 
-// Secret is a value that no print, log or encoding shows.
+// Secret is a value that is never printed, logged or encoded.
 type Secret struct {
-	// reveal is a function because fmt prints the fields of what it reaches
-	// through an unexported field without asking any method.
+	// reveal is a function because fmt prints fields behind an unexported field without
+	// calling any method.
 	reveal func() string
 }
 
 // NewSecret hides the value.
 func NewSecret(value string) Secret { return Secret{func() string { return value }} }
 
-// UnmarshalText hides the text, which a flag or a variable gives.
+// UnmarshalText hides the text, which comes from a flag or a variable.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil
@@ -32,7 +32,7 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// Format shows a placeholder, whatever the verb.
+// Format shows a placeholder, for every verb.
 func (Secret) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, redacted) // fmt gives no way to report it
 }
@@ -43,8 +43,8 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText shows a placeholder, to encoding/json too.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue tells what a relay runs with: what was set, and of secrets only
-// where they come from.
+// LogValue shows the settings that a relay runs with: the set ones, and of secrets only where
+// they come from.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen),

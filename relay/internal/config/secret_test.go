@@ -11,8 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// holder reaches a configuration through an unexported field, where fmt asks no
-// method of what it prints.
+// holder reaches a configuration through an unexported field, where fmt calls no methods.
 type holder struct{ c config.Config }
 
 func TestNoWayOfPrintingShowsASecret(t *testing.T) {

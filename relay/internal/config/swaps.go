@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxSlippage is all of the price, in hundredths of a percent. Without any,
-	// hardly an execution would succeed: prices move with every block.
+	// maxSlippage is all of the price, in hundredths of a percent. Without slippage hardly an
+	// execution would succeed: prices move with every block.
 	minSlippage, maxSlippage = 1, 10_000
 	// maxRouterTimeout leaves time for more than one quote before a swap's
 	// timeout, which is about 80 seconds after its first leg.
 	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
-	// maxKey is above what any provider's API key has.
+	// maxKey is longer than any provider's API key.
 	maxKey = 4096
 )
 
@@ -32,16 +32,16 @@ type Router struct {
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second of this process to the router; 0 for no limit. Set it to what the API key's plan gives, divided by the number of processes: a swap takes two, and one more each time that its price is looked at again."`
 }
 
-// Swaps is what swaps need, read and checked.
+// Swaps is the settings of swaps, read and checked.
 type Swaps struct {
 	// RouterURL has http or https and a host; APIKey is empty for none.
 	RouterURL, APIKey Secret
-	// Program is the only one whose instructions are executed.
+	// Program is the only program whose instructions are executed.
 	Program solana.PublicKey
 }
 
-// swaps gives what swaps need, or nil when they are off. The settings of swaps
-// that are off are not looked at, but for those that show that they should not be.
+// swaps gives the settings of swaps, or nil when swaps are off. It then checks no setting of
+// swaps, except those that show that swaps were meant to be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
 	note := func(flag, format string, args ...any) {

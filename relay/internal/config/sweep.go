@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Sweep holds the flags that all steps of relay sweep have. Those that relay
-// serve has too mean the same, but for the genesis hash, which is required.
+// Sweep holds the flags that all steps of relay sweep have. Flags that relay serve has too
+// mean the same, except that the genesis hash is required.
 type Sweep struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -26,19 +26,19 @@ type Sweep struct {
 	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long it tries and waits before it ends with code 3. Run it again: it goes on from there."`
 	TerminationLog        string        `placeholder:"FILE" help:"File to write one line on the outcome to. Empty takes /dev/termination-log if there is one, as in a Kubernetes container."`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems found before Load, which adds its own.
 	Found []error `kong:"-"`
 }
 
-// Move is what a step of relay sweep works with.
+// Move is the input of a step of relay sweep.
 type Move struct {
 	DatabaseURL Secret
 	Endpoints   []Endpoint
 	Genesis     solana.Hash
 }
 
-// Load checks the flags and reads the files; more are problems of the step's own
-// flags. Its error is commandline.Problems.
+// Load checks the flags and reads the files; more are problems of the step's own flags. Its
+// error is commandline.Problems.
 func (s Sweep) Load(more ...error) (*Move, error) {
 	problems := append(commandline.Problems{}, s.Found...)
 	m, err := new(Move), error(nil)
@@ -81,11 +81,11 @@ func CheckBalance(flag string, lamports uint64) error {
 	return nil
 }
 
-// CheckKeyPaths looks whether there is something to read in each file or
-// directory that a flag names; the keys are for who uses them. Its errors leave
-// the path out: who gives a key instead would find it in the log.
+// CheckKeyPaths checks that each file or directory that a flag names holds something to read;
+// the keys themselves are read where they are used. Its errors leave the path out: an operator
+// who gives a key instead would find it in the log.
 func CheckKeyPaths(flag string, paths []string) error {
-	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, which its commas have split
+	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
 		return flagProblem(flag, "begins as a JSON array: it takes a path, not the content")
 	}
 	for i, path := range paths {
@@ -107,7 +107,7 @@ func CheckKeyPaths(flag string, paths []string) error {
 	return nil
 }
 
-// ParseAddress reads the address of a key. Its error gives the length alone: who
+// ParseAddress reads the address of a key. Its error gives only the length: an operator who
 // gives a secret key instead would find it in the log.
 func ParseAddress(flag, text string) (solana.PublicKey, error) {
 	key, err := solana.PublicKeyFromBase58(text)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// slotTrust is how long a reading's slot rules out readings of lower slots. A
-// node that lied about its slot once must not make all others count as old for
-// ever.
+// slotTrust is how long a reading's slot rules out readings of lower slots. A node that once
+// reported a false slot must not make all others count as old for ever.
 const slotTrust = 2 * time.Minute
 
 // account is one payer. Its methods are called under the lock of Payers.
@@ -23,8 +22,8 @@ type account struct {
 
 	inFlight int
 	reserved uint64
-	// released is what attempts cost that were settled since the reading began, and
-	// unread its sum.
+	// released are the costs of attempts whose reservations ended since the reading began,
+	// and unread is their sum.
 	released []expense
 	unread   uint64
 
@@ -32,7 +31,7 @@ type account struct {
 	dry     bool // as was logged last
 }
 
-// expense is what was settled within one second, the last of it at at.
+// expense is the sum of the costs released within one second, the last of them at at.
 type expense struct {
 	at       time.Time
 	lamports uint64
@@ -51,12 +50,12 @@ func (a *account) state(minimum uint64) State {
 	}
 }
 
-// canPay tells whether an attempt of that cost may be given to the payer now.
+// canPay reports whether an attempt of that cost may be given to the payer now.
 func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
 	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
 }
 
-// before is the order of choice.
+// before orders payers by preference.
 func (a *account) before(b *account) bool {
 	if a.inFlight != b.inFlight {
 		return a.inFlight < b.inFlight
@@ -64,12 +63,12 @@ func (a *account) before(b *account) bool {
 	return a.free() > b.free()
 }
 
-// outstanding is what this process may have spent that the reading does not
-// show: what is in flight, and what was settled since.
+// outstanding is what this process may have spent that the reading does not show:
+// reservations in flight, and those that ended since.
 func (a *account) outstanding() uint64 { return a.reserved + a.unread }
 
-// usable tells whether the payer could be given work, were it not for what it
-// has to pay already.
+// usable reports whether the payer could be given work, apart from what it has to pay
+// already.
 func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
 
 // free is what the payer holds at least, after all that it has to pay.
@@ -81,7 +80,7 @@ func (a *account) reserve(lamports uint64) {
 	a.breaker.start()
 }
 
-// cancel ends a reservation of which nothing was signed: nothing was spent.
+// cancel ends a reservation for which nothing was signed: nothing was spent.
 func (a *account) cancel(now time.Time, lamports uint64) {
 	if a.inFlight == 0 {
 		return
@@ -108,19 +107,19 @@ func (a *account) release(now time.Time, lamports uint64) {
 	a.breaker.release(now)
 }
 
-// reading is what one reading says of a payer.
+// reading is what one reading shows of a payer.
 type reading struct {
 	lamports, slot uint64
 	// began is when the call was made: it shows nothing that happened later.
 	began time.Time
 }
 
-// learn takes a reading over. doubt says that it did not: the reading fell
-// below the minimum, our own spending does not explain that, and nobody else
-// has said so yet.
+// learn takes a reading over. doubt means that it did not: the reading fell below the
+// minimum, our own spending does not explain that, and no other reading has confirmed it
+// yet.
 func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
-		return false // a node behind the one asked before knows nothing newer than we do
+		return false // this node is behind the one asked before, and our reading is newer
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: below that the network refuses
-// the transaction, and the payer ends nothing.
+// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: with less, the network refuses the
+// transaction, and the payer ends no work.
 func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
 	t.Parallel()
 	const cost = 5000

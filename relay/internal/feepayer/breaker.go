@@ -3,17 +3,17 @@ package feepayer
 import "time"
 
 const (
-	// firstProbe and lastProbe bound how long a refused payer waits until one
-	// attempt may try it; each refusal in a row doubles the time.
+	// firstProbe and lastProbe bound how long a refused payer waits before one attempt may
+	// try it; each refusal in a row doubles the time.
 	firstProbe = 5 * time.Second
 	lastProbe  = time.Minute
 )
 
-// breaker keeps a payer out of use that the chain refuses, though its balance
-// says that it could pay. The zero value is closed.
+// breaker keeps a payer out of use that the chain refuses although its balance says that it
+// could pay. The zero value is closed.
 type breaker struct {
 	open bool
-	// refusals counts those in a row, with no attempt that worked in between.
+	// refusals counts the refusals in a row, with no attempt that worked in between.
 	refusals int
 	since    time.Time
 	// believed are the lamports that the refusal proved wrong.
@@ -22,26 +22,26 @@ type breaker struct {
 	probing  bool
 }
 
-// allows tells whether an attempt may use the payer: any while the breaker is
-// closed, one at a time once a probe is due.
+// allows reports whether an attempt may use the payer: any while the breaker is closed, one
+// at a time once a probe is due.
 func (b *breaker) allows(now time.Time) bool {
 	return !b.open || !b.probing && !now.Before(b.probeAt)
 }
 
-// start notes that an attempt uses the payer.
+// start records that an attempt uses the payer.
 func (b *breaker) start() { b.probing = b.open }
 
-// release ends a probe of which nobody said how it went.
+// release ends a probe without a known result.
 func (b *breaker) release(now time.Time) {
 	if b.probing {
 		b.probing, b.probeAt = false, now.Add(b.wait())
 	}
 }
 
-// refused opens the breaker and tells whether it was closed.
+// refused opens the breaker and reports whether it was closed.
 func (b *breaker) refused(now time.Time, believed uint64) (opened bool) {
 	if b.open && !b.probing {
-		return false // an attempt of before the breaker opened
+		return false // an attempt from before the breaker opened
 	}
 	opened = !b.open
 	b.refusals++
@@ -50,17 +50,17 @@ func (b *breaker) refused(now time.Time, believed uint64) (opened bool) {
 	return opened
 }
 
-// worked closes the breaker and tells whether it was open.
+// worked closes the breaker and reports whether it was open.
 func (b *breaker) worked() (closed bool) {
 	closed = b.open
 	*b = breaker{}
 	return closed
 }
 
-// funded closes the breaker for a balance read after the refusal that is above
-// the minimum. From the second refusal in a row on the balance has to be
-// another than the one that the chain contradicted: a node that shows money
-// which is not there would have every attempt refused.
+// funded closes the breaker for a balance read after the refusal that is above the minimum.
+// From the second refusal in a row on, the balance also has to differ from the one that the
+// chain contradicted: otherwise a node that shows money which is not there would have every
+// attempt refused.
 func (b *breaker) funded(n reading) {
 	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.believed) {
 		b.open, b.probing = false, false

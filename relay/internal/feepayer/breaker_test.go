@@ -39,8 +39,8 @@ func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
 		time.Sleep(minInterval)
 		refused(t, p, 1, "")
 
-		// A node shows money that the chain does not take: no reading of the same
-		// amount is believed any more, and another is.
+		// A node shows money that the chain does not accept: another reading of the same
+		// amount is not believed, and one of another amount is.
 		p.MarkRefused(p.Keys()[0], errDown)
 		time.Sleep(minInterval)
 		refused(t, p, 1, refusal.FeePayerEmpty)
@@ -90,7 +90,7 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 		}
 		refused(t, p, 1, refusal.FeePayerEmpty) // one at a time
 
-		p.Release(p.Keys()[0], 1) // nobody knows how it went
+		p.Release(p.Keys()[0], 1) // the result is not known
 		refused(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(2 * firstProbe)
 		pick(t, p, 1)

@@ -1,6 +1,6 @@
-// Package feepayer holds the keys that pay the relay's network fees and the
-// rent of nullifier accounts, watches their balances and chooses which of them
-// pays next. Nobody else's money passes through it.
+// Package feepayer holds the keys that pay the relay's network fees and the rent of
+// nullifier accounts, tracks their balances and chooses which of them pays next. No money of
+// clients passes through it.
 package feepayer
 
 import (
@@ -19,12 +19,12 @@ import (
 
 const redacted = "[fee payer key]"
 
-// Key is an ed25519 private key that shows itself to nobody: every way to
-// print, log or encode it gives a placeholder. It is a txmgr.Payer.
+// Key is an ed25519 private key that is never shown: every way to print, log or encode it
+// gives a placeholder. It is a txmgr.Payer.
 type Key struct {
 	public solana.PublicKey
-	// private is behind a function because fmt prints the bytes of unexported
-	// fields, however deep, without asking the type's String.
+	// private is behind a function because fmt prints the bytes of unexported fields at any
+	// depth without calling the type's String.
 	private func() ed25519.PrivateKey
 }
 
@@ -80,9 +80,9 @@ func (k *Key) WriteFile(path string) error {
 		return fmt.Errorf("create key file, which must not exist yet: %w", err)
 	}
 	_, err = f.Write(content)
-	// A key that is funded before it is on the disk can be lost with its money.
+	// Without Sync, a key that is funded before it is on disk can be lost with its money.
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // made above, and no key: the next try must not meet it
+		_ = os.Remove(f.Name()) // made above and holds no key: the next try must not find it
 		return fmt.Errorf("write key file: %w", err)
 	}
 	return nil

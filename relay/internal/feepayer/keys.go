@@ -12,10 +12,10 @@ import (
 
 // ReadKeys reads keys, each in a form that Parse takes, from files and from
 // folders, in the order given; a folder's files come sorted by name. Every file
-// of a folder must be a key, but for names that begin with a dot, which are the
-// bookkeeping of a mounted Kubernetes Secret, and for folders inside it. It is
-// an error when nothing is found, and when two files hold the same key: the
-// relay would count that payer's money twice. Errors name files, never content.
+// of a folder must be a key, except names that begin with a dot, which belong to a mounted
+// Kubernetes Secret, and folders inside it. It is an error when nothing is found, and when
+// two files hold the same key: the relay would count that payer's money twice. Errors name
+// files, never content.
 func ReadKeys(paths []string) ([]*Key, error) {
 	var keys []*Key
 	from := map[solana.PublicKey]string{}
@@ -61,7 +61,7 @@ func keyFiles(path string) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(path, entry.Name())
-		// A mounted Secret's files are links, so what they lead to counts.
+		// A mounted Secret's files are links, so their targets count.
 		info, err := os.Stat(file)
 		if err != nil {
 			return nil, fmt.Errorf("read fee payer key: %w", err)

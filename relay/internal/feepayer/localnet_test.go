@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// turns asks its readers one after the other.
+// turns asks its readers in turn.
 type turns struct {
 	readers []feepayer.BalanceReader
 	n       int
@@ -91,7 +91,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 		}
 	}
 
-	// The second has never existed; the first is rich, whatever the liar says.
+	// The second has never existed; the first is rich, regardless of the liar's reports.
 	states(feepayer.StateReady, feepayer.StateDry)
 	lie := []fault.Rule{{Method: "getMultipleAccounts", Empty: true}, {Method: "getBalance", Empty: true}}
 	if err := c.Endpoint("liar").SetFaults(lie); err != nil {
@@ -101,7 +101,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 		states(feepayer.StateReady, feepayer.StateDry)
 	}
 
-	// Somebody empties the first: both say so, and nobody can pay.
+	// A transfer empties the first: both endpoints report it, and no payer can pay.
 	payer := must[txmgr.Payer](t)(p.Pick(t.Context(), sol/100, false))
 	client := rpc.New(serve(t, c))
 	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
@@ -115,7 +115,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 		t.Errorf("error is %v, want the refusal fee_payer_empty", err)
 	}
 
-	// Funding the other one is seen by the next who asks and meets the honest endpoint.
+	// The next request that reaches the honest endpoint shows that the other one is funded.
 	fund(keys[1].PublicKey(), sol)
 	for range 2 {
 		later()

@@ -22,13 +22,13 @@ const MaxKeys = 100
 
 const (
 	defaultInterval = 15 * time.Second
-	// dryInterval is the time between two reads while some payer cannot be used,
-	// so that funding is seen at once.
+	// dryInterval is the time between two reads while some payer cannot be used, so that
+	// funding is noticed at once.
 	dryInterval = 2 * time.Second
-	// minInterval bounds the reads on demand: an empty wallet must not turn
-	// every request into a call.
+	// minInterval bounds the reads on demand: an empty wallet must not turn every request
+	// into a call.
 	minInterval = time.Second
-	// readTimeout ends a read that hangs: all the others wait for it.
+	// readTimeout ends a read that hangs: all other reads wait for it.
 	readTimeout = 10 * time.Second
 )
 
@@ -45,14 +45,14 @@ type Options struct {
 	Balances BalanceReader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// MinBalance is in lamports: a payer that holds less is dry and not used, so
-	// that its work in flight can still be paid. One without any is always dry.
+	// MinBalance is in lamports: a payer that holds less is dry and not used, so that it can
+	// still pay its work in flight. A payer with no lamports is always dry.
 	MinBalance uint64
 	// Interval is the time between two reads while all payers can be used; 0
 	// means 15 s.
 	Interval time.Duration
-	// Funded is called when a payer can be used again after none could, so that
-	// held work need not wait for its next try. It must not block. Nil for none.
+	// Funded is called when a payer can be used again after none could, so that held work
+	// need not wait for its next try. It must not block. Nil for none.
 	Funded func()
 }
 
@@ -69,7 +69,7 @@ type Payers struct {
 
 	keys   []solana.PublicKey
 	flight singleflight.Group
-	// soon asks Run for a read before its time.
+	// soon asks Run for a read before it is due.
 	soon chan struct{}
 
 	mu       sync.Mutex
@@ -115,20 +115,20 @@ func New(o Options) (*Payers, error) {
 // Keys are the payers' addresses, in the order given.
 func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 
-// Owns tells whether the address is a payer's.
+// Owns reports whether the address is a payer's.
 func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
 // Pick chooses who pays for an attempt that costs at most lamports, fees and
 // rent together, and counts it as in flight with that cost reserved until
-// Release. Of those that can pay it and hold the minimum, it takes the one with
-// the least in flight, then the one that holds most: writable accounts bound
-// how much runs at once on the chain too.
+// Release. Among the payers that can pay it and hold the minimum, it takes the one with the
+// least in flight, then the one that holds most, because writable accounts also limit how
+// much runs concurrently on the chain.
 //
 // Before refusing it reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever
 // been read.
 //
-// What ends work that was begun may use the minimum too: that is what it is for.
+// A transaction that ends work in progress may use the minimum too: it is kept for that.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
 	if begun {
@@ -144,8 +144,8 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.P
 	return nil, p.refuse(lamports, err)
 }
 
-// Ready refuses, as Pick does and with the same reads, what no payer could pay
-// now. It reserves nothing.
+// Ready refuses an amount that no payer could pay now, like Pick and with the same reads. It
+// reserves nothing.
 func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	if p.canSpend(lamports) {
 		return nil
@@ -157,9 +157,8 @@ func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	return p.refuse(lamports, err)
 }
 
-// Cancel ends what one Pick of that payer and cost began when nothing was
-// signed, so that nothing can have been spent. A key that is nobody's changes
-// nothing.
+// Cancel ends a reservation of Pick, by payer and cost, when nothing was signed and so
+// nothing can have been spent. A key that is not a payer's changes nothing.
 func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,9 +167,8 @@ func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 	}
 }
 
-// Release ends what one Pick of that payer and cost began: its attempt landed,
-// or died. Until the next read the lamports count as spent. A
-// key that is nobody's changes nothing.
+// Release ends a reservation of Pick, by payer and cost: its attempt landed or expired. Until
+// the next read the lamports count as spent. A key that is not a payer's changes nothing.
 func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,9 +177,9 @@ func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	}
 }
 
-// MarkRefused tells that the chain refused the key as a payer: it is out of
-// lamports, or the account does not exist. It is not used again before a fresh
-// balance speaks for it or one attempt has worked.
+// MarkRefused records that the chain refused the key as a payer: it is out of lamports, or
+// the account does not exist. It is not used again until a fresh balance shows lamports or
+// one attempt has worked.
 func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.mu.Lock()
 	a := p.byKey[key]
@@ -199,7 +197,7 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.logTransition(turned)
 }
 
-// MarkWorking tells that the chain took the key as a payer.
+// MarkWorking records that the chain took the key as a payer.
 func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
@@ -242,7 +240,7 @@ type Balance struct {
 	Reserved uint64
 }
 
-// Balances tells what is known of each payer, in the order of Keys. It makes no call.
+// Balances returns what is known of each payer, in the order of Keys. It makes no call.
 func (p *Payers) Balances() []Balance {
 	p.mu.Lock()
 	defer p.mu.Unlock()

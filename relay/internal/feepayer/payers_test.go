@@ -22,7 +22,7 @@ type wallets struct {
 	lamports []uint64
 	slot     uint64
 	err      error
-	// next are answers that come before what stands above, one a call.
+	// next are answers that come before the values above, one a call.
 	next  []answer
 	reads int
 	delay time.Duration
@@ -91,7 +91,7 @@ func refresh(t *testing.T, p *Payers) {
 	}
 }
 
-// pick gives the place of the payer picked.
+// pick returns the index of the picked payer.
 func pick(t *testing.T, p *Payers, lamports uint64) int {
 	t.Helper()
 	payer, err := p.Pick(t.Context(), lamports, false)
@@ -177,7 +177,7 @@ func TestWhatReadingsSay(t *testing.T) {
 	}
 }
 
-// A slot far in the future, told once, must not make every later reading old.
+// A slot far in the future, reported once, must not make every later reading old.
 func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 		if b := balances[0]; b.InFlight != 3 || b.Reserved != 900 || b.State != StateReady {
 			t.Errorf("payer 0 is %+v, want 3 in flight, 900 reserved, and ready", b)
 		}
-		// What was settled may have been spent: only a reading gives it back.
+		// Released lamports may have been spent: only a reading makes them available again.
 		p.Release(p.Keys()[0], 300)
 		refused(t, p, 300, refusal.FeePayerEmpty)
 		time.Sleep(minInterval)
@@ -243,7 +243,7 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 	})
 }
 
-// A balance that was asked for before an attempt ended does not show its cost.
+// A balance whose read began before an attempt ended does not show its cost.
 func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
 	tests := map[string]struct {
 		answers   []answer
 		inFlight  uint64
-		settled   bool // what is in flight
+		settled   bool // the attempt in flight
 		want      uint64
 		wantReads int
 	}{
@@ -390,7 +390,7 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 		}
 		step(3, dryInterval, 50, 60)
 		refused(t, p, 1, refusal.FeePayerEmpty)
-		step(4, dryInterval, 50, 60) // nothing new, nothing said
+		step(4, dryInterval, 50, 60) // nothing new, nothing logged
 		if funded != 0 {
 			t.Errorf("funding was told %d times before there was any", funded)
 		}
@@ -446,7 +446,7 @@ func TestReadsOnDemandAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{0, 0}}
 		p := newPayers(t, w, nil)
-		refresh(t, p) // two calls, because the first says that all is gone
+		refresh(t, p) // two calls, because the first reports that all is gone
 		before := w.count()
 		for range 50 {
 			time.Sleep(minInterval / 10)
@@ -467,7 +467,7 @@ func TestConcurrentReadsAreShared(t *testing.T) {
 		defer cancel()
 		var group sync.WaitGroup
 		group.Go(func() {
-			// The first to ask gives up; the others must get their answer all the same.
+			// The first caller gives up; the others must still get their answer.
 			if err := p.Refresh(impatient); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("impatient caller gets %v, want its deadline", err)
 			}
@@ -483,7 +483,7 @@ func TestConcurrentReadsAreShared(t *testing.T) {
 	})
 }
 
-// A reader that never answers must not hold every later read up.
+// A reader that never answers must not block every later read.
 func TestAReadThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// retryEmpty is what clients are told to wait: funding takes a person or a job.
+	// retryEmpty is the waiting time that clients are given: funding takes a person or a job.
 	retryEmpty = 30 * time.Second
 	retryChain = 5 * time.Second
 )
@@ -28,7 +28,7 @@ func (p *Payers) Run(ctx context.Context) {
 	}
 }
 
-// wait lasts until the next read is due, and tells whether ctx still runs.
+// wait lasts until the next read is due, and reports whether ctx still runs.
 func (p *Payers) wait(ctx context.Context) bool {
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
@@ -66,10 +66,10 @@ func (p *Payers) readSoon() {
 	}
 }
 
-// Refresh reads all balances now; all who call at once share one read. Its
-// error is the reader's, and then nothing changes.
+// Refresh reads all balances now; concurrent callers share one read. Its error is the
+// reader's, and then nothing changes.
 func (p *Payers) Refresh(ctx context.Context) error {
-	// The read serves all who wait for it, so it outlives any one of them.
+	// The read serves all waiting callers, so it outlives any one of them.
 	done := p.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -95,9 +95,8 @@ func (p *Payers) onDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks the chain, and asks again when the answer is hard to believe: an
-// endpoint that answers 0 for all accounts must not stop the relay. Only one
-// runs at a time.
+// read asks the chain, and asks again when the answer is doubtful: an endpoint that answers 0
+// for all accounts must not stop the relay. Only one runs at a time.
 func (p *Payers) read(ctx context.Context) error {
 	doubt, err := p.readOnce(ctx)
 	if doubt && err == nil {
@@ -146,7 +145,7 @@ type change struct {
 	trusted bool
 }
 
-// learn takes one reading of all over, under the lock.
+// learn applies one reading of all payers, under the lock.
 func (p *Payers) learn(lamports []uint64, slot uint64, began time.Time) (doubt bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
@@ -205,7 +204,7 @@ func (p *Payers) overallTransition() transition {
 	return same
 }
 
-// logTransition logs a transition once, to the log and to whoever has held work. Called
+// logTransition reports a transition once, in the log and to the owner of held work. Called
 // without the lock.
 func (p *Payers) logTransition(t transition) {
 	switch t {
@@ -238,7 +237,7 @@ func (p *Payers) refuse(lamports uint64, cause error) error {
 		Retry(retryEmpty).Because(shortage{balances: balances, need: max(lamports, p.minBalance)})
 }
 
-// shortage says of each payer why it cannot pay, for the operator.
+// shortage is the reason why each payer cannot pay, for the operator.
 type shortage struct {
 	balances []Balance
 	need     uint64

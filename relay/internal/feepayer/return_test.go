@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// Steps that fail before they sign come again and again while the chain is
-// away, and so does every reading: the payers must not look empty by that.
+// While the chain is away, steps fail before they sign and are retried again and again, and every
+// reading fails too: the payers must not look empty because of that.
 func TestWhatWasNeverSignedIsNotSpent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package outbound limits calls to other services: a circuit breaker for one that is
-// sick, and a budget of requests for one that counts them. It makes no call itself.
+// Package outbound limits calls to other services: a circuit breaker for a service that
+// fails, and a budget of requests for one that counts them. It makes no call itself.
 package outbound
 
 import (
@@ -20,15 +20,15 @@ const (
 	Open     State = "open"
 )
 
-// Outcome is what a call tells about the endpoint.
+// Outcome is what a call shows about the endpoint.
 type Outcome int
 
 // The outcomes.
 const (
 	// NoOutcome: nothing, such as when the caller left or the call was not made.
 	NoOutcome Outcome = iota
-	// Answered: it is there, but the answer says nothing for or against it, such
-	// as that it has not seen the slot asked for yet.
+	// Reachable: it responded, but the answer says nothing for or against it, such as that
+	// it has not seen the requested slot yet.
 	Reachable
 	// Good: it did what it was asked.
 	Good
@@ -44,16 +44,15 @@ type BreakerOptions struct {
 	Rand func() float64
 	// Consecutive is the number of bad calls in a row that opens it; 0 is 5.
 	Consecutive int
-	// Rate is the part of bad ones among the last Window calls that opens it,
-	// once there are Least of them that are younger than Recent; 0 is 0.5, 20, 10
-	// and 30 s.
+	// Rate is the part of bad calls among the last Window that opens it, once there are Least
+	// of them that are younger than Recent; 0 is 0.5, 20, 10 and 30 s.
 	Rate          float64
 	Window, Least int
 	Recent        time.Duration
 	// Delay is how long it stays open the first time, before jitter of up to 30 %
 	// more; it doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
 	Delay, MaxDelay time.Duration
-	// Changed is told of every change of state, outside the breaker's lock. Nil for none.
+	// Changed is called with every change of state, outside the breaker's lock. Nil for none.
 	Changed func(from, to State)
 }
 
@@ -77,11 +76,11 @@ func orDefault[T comparable](v, byDefault T) T {
 	return v
 }
 
-// Breaker keeps calls from an endpoint that fails them. It opens by failures in
-// a row and by the rate of failures among recent calls; after a delay, one call
-// is let through as a probe, and its outcome closes or opens it again. It is
-// not failsafe-go's, which takes one of the two rules, has no jitter, and keeps
-// a probe's permit when the caller leaves. Safe for concurrent use.
+// Breaker keeps calls from an endpoint that fails them. It opens after a number of failures
+// in a row or at a rate of failures among recent calls; after a delay, one call is let through
+// as a probe, and its outcome closes or opens it again. failsafe-go's breaker is not used: it
+// takes one of the two rules, has no jitter, and keeps a probe's permit when the caller
+// leaves. Safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
@@ -122,16 +121,16 @@ func NewBreaker(o BreakerOptions) (*Breaker, error) {
 	return &Breaker{o: o, state: Closed}, nil
 }
 
-// Permit is the leave to make one call. Done must be called, once.
+// Permit is the permission for one call. Done must be called, once.
 type Permit struct {
 	b *Breaker
-	// probe tells the call on which a half-open breaker waits.
+	// probe marks the call for which a half-open breaker waits.
 	probe bool
 	at    time.Time
 }
 
-// Try gives leave for a call: always when closed, and to one call when the
-// delay of an open one is over.
+// Try permits a call: always when closed, and one call when the delay of an open breaker is
+// over.
 func (b *Breaker) Try() (Permit, bool) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -150,8 +149,8 @@ func (b *Breaker) Try() (Permit, bool) {
 	}
 }
 
-// Force gives leave whatever the state, for a call that must be tried. It is
-// the probe when one is due.
+// Force permits a call in every state, for a call that must be tried. It is the probe when
+// one is due.
 func (b *Breaker) Force() Permit {
 	if p, ok := b.Try(); ok {
 		return p
@@ -159,7 +158,7 @@ func (b *Breaker) Force() Permit {
 	return Permit{b: b, at: b.o.Now()}
 }
 
-// Done tells how the call went.
+// Done records the outcome of the call.
 func (p Permit) Done(o Outcome) {
 	b := p.b
 	b.mu.Lock()
@@ -173,7 +172,7 @@ func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 	switch {
 	case o == NoOutcome:
 		if p.probe && b.state == HalfOpen {
-			// The probe said nothing: the next call may be it, at once.
+			// The probe showed nothing: the next call may be the probe, at once.
 			return b.setState(Open)
 		}
 	case b.state == Closed:
@@ -183,13 +182,13 @@ func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 	case p.probe && o == Bad:
 		return b.open(now, min(2*b.delay, b.o.MaxDelay))
 	case p.probe || (o == Good && p.at.After(b.openedAt)):
-		// A call that was made in spite of the open breaker, and done, is as good as a probe.
+		// A completed call, made in spite of the open breaker, is as good as a probe.
 		return b.close(now)
 	}
 	return func() {}
 }
 
-// count takes the outcome of a call of a closed breaker.
+// count records the outcome of a call of a closed breaker.
 func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
 	b.recent = append(b.recent, outcome{now, bad})
 	if len(b.recent) > b.o.Window {
@@ -215,14 +214,14 @@ func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
 	}
 	delay := b.o.Delay
 	if b.delay > 0 && now.Sub(b.closedAt) < b.o.MaxDelay {
-		// It failed again soon after it was closed: the probe told too little.
+		// It failed again soon after it was closed: the probe showed too little.
 		delay = min(2*b.delay, b.o.MaxDelay)
 	}
 	return b.open(now, delay)
 }
 
-// Pause opens the breaker for at least d, without jitter, but not for longer
-// than most: what the endpoint itself asked for.
+// Pause opens the breaker for at least d, without jitter, but not for longer than most: the
+// endpoint itself asked for the pause.
 func (b *Breaker) Pause(d, most time.Duration) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -251,8 +250,8 @@ func (b *Breaker) close(now time.Time) (tell func()) {
 	return b.setState(Closed)
 }
 
-// setState changes the state and gives the call that tells of it, to be made
-// outside the lock.
+// setState changes the state and returns the call that reports it, to be made outside the
+// lock.
 func (b *Breaker) setState(to State) (tell func()) {
 	from := b.state
 	if from == to {
@@ -262,15 +261,15 @@ func (b *Breaker) setState(to State) (tell func()) {
 	return func() { b.o.Changed(from, to) }
 }
 
-// State tells the state.
+// State returns the state.
 func (b *Breaker) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state
 }
 
-// Next tells how long until Try may give leave; 0 when it may at once. While a
-// probe is under way it is MaxDelay, since nobody knows.
+// Next returns how long until Try may permit a call; 0 when it may at once. While a probe is
+// under way it is MaxDelay, because the end is not known.
 func (b *Breaker) Next() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,15 +17,15 @@ var ErrBudget = errors.New("budget of requests is spent")
 // Urgency is how urgent a call is to the relay.
 type Urgency int
 
-// The urgencies, from what waits for nothing to what takes only what is left.
+// The urgencies, from calls that never wait to calls that use only the rest.
 const (
-	// FirstSend takes requests ahead of time: whoever asks after it waits.
+	// FirstSend takes requests ahead of time: later calls wait for them.
 	FirstSend Urgency = iota
-	// Read is a read on which a submission waits.
+	// Read is a read for which a submission waits.
 	Read
 	// Rebroadcast repeats what was sent before.
 	Rebroadcast
-	// Upkeep is a read on which nobody waits.
+	// Upkeep is a read for which no submission waits.
 	Upkeep
 )
 
@@ -67,7 +67,7 @@ func NewBudget(perSecond float64, now func() time.Time) (*Budget, error) {
 // Try takes a request if one is there for the urgency now.
 func (b *Budget) Try(u Urgency) bool { return b.try(u) == 0 }
 
-// HasRoom reports whether Try would take one.
+// HasRoom reports whether Try would take a request.
 func (b *Budget) HasRoom(u Urgency) bool {
 	if b.limiter == nil {
 		return true
@@ -77,8 +77,8 @@ func (b *Budget) HasRoom(u Urgency) bool {
 	return b.missing(u, b.now()) <= 0
 }
 
-// Wait takes a request, waiting for it up to most. It fails with ErrBudget when
-// none will be there in time, and with the context's error when the caller left.
+// Wait takes a request, and waits up to most for it. It fails with ErrBudget when none will
+// be available in time, and with the context's error when the caller left.
 func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error {
 	deadline := b.now().Add(most)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -101,7 +101,7 @@ func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error 
 	}
 }
 
-// reserveAndWait takes a request of the future, and waits until it is there.
+// reserveAndWait takes a future request, and waits until it is available.
 func (b *Budget) reserveAndWait(ctx context.Context, deadline time.Time) error {
 	if b.limiter == nil {
 		return ctx.Err()
@@ -122,7 +122,7 @@ func (b *Budget) reserveAndWait(ctx context.Context, deadline time.Time) error {
 	return sleep(ctx, wait)
 }
 
-// try takes a request, or tells how long until there may be one.
+// try takes a request, or returns how long until one may be available.
 func (b *Budget) try(u Urgency) time.Duration {
 	if b.limiter == nil {
 		return 0

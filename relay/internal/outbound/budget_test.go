@@ -31,7 +31,7 @@ func TestBudgetKeepsARestForTheUrgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, 9)
-		// Of a burst of 9, upkeep leaves half, rebroadcasts a quarter, reads nothing.
+		// Of a burst of 9, upkeep leaves half to others, rebroadcasts leave a quarter, and reads leave nothing.
 		got := []int{taken(b, Upkeep), taken(b, Rebroadcast), taken(b, Read), taken(b, FirstSend)}
 		if diff := cmp.Diff([]int{5, 2, 2, 0}, got); diff != "" {
 			t.Errorf("taken by upkeep, rebroadcasts, reads and first sends (-want +got):\n%s", diff)

@@ -22,7 +22,7 @@ const (
 	maxTables = 8
 )
 
-// decodeQuote reads a quote and holds it against the question.
+// decodeQuote reads a quote and checks it against the question.
 func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -57,8 +57,8 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	return quote, nil
 }
 
-// decodeInstructions reads a swap's instructions. What fits no transaction is
-// no such swap, rather than a broken answer: a quote for fewer accounts may do.
+// decodeInstructions reads a swap's instructions. One that fits no transaction counts as
+// no such swap rather than as a broken answer: a quote for fewer accounts may fit.
 func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
 	if err != nil {

@@ -98,7 +98,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 			s := newServer(t, test.reply)
 			c := newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
 			quote, quoteErr := c.Quote(t.Context(), question)
-			// A second client, since Retry-After pauses the first.
+			// A second client, because Retry-After pauses the first.
 			c = newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
 			instructions, instructionsErr := c.Instructions(t.Context(), givenQuote(t), user)
 			if quote != nil || instructions != nil {
@@ -320,7 +320,7 @@ func TestATableIsNamedOnce(t *testing.T) {
 	}
 }
 
-// TestABombIsNotUnpacked: the bound is on what an answer unpacks to.
+// TestABombIsNotUnpacked: the bound applies to the unpacked size of an answer.
 func TestABombIsNotUnpacked(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
@@ -341,7 +341,7 @@ func TestABombIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// TestEveryErrorSaysWhatToDo: those that need a person name the setting.
+// TestEveryErrorSaysWhatToDo: errors that need a person name the setting.
 func TestEveryErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{

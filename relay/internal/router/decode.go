@@ -64,8 +64,8 @@ func isObject(text []byte) bool {
 	return err == nil
 }
 
-// errorCode is the code of an answer that refuses; is tells whether the answer
-// refuses at all.
+// errorCode is the code of an answer that refuses; is reports whether the answer refuses
+// at all.
 func errorCode(body []byte) (code string, is bool) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -75,7 +75,7 @@ func errorCode(body []byte) (code string, is bool) {
 	return code, err == nil || o.has("error") || o.has("errorCode")
 }
 
-// has tells whether there is a value, null apart.
+// has reports whether there is a value other than null.
 func (o object) has(key string) bool {
 	return len(o[key]) > 0 && !bytes.Equal(o[key], []byte("null"))
 }
@@ -156,7 +156,7 @@ func (r *reader) flag(key string) bool {
 	return *b
 }
 
-// list reads an array; one that may be missing is empty when it is, or null.
+// list reads an array; an optional one may be missing or null, and is then empty.
 func (r *reader) list(key string, required bool) []json.RawMessage {
 	var list *[]json.RawMessage
 	switch {

@@ -18,7 +18,7 @@ func known(err error) bool {
 	return errors.As(err, &u) || errors.As(err, &n) || errors.As(err, &h)
 }
 
-// FuzzDecodeQuote: what is taken answers the question, and can be sent back.
+// FuzzDecodeQuote: an accepted quote answers the request, and can be sent back.
 func FuzzDecodeQuote(f *testing.F) {
 	for _, seed := range []string{
 		goodQuote, strings.Replace(goodQuote, `"100000000"`, `"1"`, 1), strings.Replace(goodQuote, "ExactIn", "ExactOut", 1),
@@ -55,8 +55,7 @@ func FuzzDecodeQuote(f *testing.F) {
 	})
 }
 
-// FuzzDecodeInstructions: what is taken keeps the bounds, and lets nobody sign
-// but the user.
+// FuzzDecodeInstructions: accepted instructions keep the bounds, and have no signer but the user.
 func FuzzDecodeInstructions(f *testing.F) {
 	for _, seed := range []string{
 		goodInstructions, strings.Replace(goodInstructions, `"isSigner":false`, `"isSigner":true`, 1),

@@ -69,8 +69,8 @@ func TestTheLocalRouterIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestWhatTheLocalRouterDoesWrong: what an answer alone shows is found here; the
-// rest is for who knows the fee payer, the router's program and the chain.
+// TestWhatTheLocalRouterDoesWrong: faults that an answer alone shows are found here; the others
+// can be found only with the fee payer, the router's program and the chain.
 func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
 	t.Parallel()
 	lie := func(l local.Lie) local.Settings { return local.Settings{Lies: []local.LieRule{{Lie: l}}} }

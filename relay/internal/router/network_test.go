@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// closedAddress is one where nobody listens.
+// closedAddress is an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,7 +117,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
-// TestAnUnknownCertificateIsNotAccepted: whoever stands between could answer.
+// TestAnUnknownCertificateIsNotAccepted: anybody on the way could answer.
 func TestAnUnknownCertificateIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -130,8 +130,8 @@ func TestAnUnknownCertificateIsNotAccepted(t *testing.T) {
 	}
 }
 
-// TestADeadIdleConnectionCostsNoAnswer: servers close idle connections when
-// they like, which a client learns of by using one.
+// TestADeadIdleConnectionCostsNoAnswer: servers close idle connections at any time, and a client
+// notices that only when it uses one.
 func TestADeadIdleConnectionCostsNoAnswer(t *testing.T) {
 	t.Parallel()
 	ask := map[string]func(*Client) error{
@@ -165,7 +165,7 @@ func TestADeadIdleConnectionCostsNoAnswer(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// The first goes over a new connection, every other one first over the last one's.
+			// The first uses a new connection, every other one tries the previous one's first.
 			if got := s.calls(); got != 5 {
 				t.Errorf("%d calls, want 5", got)
 			}
@@ -214,7 +214,7 @@ func TestTheHTTPClient(t *testing.T) {
 	}
 }
 
-// TestARedirectIsNotFollowed whatever the HTTP client says: the key would go along.
+// TestARedirectIsNotFollowed for any HTTP client: the key would be sent along.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	other := newServer(t, reply{body: goodQuote})
@@ -277,7 +277,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 				m.does(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
 			}
 			for range 20 {
-				_, _ = c.Quote(ctx, question) // what comes of it is the breaker's matter here
+				_, _ = c.Quote(ctx, question) // only the breaker's state matters here
 			}
 			if got := c.Breaker(); got != test.want {
 				t.Errorf("breaker is %s, want %s", got, test.want)
@@ -326,7 +326,7 @@ func TestTheBreaker(t *testing.T) {
 	})
 }
 
-// TestOneWordOfTheRouterPausesIt: but not for as long as a swap lives.
+// TestOneWordOfTheRouterPausesIt, but not for as long as a swap lives.
 func TestOneWordOfTheRouterPausesIt(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 15 * time.Second} {
@@ -375,7 +375,7 @@ func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 	})
 }
 
-// TestACallerWithoutTimeTellsOfAHangingRouter when he gave it a second or more.
+// TestACallerWithoutTimeTellsOfAHangingRouter when the call had a second or more.
 func TestACallerWithoutTimeTellsOfAHangingRouter(t *testing.T) {
 	t.Parallel()
 	for patience, want := range map[time.Duration]outbound.State{time.Second: outbound.Open, 900 * time.Millisecond: outbound.Closed} {
@@ -438,7 +438,7 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTheQueueGivesNoPlaceAway: nor does he take one.
+// TestWhoLeavesTheQueueGivesNoPlaceAway: nor takes one.
 func TestWhoLeavesTheQueueGivesNoPlaceAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// TestAProbeWithoutABudgetIsLeftToTheNextCall: one that is never made, and never given
-// back, would keep the breaker waiting for it for ever.
+// TestAProbeWithoutABudgetIsLeftToTheNextCall: if a probe that is never made kept its permit, the
+// breaker would wait for it for ever.
 func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

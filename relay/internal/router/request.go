@@ -25,8 +25,8 @@ const (
 	// maxPause bounds what Retry-After may ask of the breaker: a swap has about 80
 	// seconds, and a router must not be able to spend them with one header.
 	maxPause = 15 * time.Second
-	// abandoned is the time from which a call whose caller ran out of time tells
-	// that the router hangs.
+	// abandoned is the duration from which a call whose caller ran out of time shows that
+	// the router hangs.
 	abandoned = time.Second
 )
 
@@ -38,8 +38,8 @@ type call[T any] struct {
 	decode             func(body []byte) (T, error)
 }
 
-// ask makes the call as soon as there is a place for it, and judges the router
-// by what comes of it.
+// ask makes the call as soon as there is a place for it, and updates the router's health
+// from its outcome.
 func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
 	permit, leave, err := c.admit(ctx)
@@ -65,8 +65,8 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	return answer, nil
 }
 
-// admit waits for a place among the calls at once and in the budget. leave
-// gives the place back; the permit is for learn.
+// admit waits for a place among the calls in flight and in the budget. leave releases
+// the place; the permit is for learn.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
@@ -101,8 +101,8 @@ func contextEnded(ctx context.Context) *swap.RouterUnavailable {
 	return &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: ctx.Err()}
 }
 
-// attempt makes the call. parent is the caller's own context, which tells
-// whether it was he who ended it.
+// attempt makes the call. parent is the caller's own context, which shows whether the
+// caller ended it.
 func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
 	target := c.base().JoinPath(q.path)
@@ -121,8 +121,8 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 	}
 	if q.body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		// The question changes nothing, so net/http may ask again on a new connection
-		// when an idle one turns out to be dead. An empty list is not sent.
+		// The request changes nothing, so net/http may repeat it on a new connection when
+		// an idle one turns out to be dead. An empty list is not sent.
 		req.Header["X-Idempotency-Key"] = []string{}
 	}
 	resp, err := c.http.Do(req)
@@ -183,8 +183,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// transportFault names why no answer came. net/http's own error is left out:
-// it repeats the URL, and with it what was asked.
+// transportFault names why no answer came. It leaves net/http's own error out, which
+// repeats the URL and with it the request.
 func transportFault(parent, ctx context.Context, err error) *swap.RouterUnavailable {
 	switch {
 	case parent.Err() != nil:
@@ -212,7 +212,7 @@ func connectionDetail(err error) string {
 	}
 }
 
-// learn judges the router by a call's outcome, and gives the permit back.
+// learn updates the router's health from a call's outcome, and releases the permit.
 func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 	var u *swap.RouterUnavailable
 	var h *swap.RejectedRoute
@@ -222,7 +222,7 @@ func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 		outcome = outbound.Bad
 		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
-		// That there is no such swap is an answer too.
+		// "No such swap" is an answer too.
 	case u.Kind == swap.FaultCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
 		outcome = outbound.NoOutcome
 	default:
@@ -244,7 +244,7 @@ func (c *Client) breakerChanged(from, to outbound.State) {
 	}
 }
 
-// lastKind is what the last call that failed ended with.
+// lastKind is the kind of the last call that failed.
 type lastKind struct {
 	mu   sync.Mutex
 	kind string

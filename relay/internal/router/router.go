@@ -1,10 +1,10 @@
-// Package router asks a swap router, which speaks Jupiter's swap API v1, for
-// quotes and for the instructions that carry them out. What it gives is what the
-// router says, checked against what was asked: whoever signs checks the
-// instructions again, against what the router is allowed to touch.
+// Package router asks a swap router, which speaks Jupiter's swap API v1, for quotes and
+// for the instructions that carry them out. It returns the router's answers, checked
+// against the request. Before signing, the caller has to check the instructions again,
+// against what the router is allowed to touch.
 //
-// A router's URL and key are credentials, and what is asked of it is part of a
-// client's request: none of it is in an error, a log or a metric.
+// A router's URL and key are credentials, and a request to it contains part of a client's
+// request: none of it is in an error, a log or a metric.
 package router
 
 import (
@@ -32,7 +32,7 @@ const (
 	maxSlippageBps = 10_000
 )
 
-// The calls, as the Observer is told of them.
+// The calls, under the names that the Observer gets.
 const (
 	CallQuote        = "quote"
 	CallInstructions = "instructions"
@@ -45,15 +45,15 @@ type Options struct {
 	BaseURL string `json:"-"`
 	// APIKey is sent as the header x-api-key; empty for none.
 	APIKey string `json:"-"`
-	// HTTP makes the calls; NewHTTPClient gives a fit one. Whatever it says of
-	// redirects and cookies, none is followed and none kept.
+	// HTTP makes the calls; NewHTTPClient gives a suitable one. Regardless of its settings,
+	// no redirect is followed and no cookie is kept.
 	HTTP *http.Client
 	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
 	Now  func() time.Time
 	Rand func() float64
-	// Log is told when the router begins to fail, and when it is back.
+	// Log gets a line when the router begins to fail, and when it is back.
 	Log *slog.Logger
-	// Observer is told of every call. Nil for none.
+	// Observer receives every call. Nil for none.
 	Observer Observer
 	// Timeout bounds one call, and the wait for a place to make it as much again; 0 is 3 s.
 	Timeout time.Duration
@@ -72,13 +72,13 @@ func (o Options) GoString() string { return o.String() }
 // LogValue is String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Observer is told of what happens. Its methods must not block.
+// Observer receives events. Its methods must not block.
 type Observer interface {
-	// RouterCalled is told of every call that was made: CallQuote or
+	// RouterCalled records every call that was made: CallQuote or
 	// CallInstructions, its outcome ("ok", "no_route", "route_rejected" or a kind of
 	// swap.Unavailable), and its duration.
 	RouterCalled(call, outcome string, took time.Duration)
-	// RouterSkipped is told of every call that was not made, by the kind of
+	// RouterSkipped records every call that was not made, by the kind of
 	// swap.Unavailable: busy, breaker_open or cancelled.
 	RouterSkipped(call, kind string)
 	// RouteRejected counts an answer that contradicts the question, by
@@ -86,14 +86,14 @@ type Observer interface {
 	RouteRejected(what string)
 }
 
-// Client asks one router. It repeats nothing but what a dead idle connection
-// took, because whoever waits for a price decides how long. Safe for concurrent use.
+// Client asks one router. It repeats only calls that a dead idle connection lost, because
+// the caller that waits for a price decides how long. Safe for concurrent use.
 //
-// Every error of a call is *swap.Unavailable, *swap.NoRoute or *swap.Hostile,
-// but for a question that makes no sense, which is never sent.
+// Every error of a call is *swap.Unavailable, *swap.NoRoute or *swap.Hostile, except for
+// an invalid request, which is never sent.
 type Client struct {
-	// base and key are functions so that no printing of a Client, by whatever
-	// verb, shows what they hold.
+	// base and key are functions so that formatting a Client, with any verb, does not show
+	// their contents.
 	base     func() *url.URL
 	key      func() string
 	http     *http.Client
@@ -147,9 +147,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// NewHTTPClient gives a client that keeps its connections and goes straight to
-// the router: a proxy of the environment would see the key's requests, and what
-// clients swap.
+// NewHTTPClient gives a client that keeps its connections and goes straight to the router:
+// a proxy from the environment would see requests with the key, and what clients swap.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -163,7 +162,7 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// fitsHeader reports whether the key can stand in a header as it is.
+// fitsHeader reports whether the key can be sent in a header unchanged.
 func fitsHeader(key string) bool {
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {
@@ -173,8 +172,8 @@ func fitsHeader(key string) bool {
 	return true
 }
 
-// Breaker tells whether the router is asked: closed when it is, open when its
-// last calls failed.
+// Breaker reports whether the router is asked: closed when it is, open when its last calls
+// failed.
 func (c *Client) Breaker() outbound.State { return c.breaker.State() }
 
 // Close closes idle connections. Calls under way go on.
@@ -214,9 +213,9 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 	}})
 }
 
-// Instructions asks for what carries a quote out for the user, who pays from
-// and receives into his own associated token accounts, SOL as wrapped SOL. The
-// quote goes back as it came.
+// Instructions asks for the instructions that carry a quote out for the user, who pays from
+// and receives into his own associated token accounts, SOL as wrapped SOL. The quote is
+// sent back unchanged.
 func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	if q == nil || !isObject(q.Raw) {
 		return nil, errors.New("instructions for a quote without the router's answer: expected one that Quote gave")
@@ -226,13 +225,13 @@ func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.Pu
 	}})
 }
 
-// instructionsRequest is the question for a quote's instructions. It is put
-// together by hand, because an encoder would rewrite the quote.
+// instructionsRequest is the request for a quote's instructions. It is put together by
+// hand, because an encoder would rewrite the quote.
 //
-// useSharedAccounts is left to the router: forced on, swaps through markets that
-// know no shared accounts fail; forced off, every route of several markets wants
-// token accounts that nobody makes. Without a destinationTokenAccount the output
-// goes to the user's own account, which is the only one that the router takes.
+// useSharedAccounts is left to the router: forced on, swaps through markets without shared
+// accounts fail; forced off, every route of several markets needs token accounts that are
+// never made. Without a destinationTokenAccount the output goes to the user's own account,
+// the only one that the router accepts.
 func instructionsRequest(q *swap.Quote, user solana.PublicKey) []byte {
 	body := []byte(`{"userPublicKey":"` + user.String() + `","wrapAndUnwrapSol":false,"dynamicComputeUnitLimit":false,"quoteResponse":`)
 	body = append(body, q.Raw...)

@@ -95,8 +95,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestAQuestionForInstructions: the quote goes back byte for byte, and nothing is
-// asked for that would send the output elsewhere or leave SOL unwrapped.
+// TestAQuestionForInstructions: the quote goes back byte for byte, and no parameter would send
+// the output elsewhere or leave SOL unwrapped.
 func TestAQuestionForInstructions(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reply{body: goodInstructions})

@@ -32,9 +32,9 @@ func withCanaries(t *testing.T, target string) string {
 	return u.String()
 }
 
-// TestNothingSecretIsTold: whatever a router does, with credentials in every
-// part of its URL and with answers that echo them and the question, no error, no
-// log line, no metric and no printing of any type holds a part of either.
+// TestNothingSecretIsTold: with credentials in every part of the router's URL and with answers
+// that echo them and the request, no error, no log line, no metric and no formatting of any type
+// holds a part of either.
 func TestNothingSecretIsTold(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"error":"no %s for %s of %s with 100000000 at %s","errorCode":"%s %s"}`, canaryKey, user, wsol, canaryPath, canaryQuery, usdc)

@@ -30,7 +30,7 @@ var (
 // question is answered by goodQuote.
 var question = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
 
-// goodQuote is an answer in the API's own form, with what the relay does not read.
+// goodQuote is an answer in the API's own form, with fields that the relay does not read.
 const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","inAmount":"100000000",
  "outputMint":"EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v","outAmount":"17057460","otherAmountThreshold":"16886885",
  "swapMode":"ExactIn","slippageBps":100,"platformFee":null,"priceImpactPct":"0.0001",
@@ -47,7 +47,7 @@ const goodInstructions = `{"tokenLedgerInstruction":null,
  "cleanupInstruction":null,"otherInstructions":[],
  "addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"],"simulationError":null}`
 
-// with is a good answer with another text in the place of one.
+// with is a good answer with one text replaced by another.
 func with(t *testing.T, good, old, text string) string {
 	t.Helper()
 	if strings.Count(good, old) != 1 {
@@ -89,7 +89,7 @@ func newClient(t *testing.T, o Options) *Client {
 	return c
 }
 
-// reply is what a router says to a call.
+// reply is a router's answer to a call.
 type reply struct {
 	status int // 0 is 200
 	header map[string]string
@@ -103,7 +103,7 @@ func (r reply) code() int {
 	return r.status
 }
 
-// server is a router that answers every call alike, and keeps what it was asked.
+// server is a router that answers every call alike, and keeps its requests.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -186,7 +186,7 @@ func response(r reply) *http.Response {
 	return &http.Response{StatusCode: r.code(), Header: header, Body: io.NopCloser(strings.NewReader(r.body))}
 }
 
-// observed keeps what an Observer is told, durations apart.
+// observed keeps what an Observer receives, except durations.
 type observed struct {
 	mu    sync.Mutex
 	lines []string
@@ -213,7 +213,7 @@ func (o *observed) all() []string {
 	return append([]string(nil), o.lines...)
 }
 
-// lockedBuffer may be written by several at once.
+// lockedBuffer may be written concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

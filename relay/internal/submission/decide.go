@@ -5,7 +5,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verdict is what one look at the chain says about one attempt.
+// verdict is what one look at the chain shows about one attempt.
 type verdict = onchain.Fate
 
 const (
@@ -24,11 +24,11 @@ const (
 	notesUnspent
 	// notesSpentByUs: a transaction of one of our payers did exactly what the submission asks.
 	notesSpentByUs
-	// notesSpentByOther: somebody else, or another submission, spent them, and it is final.
+	// notesSpentByOther: a stranger or another submission spent them, and that is final.
 	notesSpentByOther
 	// notesSpentNotFinal: the same, and a fork may still undo it.
 	notesSpentNotFinal
-	// notesUnknown: they are spent, and no history tells by whom.
+	// notesUnknown: they are spent, and no history shows by whom.
 	notesUnknown
 )
 
@@ -39,26 +39,26 @@ const (
 	rootUnread rootFact = iota
 	rootInRing
 	rootGone
-	// rootNotSeen: the ring does not hold it, and cannot have lost it yet.
+	// rootNotSeen: the root history does not have it, and cannot have lost it yet.
 	rootNotSeen
-	// rootUnverifiable: the tree account contradicts itself, so that only the program can tell.
+	// rootUnverifiable: the tree account contradicts itself, so that only the program can decide.
 	rootUnverifiable
 )
 
-// facts are what is known of a submission that is processing, to decide what
-// is done next. Facts of accounts are younger than the verdicts.
+// facts are what is known of a processing submission, to decide the next step. Facts from
+// accounts are newer than the verdicts.
 type facts struct {
 	verdicts []verdict
 	notes    noteFact
 	root     rootFact
-	// class is why an attempt failed on the chain, or would by simulation; "" for none.
+	// class is why an attempt failed on the chain or in simulation; "" for none.
 	class shieldpool.Class
 	// rootLongMissing says that the program has missed the root for so long, although the
-	// ring holds it, that it is no lagging node's fault.
+	// root history has it, that no lagging node explains it.
 	rootLongMissing bool
 }
 
-// step is what is done next.
+// step is the next action.
 type step int
 
 const (
@@ -66,9 +66,9 @@ const (
 	stepLand step = iota
 	// stepTrack: an attempt may still land.
 	stepTrack
-	// stepNoHistory: whether it landed cannot be told by the endpoints there are.
+	// stepNoHistory: the endpoints cannot show whether it landed.
 	stepNoHistory
-	// stepReadNotes and stepReadRoot look at the accounts.
+	// stepReadNotes and stepReadRoot read the accounts.
 	stepReadNotes
 	stepReadRoot
 	// stepAdopt: a transaction of ours that the database does not know made the nullifiers.
@@ -77,16 +77,16 @@ const (
 	stepFailSpent
 	stepFailRoot
 	stepFailClass
-	// stepHold: the deployment's fault; stepRetry: nobody's. Both come again later.
+	// stepHold: the deployment is at fault; stepRetry: nothing is. Both are tried again later.
 	stepHold
 	stepRetry
-	// stepSign: nothing of it can land any more, and it may be tried anew.
+	// stepSign: no attempt can land any more, and a new one may be signed.
 	stepSign
 )
 
-// decide is the one place that says what follows from what is known. Nothing
-// is signed and nothing fails before every earlier attempt is dead and the
-// nullifiers were looked at after that.
+// decide is the one place that decides the next step from the facts. No attempt is signed
+// and no submission fails before every earlier attempt is dead and the nullifiers were read
+// after that.
 func decide(f *facts) step {
 	var may, lost bool
 	for _, v := range f.verdicts {
@@ -126,7 +126,7 @@ func decide(f *facts) step {
 	}
 }
 
-// afterClass says what follows from a failure while notes are unspent and the
+// afterClass is the next step after a failure while notes are unspent and the
 // root is not known to be gone.
 func afterClass(f *facts) step {
 	switch f.class {
@@ -134,7 +134,7 @@ func afterClass(f *facts) step {
 		return stepSign
 	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
 		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// Another payer may have lamports; when none has, picking one holds the queue. The program says spent and the accounts say not: the two reads are of different slots.
+		// Another payer may have lamports; if none has, picking one pauses the queue. When the program says spent and the accounts do not, the two reads are of different slots.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
 		if f.root == rootUnverifiable || f.rootLongMissing {

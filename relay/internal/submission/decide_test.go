@@ -63,8 +63,8 @@ func failed(c shieldpool.Class, r rootFact) facts {
 	return facts{verdicts: []verdict{failedOnChain}, notes: notesUnspent, root: r, class: c}
 }
 
-// Over every combination of facts: nothing is signed and nothing fails while an
-// attempt may be alive, or before the notes are known to be unspent by us.
+// Over every combination of facts: no attempt is signed and no submission fails while an attempt
+// may land, or before the notes are known to be unspent by us.
 func TestDecideKeepsTheInvariants(t *testing.T) {
 	t.Parallel()
 	classes := []shieldpool.Class{

@@ -29,10 +29,10 @@ type Options struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Worker names this process among the holders of leases.
+	// Worker names this process among the owners of leases.
 	Worker uuid.UUID
-	// Concurrency is how many submissions this process has in flight: taken up
-	// and not yet landed.
+	// Concurrency is how many submissions this process has in flight: claimed and not yet
+	// landed.
 	Concurrency int
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
@@ -40,15 +40,15 @@ type Options struct {
 	Table *shieldpool.LookupTable
 }
 
-// Handler advances submissions, over the transaction manager that it makes, and writes
-// what landed. It implements txmgr.Handler and txmgr.Outcomes.
+// Handler advances submissions by means of the transaction manager that it makes, and writes
+// their outcomes. It implements txmgr.Handler and txmgr.Outcomes.
 type Handler struct {
 	Options
 	// Manager has the submissions as its main lane.
 	Manager   *txmgr.Manager
 	TreeSlots *TreeSlots
-	// SecondLegDue is told of every swap whose first leg landed; nil when nobody here
-	// carries on swaps.
+	// SecondLegDue is called for every swap whose first leg landed; nil when this process
+	// carries on no swaps.
 	SecondLegDue func()
 
 	failedNotes failedNotes
@@ -80,7 +80,7 @@ func New(o Options) (*Handler, error) {
 	return h, h.Manager.Add(&txmgr.Lane{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Places: o.Concurrency})
 }
 
-// Run works until ctx ends, as the manager's Run.
+// Run works until ctx ends, like the manager's Run.
 func (h *Handler) Run(ctx context.Context) {
 	var slots sync.WaitGroup
 	slots.Go(func() { h.TreeSlots.run(ctx) })
@@ -88,32 +88,32 @@ func (h *Handler) Run(ctx context.Context) {
 	slots.Wait()
 }
 
-// class says what a failure of a transaction of the purpose means.
+// class classifies a failure of a transaction of the purpose.
 func (h *Handler) class(p txmgr.Purpose, err *shieldpool.TransactionError) shieldpool.Class {
 	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
 		return h.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
 	}
-	// The codes are those of the router, of the token program, of whatever the router
-	// calls: none says anything of the payer or of the pool.
+	// The codes come from the router, the token program, or another program that the router
+	// calls: none says anything about the payer or the pool.
 	return shieldpool.ClassTransient
 }
 
-// progress is one submission's way through the steps, and what they have found.
+// progress is one submission's way through the steps, with the results so far.
 type progress struct {
 	facts
-	// minContextSlot is the slot before which no account is believed.
+	// minContextSlot is the slot from which account reads are believed.
 	minContextSlot uint64
 	// landing is set when an attempt landed, and when a landing is adopted that the
 	// database does not know.
 	landing *txmgr.Landing
-	// spent is the index of the nullifier that is.
+	// spent is the index of the spent nullifier.
 	spent int
 	tree  *shieldpool.TreeAccount
-	// failure is behind class.
+	// failure is the error behind class.
 	failure *shieldpool.TransactionError
 }
 
-// newProgress begins with what the chain says of the attempts.
+// newProgress starts from the chain's verdicts on the attempts.
 func newProgress(r *txmgr.Resolution) *progress {
 	p := &progress{facts: facts{verdicts: r.Fates}, minContextSlot: r.MinContextSlot, landing: r.Landing}
 	if r.Failure != nil {
@@ -122,7 +122,7 @@ func newProgress(r *txmgr.Resolution) *progress {
 	return p
 }
 
-// Advance implements txmgr.Handler: it takes a submission as far as it goes now.
+// Advance implements txmgr.Handler: it takes a submission as far as it can go now.
 func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
 	found, err := h.Manager.Resolve(ctx, j)
 	if err != nil {
@@ -170,8 +170,8 @@ func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	return nil
 }
 
-// fail takes a simulation's failure into account. What it says of notes and root is
-// looked at in their accounts.
+// fail records a simulation's failure. What the failure says about notes and root is then
+// checked in their accounts.
 func (p *progress) fail(f *txmgr.Failure) {
 	p.failure, p.class, p.minContextSlot = f.Err, f.Class, max(p.minContextSlot, f.Slot)
 	if f.Class == shieldpool.ClassSpent || f.Class == shieldpool.ClassStaleProof {
@@ -211,7 +211,7 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 			return err
 		}
 	}
-	// Whatever still counts as live cannot land: only its history may be missing.
+	// Attempts that still count as live cannot land: only their history may be missing.
 	if err := h.Manager.MarkDead(ctx, j); err != nil {
 		return err
 	}
@@ -231,8 +231,8 @@ func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) 
 	if s.RolledBack {
 		why = why.With("rolled_back", true)
 	}
-	// Noted before a client can see the outcome and post again. When the write fails
-	// and is tried again, the notes only rest longer.
+	// Recorded before a client can see the outcome and post again. When the write fails and
+	// is retried, the notes only rest longer.
 	_, paid := retryAt(j.Dead)
 	h.failedNotes.add(s.Call.Inputs, paid, h.Now())
 	if err := h.Store.Fail(ctx, j.Lease, why); err != nil {
@@ -243,7 +243,7 @@ func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) 
 	return nil
 }
 
-// cause is the failure as an error, without the pitfall of a typed nil.
+// cause is the failure as an error, avoiding a typed nil.
 func (p *progress) cause() error {
 	if p.failure == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readNotes looks at the nullifiers' accounts, on a node that has seen all that
-// the verdicts rest on, and finds out whose they are when they exist.
+// readNotes reads the nullifiers' accounts, on a node that has reached the slot behind the
+// verdicts, and finds their spender when they exist.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
 	seen, err := h.State.Inspect(ctx, Of(j).Call.Inputs, Of(j).Call.Recipient, p.minContextSlot)
 	if err != nil {
@@ -27,8 +27,8 @@ func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) erro
 	return h.findSpender(ctx, j, p)
 }
 
-// findSpender tells who spent the notes: an attempt of ours, dead ones included; a
-// transaction of ours that the database lost; or somebody else.
+// findSpender finds who spent the notes: an attempt of ours, including dead ones; a
+// transaction of ours that the database lost; or a stranger.
 func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) error {
 	own, err := h.Manager.FindLanding(ctx, j, j.Attempts())
 	if err != nil || own != nil {
@@ -54,8 +54,8 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 }
 
 // isOwnTransaction reports whether a transaction is this submission's: paid by a payer of
-// ours, and doing exactly what was asked. A swap that somebody else began in the
-// same words is ours too: its lamports wait for a second leg.
+// ours, and doing exactly what was asked. A swap that a stranger started with the same call
+// is ours too: its lamports wait for a second leg.
 func (h *Handler) isOwnTransaction(j *txmgr.Job, made *onchain.Creation) bool {
 	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
 		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })

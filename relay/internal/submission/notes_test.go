@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// searched knows signatures; of the chain nothing else is asked.
+// searched knows signatures; no other call to the chain is made.
 type searched struct {
 	txmgr.Chain
 	landed map[solana.Signature]uint64
@@ -27,13 +27,13 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (onch
 	return look, nil
 }
 
-// unmade is a pool of whose nullifiers no history tells.
+// unmade is a pool whose nullifiers are in no history.
 type unmade struct{ PoolState }
 
 func (unmade) Creation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
 
-// TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was buried on the word
-// of endpoints that were wrong may have landed after all.
+// TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was marked as dead by wrong reports
+// of endpoints may have landed after all.
 func TestWhoSpentANoteIsLookedForAmongTheDeadToo(t *testing.T) {
 	t.Parallel()
 	live, dead := txmgr.Attempt{Signature: solana.Signature{1}}, txmgr.Attempt{Signature: solana.Signature{2}}

@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// leavesTimeout is how long landed submissions wait for the index to read their block,
-// so that answers can name the leaves, and for the tree's root.
+// leavesTimeout is how long landed submissions wait for the index to read their block, so
+// that responses can name the leaves, and for the tree's root.
 const leavesTimeout = time.Second
 
-// Complete implements txmgr.Outcomes. All that are given at once are first legs, or
-// all are second ones.
+// Complete implements txmgr.Outcomes. All that are given at once are first legs, or all are
+// second legs.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))
 	for i, l := range landed {
@@ -37,8 +37,8 @@ func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeavesAndRoot adds, for the clients' convenience, leaves and root: an index or a
-// chain that does not answer now must not hold the outcome up.
+// addLeavesAndRoot adds leaves and root, for the clients' convenience: an index or a chain
+// that does not answer now must not delay the outcome.
 func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func commitmentsOf(s *Submission) [][32]byte {
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
 }
 
-// indicesOf are where the commitments are; nil while not all are found.
+// indicesOf are where the commitments are; nil while some are not found.
 func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	var out []uint64
 	for _, c := range commitments {
@@ -86,7 +86,7 @@ func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	return out
 }
 
-// reportCompleted passes on that a landing is written.
+// reportCompleted notifies of a landing that is written.
 func (h *Handler) reportCompleted(ctx context.Context, s *Submission, o *Outcome) {
 	if s.Kind == KindSwapExecution {
 		h.Observer.Outcome(s.Kind, string(o.Phase))
@@ -125,7 +125,7 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeaves tells leaves with finality where the index came later than the landing.
+// addLeaves adds leaves at finality when the index was behind the landing.
 func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {
@@ -154,8 +154,8 @@ func (h *Handler) Watched(r txmgr.Row) txmgr.Row {
 	return w
 }
 
-// endPhase is how a swap ended whose transaction of the purpose landed; "" for a purpose
-// that ends none.
+// endPhase is the phase of a swap that a landed transaction of the purpose ended; "" for a
+// purpose that ends none.
 func endPhase(p txmgr.Purpose) Phase {
 	switch p {
 	case txmgr.PurposeExecute:
@@ -167,8 +167,8 @@ func endPhase(p txmgr.Purpose) Phase {
 	}
 }
 
-// returnedRent is what our payers got back, in lamports, with a landing: our execution
-// gives its payer the rent of the state. A stranger's gave it to him.
+// returnedRent is the rent, in lamports, that a landing returned to our payers: our
+// execution returns the state's rent to its payer, a stranger's to the stranger.
 func returnedRent(l txmgr.Landed) (lamports uint64) {
 	if l.Ours && l.Purpose == txmgr.PurposeExecute {
 		return shieldpool.SwapStateRent

@@ -35,7 +35,7 @@ func (s *taught) Finalize(_ context.Context, _ []Landing, pins []ProofAPin) ([]t
 	return nil, nil
 }
 
-// TestTheFirstOfABatchPinsItsSign: of each sign one, in the order in which they ended.
+// TestTheFirstOfABatchPinsItsSign: one pin for each sign, in the order of finality.
 func TestTheFirstOfABatchPinsItsSign(t *testing.T) {
 	t.Parallel()
 	db := &taught{}

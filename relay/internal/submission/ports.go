@@ -17,13 +17,13 @@ import (
 type PoolState interface {
 	// Tree is the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
-	// TreeWith is the tree account that has the root in its ring: the one that Tree
-	// gives, or any endpoint's. When all lack it, it is the newest one, read after the call.
+	// TreeWith is the tree account that has the root in its root history: the one from Tree,
+	// or any endpoint's. When all lack it, it is the newest one, read after the call.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
-	// Spent reports whether a nullifier of which one endpoint says so is spent by all
-	// that answer.
+	// Spent reports whether all endpoints that answer agree that a nullifier is spent, after
+	// one endpoint reported it.
 	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
 	Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error)
@@ -32,7 +32,7 @@ type PoolState interface {
 	Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error)
 }
 
-// LeafIndex finds where commitments stand in the tree.
+// LeafIndex finds the places of commitments in the tree.
 type LeafIndex interface {
 	// Sync reads what the chain has confirmed.
 	Sync(ctx context.Context) error
@@ -44,21 +44,21 @@ type LeafIndex interface {
 // request's content reaches it.
 type Observer interface {
 	txmgr.Observer
-	// Outcome counts a submission done: "completed", "finalized" or a refusal's code,
-	// and of a second leg "executed" or "refunded" in place of "completed".
+	// Outcome counts a submission done: "completed", "finalized" or a refusal's code; for a
+	// second leg "executed" or "refunded" in place of "completed".
 	Outcome(kind shieldpool.Kind, outcome string)
 }
 
-// Notifications is what a Listener passes on.
+// Notifications is the callbacks of a Listener.
 type Notifications struct {
-	// Done is told of every submission that any process finishes.
+	// Done is called with every submission that any process finishes.
 	Done func(uuid.UUID)
-	// Due is told when something became due that nobody holds.
+	// Due is called when something became due that has no owner.
 	Due func()
 }
 
-// Listener hears of what other processes do, until ctx ends or the connection
-// breaks. What it misses is found by looking at the rows.
+// Listener receives notifications of other processes, until ctx ends or the connection
+// breaks. Missed ones are made up for by reading the rows.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// pinMaxAge is how long a pin, or its absence, is believed before the database is
-// asked again: another pod may have learnt another one, or an operator forgotten it.
+// pinMaxAge is how long a pin, or its absence, is believed before the database is asked
+// again: another pod may have learnt another one, or an operator may have removed it.
 const pinMaxAge = 30 * time.Second
 
-// ProofAPolicy decides which sign of a proof's A is taken unseen: a configured one, or,
-// in the automatic setting, either until a finalized transaction has shown which
-// one the program takes. The other one is tried on the chain before it is refused,
-// and one that lands all the same is the pin from then on.
+// ProofAPolicy decides which sign of a proof's A is accepted without a trial: a configured
+// one or, in the automatic setting, either one until a finalized transaction has shown which
+// one the program takes. The other sign is then tried on the chain before it is refused, and
+// one that lands becomes the pin from then on.
 type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
@@ -31,7 +31,7 @@ type ProofAPolicy struct {
 	configured bool
 }
 
-// NewProofAPolicy takes the setting "auto", "plain" or "negated".
+// NewProofAPolicy makes the policy for the setting "auto", "plain" or "negated".
 func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*ProofAPolicy, error) {
 	if store == nil || now == nil {
 		return nil, errors.New("the sign policy needs a store and a clock")
@@ -46,11 +46,10 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 	return p, err
 }
 
-// Configured reports whether the sign is the operator's, so that no transaction
-// shows otherwise.
+// Configured reports whether the operator set the sign, so that no transaction changes it.
 func (p *ProofAPolicy) Configured() bool { return p.configured }
 
-// Accepts reports whether a proof of that sign is taken unseen.
+// Accepts reports whether a proof of that sign is accepted without a trial.
 func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
 	fixed, known := p.cached()
 	if !known {
@@ -68,8 +67,8 @@ func (p *ProofAPolicy) cached() (fixed groth16.Sign, known bool) {
 	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= pinMaxAge)
 }
 
-// readPin reads the pin, for each caller within its own time: a database that hangs
-// must not have them wait for one another.
+// readPin reads the pin, for each caller within its own time: callers must not wait for one
+// another on a database that hangs.
 func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err error) {
 	pinned, err := p.store.PinnedProofA(ctx, p.keyHash)
 	if err != nil {
@@ -86,8 +85,8 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err err
 	return fixed, nil
 }
 
-// Learn returns the pins that final landings prove: a transaction of ours shows which
-// sign of A the program takes. Of each sign the first of the batch counts.
+// Learn returns the pins that final landings prove: a transaction of ours shows which sign
+// of A the program takes. For each sign the first transaction of the batch counts.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
 		encoding := Of(l.Job).ProofAEncoding

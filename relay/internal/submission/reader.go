@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// rereadInterval is how often a waiter reads the row although nobody told of an
-	// outcome: a notification can be lost with its connection.
+	// rereadInterval is how often a waiter reads the row without a notification: one can be
+	// lost with its connection.
 	rereadInterval = 3 * time.Second
 	// listenRetry is the pause before a broken connection for notifications is made anew.
 	listenRetry = time.Second
@@ -38,8 +38,8 @@ func NewReader(store Store, log *slog.Logger) (*Reader, error) {
 	return &Reader{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }
 
-// Run passes notifications on until ctx ends: outcomes to those who wait, and
-// that something is due to due.
+// Run passes notifications on until ctx ends: outcomes to the waiting callers, and due work
+// to due.
 func (d *Reader) Run(ctx context.Context, l Listener, due func()) {
 	for ctx.Err() == nil {
 		err := l.Listen(ctx, Notifications{Done: d.notify, Due: due})
@@ -65,10 +65,10 @@ func (d *Reader) notify(id uuid.UUID) {
 	}
 }
 
-// Wait returns the submission once it is done, or as it is when ctx ends or the
-// desk closes. The caller knows that it was not done a moment ago, so the row is
-// read when somebody tells of an outcome, or in case nobody could. A database
-// that is away is sat out: what was accepted is still under way.
+// Wait returns the submission once it is done, or as it is when ctx ends or the reader
+// closes. The caller knows that it was not done a moment ago, so the row is read after a
+// notification, or when none arrives for a while. While the database is away, Wait goes on:
+// an accepted submission is still under way.
 func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
 	d.addWaiter(id, ch)
@@ -84,7 +84,7 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 		case <-ch:
 		case <-again.C:
 		}
-		// The read outlives ctx: the wait being over must not turn an answer into an error.
+		// The read outlives ctx: the end of the wait must not turn an answer into an error.
 		s, err := d.read(ctx, id)
 		if ctx.Err() != nil || (err == nil && s.Done()) {
 			return s, err
@@ -92,7 +92,7 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	}
 }
 
-// Waiting is how many wait for an outcome.
+// Waiting is how many callers wait for an outcome.
 func (d *Reader) Waiting() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,8 +102,8 @@ func (d *Reader) Waiting() (n int) {
 	return n
 }
 
-// Close ends all waits, those to come too: while the relay drains, clients are
-// told where to follow what they have submitted.
+// Close ends all waits, later ones too: while the relay drains, responses say where clients
+// can follow their submissions.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {
@@ -136,5 +136,5 @@ func (d *Reader) Get(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	return d.store.Get(ctx, id)
 }
 
-// Backlog reads the fleet's work.
+// Backlog reads the work of all relays.
 func (d *Reader) Backlog(ctx context.Context) (Backlog, error) { return d.store.Backlog(ctx) }

@@ -15,7 +15,7 @@ func (finished) Get(_ context.Context, id uuid.UUID) (*Submission, error) {
 	return &Submission{ID: id, State: Completed}, nil
 }
 
-// TestNobodyWaitsWhoHasGone: the reader would count, and tell, whoever came for ever.
+// TestNobodyWaitsWhoHasGone: otherwise the reader would count and notify past callers for ever.
 func TestNobodyWaitsWhoHasGone(t *testing.T) {
 	t.Parallel()
 	d, err := NewReader(finished{}, slog.New(slog.DiscardHandler))

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// classRefusal is what the client hears of a failure that is final by its class.
+// classRefusal is the client's response to a failure that is final by its class.
 func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) *refusal.Refusal {
 	switch p.class {
 	case shieldpool.ClassRecipientRent:
@@ -22,7 +22,7 @@ func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) 
 	}
 }
 
-// programRefusal is what the client hears of a permanent refusal by the program.
+// programRefusal is the client's response to a permanent refusal by the program.
 func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
 	name := h.Pool.Profile.ErrorName(txErr.Custom)
 	if refusesProof(txErr) {
@@ -32,15 +32,15 @@ func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Re
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
 }
 
-// refusesProof reports whether the program's refusal is one of the proof itself.
+// refusesProof reports whether the program's refusal concerns the proof itself.
 func refusesProof(txErr *shieldpool.TransactionError) bool {
 	return txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed
 }
 
-// TryCall simulates a submission's call. why is the refusal with which the program fails
-// it for good, and nil when it would land; badProof says that the program refuses the
-// proof itself. An error means that nothing is decided, because the chain does not answer
-// or the failure is one of the moment.
+// TryCall simulates a submission's call. why is the refusal with which the program fails it
+// for good, and nil when it would land; badProof says that the program refuses the proof
+// itself. An error means that nothing is decided, because the chain does not answer or the
+// failure is temporary.
 func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
 	failure, err := h.Manager.Try(ctx, h.draft(s), 0)
 	if err != nil || failure == nil {

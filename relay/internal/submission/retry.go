@@ -12,12 +12,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// HoldFailing is the reason while a submission rests that the chain keeps failing.
+// HoldFailing is the reason while a submission rests because it keeps failing on the chain.
 const HoldFailing = string(refusal.ProgramError)
 
 const (
 	// maxPaidFailures is how often a submission may fail on the chain, each time for the
-	// network's fee, although it was simulated without a fault a moment before.
+	// network's fee, although its simulation had just succeeded.
 	maxPaidFailures = 8
 	// immediateRetries is how many of these failures are tried again at once. Each one more
 	// doubles the rest since the last signature, from firstRetryDelay to maxRetryDelay.
@@ -25,8 +25,8 @@ const (
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
-// retryAt is the time before which nothing is signed anew, after the attempts that
-// are dead, and how many of them were paid for.
+// retryAt is the time before which no new attempt is signed, given the dead attempts, and
+// how many of them were paid for.
 func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
@@ -40,7 +40,7 @@ func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	return last.Add(retryDelay(paid)), paid
 }
 
-// retryDelay is how long a rest follows the failure that is the paid-th one.
+// retryDelay is how long the submission rests after its paid-th paid failure.
 func retryDelay(paid int) time.Duration {
 	if paid < immediateRetries {
 		return 0
@@ -48,27 +48,27 @@ func retryDelay(paid int) time.Duration {
 	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
 }
 
-// maxFailedNotes is how many notes are remembered that keep failing.
+// maxFailedNotes is how many notes that keep failing are remembered.
 const maxFailedNotes = 10_000
 
-// failedNotes are the notes of submissions that have ended after the chain failed them, for
-// a fee each time: posted again at once, in a submission anew, they rest as well. Each
+// failedNotes are the notes of submissions that ended after failing on the chain, for a fee
+// each time: when they are posted again at once in a new submission, they rest as well. Each
 // process remembers its own. The zero value is ready.
 type failedNotes struct {
 	mu    sync.Mutex
 	notes map[[32]byte]failedNote
 }
 
-// failedNote is a note, how often it has been paid for in vain, and until when it rests.
+// failedNote is a note's number of paid failures, and the time until which it rests.
 type failedNote struct {
 	paid  int
 	until time.Time
 }
 
-// expired reports whether the note has been left in peace for as long as it ever rests.
+// expired reports whether the note has rested for longer than the longest rest.
 func (f failedNote) expired(now time.Time) bool { return now.Sub(f.until) > maxRetryDelay }
 
-// add notes that so many transactions with the notes were paid for in vain.
+// add records the number of paid failures of transactions with the notes.
 func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) {
 	if paid == 0 {
 		return
@@ -95,7 +95,7 @@ func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) 
 	}
 }
 
-// check refuses a submission of a note that rests.
+// check refuses a submission with a note that rests.
 func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,16 +109,16 @@ func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	return nil
 }
 
-// RefuseFailedNotes refuses a call with a note whose transactions keep failing on the
-// chain, until it has rested.
+// RefuseFailedNotes refuses a call with a note whose transactions keep failing on the chain,
+// until the note has rested.
 func (h *Handler) RefuseFailedNotes(in *shieldpool.PublicInputs) error {
 	return h.failedNotes.check(in, h.Now())
 }
 
-// retry signs the client's call, unless its attempts have failed on the chain: then
-// after a rest, and no more when that was too often. A simulation alone does not save the
-// fees: an account may be changed between it and the landing, on purpose too. ended
-// says that it was too often.
+// retry signs the client's call. When earlier attempts have failed on the chain, it signs
+// only after a rest, and no more after too many failures. A simulation alone does not save
+// the fees: an account may be changed between it and the landing, even on purpose. ended
+// says that there were too many failures.
 func (h *Handler) retry(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
 	until, paid := retryAt(j.Dead)
 	switch pause := until.Sub(h.Now()); {

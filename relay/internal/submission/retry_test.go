@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestANoteThatKeepsFailingRests whichever submission it comes in: what ends for good at
-// the first failure could be posted again at once, for a fee each time.
+// TestANoteThatKeepsFailingRests in every submission of it: otherwise a submission that ends for
+// good at the first failure could be posted again at once, for a fee each time.
 func TestANoteThatKeepsFailingRests(t *testing.T) {
 	t.Parallel()
 	var f failedNotes

@@ -9,13 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// rootLagTries is how many steps a root that the ring holds may be unknown to the
-// program, about a minute with the pauses between them: no node that is fit for
-// use lags longer.
+// rootLagTries is how many steps a root in the root history may be unknown to the program,
+// about a minute with the pauses between them: no usable node lags longer.
 const rootLagTries = 10
 
-// readRoot looks the root up in the ring, which is read anew when the program did not
-// know the root.
+// readRoot looks the root up in the root history, which is read anew when the program did
+// not know the root.
 func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	age := h.Timing.Poll
 	if p.class == shieldpool.ClassStaleProof {
@@ -44,8 +43,8 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	return nil
 }
 
-// treatRootAsGone takes a root for gone that has not come in so many tries: it was of a
-// fork that died. A node that the fleet is ahead of cannot tell.
+// treatRootAsGone treats a root that has not appeared in so many tries as gone: its fork
+// died. A node that is behind the other relays cannot decide that.
 func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
 	seen, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
 	if err != nil {
@@ -58,16 +57,16 @@ func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64)
 	return nil
 }
 
-// evicted reports whether so many leaves followed a root that it has left the
-// ring. One that is missing before that has not come yet: the node is behind,
-// or on a fork that will die, or the root was of one that died.
+// evicted reports whether so many leaves followed a root that it has left the root history.
+// A root that is missing earlier has not arrived yet: the node is behind, or on a fork that
+// will die, or the root's own fork died.
 func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// tryRoot asks the program whether it knows a root that the tree account, which is
-// one endpoint's word, does not hold any more: nil when it fails the transaction for
-// good, so that a submission does not end by a tree that is made up.
+// tryRoot asks the program whether it knows a root that is missing from the tree account,
+// which a single endpoint returned: nil when the program fails the transaction for good. So
+// a made-up tree does not end a submission.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	failure, err := h.Manager.Try(ctx, h.draft(Of(j)), p.minContextSlot)
 	switch {
@@ -77,13 +76,13 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 		return errProgramTakesRoot
 	}
 	p.fail(failure)
-	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // who spent the notes is looked at anew
+	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then looked up anew
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
 	return nil
 }
 
-// errProgramTakesRoot says that the program runs what, by the tree account, it cannot.
+// errProgramTakesRoot says that the program accepts a root that the tree account lacks.
 var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
 
 // errRootNotSeen says that the node that was asked has not seen the root yet.

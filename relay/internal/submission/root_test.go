@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace: a submission that fails for
-// it one leaf early would have landed.
+// TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace: a submission that fails one leaf too early
+// would have landed.
 func TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	const seq = 10
@@ -101,8 +101,7 @@ func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (onchain.Simu
 	return onchain.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
 }
 
-// aTransfer is a claim of a transfer whose root the tree does not hold, and a handler
-// that works on it.
+// aTransfer is a claimed transfer whose root is not in the tree, and a handler that works on it.
 func aTransfer(t *testing.T, chain txmgr.Chain, payers txmgr.FeePayers) (*Handler, *txmgr.Job, *ended) {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -123,8 +122,8 @@ func aTransfer(t *testing.T, chain txmgr.Chain, payers txmgr.FeePayers) (*Handle
 	return h, (&Submission{ID: uuid.New(), Kind: shieldpool.KindTransfer, Call: call, RootSeq: 5}).Job(), db
 }
 
-// TestARootThatDoesNotComeIsGivenUpAfterTenTries: it was of a fork that died. Until
-// then the node may lag, and the submission is not failed.
+// TestARootThatDoesNotComeIsGivenUpAfterTenTries: its fork died. Before that the node may lag, and
+// the submission does not fail.
 func TestARootThatDoesNotComeIsGivenUpAfterTenTries(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -152,7 +151,7 @@ func TestARootThatDoesNotComeIsGivenUpAfterTenTries(t *testing.T) {
 	}
 }
 
-// crowd is fee payers with so many keys.
+// crowd is fee payers with that many keys.
 type crowd struct {
 	txmgr.FeePayers
 	keys []solana.PublicKey
@@ -181,8 +180,8 @@ func (c byPayer) Simulate(_ context.Context, raw []byte, _ bool, _ uint64) (onch
 	return onchain.Simulation{Err: fails}, nil
 }
 
-// TestAProofIsTriedWithAPayerThatCanPay: that one of them is empty says nothing of
-// the proof, which would be turned away.
+// TestAProofIsTriedWithAPayerThatCanPay: an empty payer shows nothing about the proof, which would
+// otherwise be refused.
 func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 	t.Parallel()
 	one, other := solana.NewWallet().PublicKey(), solana.NewWallet().PublicKey()
@@ -209,7 +208,7 @@ func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 	}
 }
 
-// simulated is a chain that simulates all alike.
+// simulated is a chain that simulates all transactions alike.
 type simulated struct {
 	rehearsed
 	answer onchain.Simulation
@@ -223,13 +222,13 @@ func custom(code uint32) *shieldpool.TransactionError {
 	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
 }
 
-// TestWhatTheProgramSaysOfAProofOfAnotherSign: a proof is called wrong by the program
-// alone, and by more than one endpoint's word for it.
+// TestWhatTheProgramSaysOfAProofOfAnotherSign: only the program can find a proof wrong, and more
+// than one endpoint has to report it.
 func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		answer onchain.Simulation
-		want   refusal.Code // "" when it is taken
+		want   refusal.Code // "" when it is accepted
 	}{
 		"it takes it":                        {onchain.Simulation{}, ""},
 		"it refuses the proof":               {onchain.Simulation{Err: custom(shieldpool.CodeProofInvalid)}, refusal.ProofInvalid},
@@ -245,7 +244,7 @@ func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 			var got refusal.Code
 			switch why, badProof, err := h.TryCall(t.Context(), Of(j)); {
 			case err != nil:
-				got = refusal.ChainUnavailable // as admission answers it
+				got = refusal.ChainUnavailable // the refusal that admission returns
 			case badProof:
 				got = refusal.ProofInvalid
 			case why != nil:
@@ -258,7 +257,7 @@ func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 	}
 }
 
-// TestARootIsNotGoneBecauseTheNotesAreSpent: by whom is looked at anew.
+// TestARootIsNotGoneBecauseTheNotesAreSpent: the spender is looked up anew.
 func TestARootIsNotGoneBecauseTheNotesAreSpent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

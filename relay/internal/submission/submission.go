@@ -1,6 +1,6 @@
-// Package submission carries a client's proof to its one true outcome on the
-// chain. A submission is a row: its state, due time, lease and epoch are the
-// truth, so any pod can finish any other pod's work.
+// Package submission carries a client's proof to its one outcome on the chain. A submission
+// is a row: its state, due time, lease and epoch are authoritative, so any pod can finish any
+// other pod's work.
 package submission
 
 import (
@@ -18,8 +18,8 @@ import (
 // State is where a submission stands, in the words of the interface.
 type State string
 
-// The states. Completed means confirmed on the chain; Submission.Finalized
-// tells the rest. A fork that dies brings a completed one back to processing.
+// The states. Completed means confirmed on the chain; Submission.Finalized reports finality.
+// When its fork dies, a completed submission returns to processing.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -27,7 +27,7 @@ const (
 	Failed     State = "failed"
 )
 
-// Request is a submission as the client sent it, decoded but not yet judged.
+// Request is a submission as the client sent it, decoded but not yet validated.
 type Request struct {
 	// Proof is Groth16 on the wire, expected 256 bytes; PublicInputs 264 bytes.
 	Proof, PublicInputs []byte
@@ -37,7 +37,7 @@ type Request struct {
 	Notes [][]byte
 	// IdempotencyKey is the client's header; empty when it sent none.
 	IdempotencyKey string
-	// Client is the hash of the API key that the client showed; zero where none is asked for.
+	// Client is the hash of the API key that the client showed; zero when none is required.
 	Client [32]byte
 	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
 	WithdrawalOnly bool
@@ -45,8 +45,8 @@ type Request struct {
 	Swap *SwapRequest
 }
 
-// SwapRequest are a swap's terms as the client sent them. Recipient may be empty
-// when the recipient's token account exists, whose owner it then is.
+// SwapRequest are a swap's terms as the client sent them. Recipient may be empty when the
+// recipient's token account exists; its owner is then the recipient.
 type SwapRequest struct {
 	// OutputMint and RecipientATA are base58.
 	OutputMint, RecipientATA string
@@ -54,34 +54,34 @@ type SwapRequest struct {
 	MinOutput uint64
 }
 
-// Submission is one accepted request and what became of it.
+// Submission is one accepted request and its outcome.
 type Submission struct {
 	ID   uuid.UUID
 	Pool solana.PublicKey
 	Kind shieldpool.Kind
 
 	State State
-	// Call is what will be put on the chain.
+	// Call is the call to put on the chain.
 	Call *shieldpool.Call
 	// ProofAEncoding is the sign of A with which the proof verified: "plain" or "negated".
 	ProofAEncoding string
 
-	// RootSeq orders submissions by how soon their root leaves the ring: it is the
-	// number of leaves that the tree had when the root was its newest, 0 when
-	// that is not known.
+	// RootSeq orders submissions by how soon their root leaves the root history: it is the
+	// number of leaves that the tree had when the root was its newest, 0 when that is not
+	// known.
 	RootSeq uint64
-	// Epoch counts the leases taken, and Owner is the worker that holds the present
-	// one; every write of an attempt or an outcome names both.
+	// Epoch counts the leases, and Owner is the worker with the present one; every write of
+	// an attempt or an outcome names both.
 	Epoch int64
 	Owner uuid.UUID
-	// Tries counts the steps since the last progress that ended in an error of
-	// the submission's own, for backoff. Hold is why it waited last, "" for none.
+	// Tries counts the steps since the last progress that ended in an error of the
+	// submission's own, for backoff. Hold is the reason of the last wait, "" for none.
 	Tries int
 	Hold  string
 
-	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices
-	// is empty while the commitment index had not read the slot; finality fills it. Root is the
-	// tree's root when the relay saw the transaction confirmed.
+	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices is empty
+	// while the commitment index has not read the slot; finality fills it. Root is the
+	// tree's root when the relay observed the confirmed transaction.
 	Signature   *solana.Signature
 	Slot        uint64
 	LeafIndices []uint64
@@ -90,21 +90,21 @@ type Submission struct {
 
 	// Parent is the submission that a second leg carries on; nil otherwise.
 	Parent *uuid.UUID
-	// Swap is the second leg, known from the landing of the first on; nil before,
-	// and of what is no swap.
+	// Swap is the second leg, known once the first leg has landed; nil before, and for
+	// anything but a swap.
 	Swap *Swap
 
-	// Failure is why a failed submission failed; RolledBack says that it had
-	// been completed on a fork that died.
+	// Failure is why a failed submission failed; RolledBack says that it had been completed
+	// on a fork that died.
 	Failure    *refusal.Refusal
 	RolledBack bool
 
 	CreatedAt   time.Time
 	CompletedAt *time.Time
 
-	// Repeated says that a request was answered with this submission because its
-	// content is the same, and not by an Idempotency-Key. Whoever reads the chain
-	// has that content once it has landed, so its id is not for the sender then.
+	// Repeated says that a request was answered with this submission because its content is
+	// the same, and not because of an Idempotency-Key. Once it has landed, anybody can read
+	// that content on the chain, so its id is then not given to the sender.
 	Repeated bool
 }
 
@@ -129,9 +129,9 @@ const (
 // Swap is what is known of a swap's second leg.
 type Swap struct {
 	Phase Phase
-	// TimeoutSlot is from when on the swap is refunded instead of executed.
+	// TimeoutSlot is the slot from which the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// HeldBy is what it waits for: a second leg's Hold; "" for nothing.
+	// HeldBy is the reason of its wait, a second leg's Hold; "" for nothing.
 	HeldBy string
 	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
 	// or refunded it; zero before.
@@ -182,17 +182,17 @@ func ContentHash(c *shieldpool.Call) [32]byte {
 	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
 }
 
-// Backlog is the whole fleet's work.
+// Backlog is the work of all relays.
 type Backlog struct {
-	// Pending and Processing count submissions by state, as GET /backlog tells it.
+	// Pending and Processing count submissions by state, as in GET /backlog.
 	Pending, Processing int64
-	// OldestAge is that of the oldest pending submission; 0 without one.
+	// OldestAge is the age of the oldest pending submission; 0 without one.
 	OldestAge time.Duration
-	// Due counts what more workers could take up: due, held by no worker and by
-	// no reason. OldestDue is how long the first of it has been.
+	// Due counts submissions that more workers could claim: due, without an owner and not
+	// held for any reason. OldestDue is how long the first of them has been due.
 	Due       int64
 	OldestDue time.Duration
-	// Held counts what waits for something that more workers would not bring, by reason.
+	// Held counts submissions that wait for something that more workers would not bring, by reason.
 	Held map[string]int64
 	// QueuedJobs are ids of queue jobs, at most 100; never request ids, which open /status.
 	QueuedJobs []int64

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// slotReportTimeout bounds one word to the fleet about a slot, and slotReportRetry is the
-	// pause before it is said again.
+	// slotReportTimeout bounds one report of a slot to the other relays, and slotReportRetry
+	// is the pause before it is repeated.
 	slotReportTimeout = time.Second
 	slotReportRetry   = 50 * time.Millisecond
 )
 
-// TreeSlots tells the fleet of the newest slot at which the pool's tree changed: a
-// process whose node is behind then knows that it is.
+// TreeSlots reports to the other relays the newest slot at which the pool's tree changed, so
+// that a process whose node is behind knows that it is.
 type TreeSlots struct {
 	store   Store
 	pool    solana.PublicKey
@@ -30,15 +30,15 @@ func newTreeSlots(store Store, pool solana.PublicKey, log *slog.Logger) *TreeSlo
 	return &TreeSlots{store: store, pool: pool, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Observe is told the slot of every new state of the tree that is read.
+// Observe is called with the slot of every new state of the tree that is read.
 func (t *TreeSlots) Observe(slot uint64) {
 	t.highest.Store(slot)
 	t.signal()
 }
 
-// landed tells of a slot in which a transaction of the pool landed: the tree changed
-// there, even if no node that is read has come so far. Without that word a process
-// whose nodes are all behind would call roots stale that are too new.
+// landed reports a slot in which a transaction of the pool landed: the tree changed there,
+// even if no node that is read has reached it yet. Without that report a process whose nodes
+// are all behind would call roots stale that are too new.
 func (t *TreeSlots) landed(slot uint64) {
 	for {
 		seen := t.highest.Load()
@@ -59,7 +59,7 @@ func (t *TreeSlots) signal() {
 	}
 }
 
-// run tells the fleet until ctx ends.
+// run reports to the other relays until ctx ends.
 func (t *TreeSlots) run(ctx context.Context) {
 	for {
 		select {
@@ -70,8 +70,8 @@ func (t *TreeSlots) run(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, slotReportTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
-			// A database that is back serves processes that start, too: they must not
-			// judge roots before they can know what this one has seen.
+			// When a database is back, it also serves processes that start: they must not
+			// judge roots before they can know what this one has observed.
 			time.AfterFunc(slotReportRetry, t.signal)
 		}
 		cancel()

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxAccounts and maxData bound a router's instruction before it is looked at:
-	// nothing above fits a transaction.
+	// maxAccounts and maxData bound a router's instruction before it is checked: nothing
+	// larger fits a transaction.
 	maxAccounts = 128
 	maxData     = shieldpool.MaxTransactionSize
 	// maxLocks is how many accounts a transaction may name (Solana), and maxTables
@@ -17,8 +17,8 @@ const (
 	maxTables = 8
 )
 
-// neverRouters are programs that no router is: a call of them with the swap state's
-// signature would do as the router likes.
+// neverRouters are programs that cannot be routers: with the swap state's signature, a call
+// of them could do anything that the router likes.
 func neverRouters() []solana.PublicKey {
 	return []solana.PublicKey{
 		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
@@ -27,24 +27,24 @@ func neverRouters() []solana.PublicKey {
 	}
 }
 
-// guard says what a router's instruction may touch. A pool program passes on what
-// the transaction's accounts may do, whatever the router's list says of them: an
-// account that the transaction signs or writes elsewhere is signed and written
-// in the router's hands too. So accounts are refused by address, in any capacity.
+// guard says what a router's instruction may touch. A pool program passes on the
+// permissions of the transaction's accounts, no matter what the router's list says: an
+// account that the transaction signs or writes elsewhere is signed and writable for the
+// router too. So accounts are refused by address, in any capacity.
 type guard struct {
 	program solana.PublicKey
 	// state may sign, and only that: the program that owns it moves its lamports.
 	state solana.PublicKey
 	// own are the state's token accounts: what goes in and what comes out.
 	own [2]solana.PublicKey
-	// forbidden are what no router has business with: fee payers and their token
+	// forbidden are accounts that no router may name: fee payers and their token
 	// accounts, the pool's own accounts, and the recipient's wallet and token account,
 	// which the pool's program pays by itself. A wallet that has allowed a stranger to
 	// take tokens would lose them here.
 	forbidden map[solana.PublicKey]bool
 }
 
-// newGuard is the swap's guard, with all keys that may pay.
+// newGuard is the swap's guard; payers are all keys that may pay.
 func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*guard, error) {
 	p := r.swap.Pool
 	g := &guard{program: program, state: r.swap.State, own: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
@@ -107,7 +107,7 @@ func (g *guard) check(ix *Instructions) error {
 		}
 	}
 	if !written[0] || !written[1] {
-		// It swaps somebody else's.
+		// It would swap lamports that are not this swap's.
 		return &ownRejection{RejectedRoute{What: RejectedAccount}}
 	}
 	return nil

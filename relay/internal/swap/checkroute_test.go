@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestHostile: every answer that is not fit to be signed is refused, counted and
-// told of once; the refund after the timeout is the same as ever.
+// TestHostile: every answer that is not fit to be signed is refused, counted and logged once; the
+// refund after the timeout stays possible.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	name := func(k solana.PublicKey, signer, writable bool) func(*world, *Instructions) {
@@ -126,8 +126,8 @@ func countLines(s string) (n int) {
 	return n
 }
 
-// TestHostileQuote: a price that is for another question is not believed, and one
-// that the client refuses is not counted twice.
+// TestHostileQuote: a price for another request is not believed, and one that the client refuses
+// is not counted twice.
 func TestHostileQuote(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -155,7 +155,7 @@ func TestHostileQuote(t *testing.T) {
 	}
 }
 
-// FuzzCheck: whatever a router answers, what passes the check has these properties.
+// FuzzCheck: every answer of a router that passes the check has these properties.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add([]byte{0, 0, 1, 1, 2, 2, 3, 2}, []byte{1})

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// The reasons for which a swap waits, beside txmgr.HoldHistory: a fixed
-// set, stored with the swap, shown by relay swaps, and a metric's label.
+// The reasons for which a swap waits, in addition to txmgr.HoldHistory: a fixed set,
+// stored with the swap, shown by relay swaps, and a metric's label.
 const (
 	// ReasonPrice: the market gives less than the user's minimum.
 	ReasonPrice = "swap_price"
@@ -18,7 +18,7 @@ const (
 	ReasonRouterUnavailable = "router_unavailable"
 	// ReasonRouteRejected: its answer is not fit to be signed.
 	ReasonRouteRejected = "router_hostile"
-	// ReasonRouteTooLarge: no route that it has fits a transaction.
+	// ReasonRouteTooLarge: no route of the router fits a transaction.
 	ReasonRouteTooLarge = "swap_route_too_large"
 	// ReasonQuoteStale: the quote was too old before it could be signed.
 	ReasonQuoteStale = "swap_quote_stale"
@@ -26,9 +26,9 @@ const (
 	ReasonRecipientFrozen = "swap_recipient_frozen"
 	// ReasonAccountUnusable: a token account of the swap is not what it has to be.
 	ReasonAccountUnusable = "swap_account_unusable"
-	// ReasonWalletUnknown: no wallet is known whose token account the terms name.
+	// ReasonWalletUnknown: the wallet that owns the token account of the terms is not known.
 	ReasonWalletUnknown = "swap_wallet_unknown"
-	// ReasonStateMissing: the swap state is not there, and not known to be settled.
+	// ReasonStateMissing: the swap state does not exist, and no end of the swap is known.
 	ReasonStateMissing = "swap_state_missing"
 	// ReasonStateWrong: the swap state says something else than the user proved.
 	ReasonStateWrong = "swap_state_wrong"
@@ -41,7 +41,7 @@ const (
 	ReasonTimeoutNear = "swap_timeout_near"
 )
 
-// Reasons lists everything that a swap can wait for.
+// Reasons lists everything that a swap can be deferred for.
 func Reasons() []string {
 	return []string{
 		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouteRejected, ReasonRouteTooLarge, ReasonQuoteStale,
@@ -51,7 +51,7 @@ func Reasons() []string {
 	}
 }
 
-// causeOf says what a wait is for, where there is no error that does.
+// causeOf is the error of a wait that has no error of its own.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
 		ReasonPrice:           "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
@@ -73,19 +73,19 @@ func causeOf(reason string) error {
 
 const (
 	// minWait and maxWait bound a wait, which is a quarter of the time that the swap
-	// has waited already: a price that comes back is met soon, and one that stays
-	// away costs few questions.
+	// has waited already: a price that soon recovers is met soon, and one that stays
+	// away costs few requests.
 	minWait, maxWait = 500 * time.Millisecond, 8 * time.Second
-	// shortWait bounds the wait after an execution that would have failed: prices
-	// that move move back as soon.
+	// shortWait bounds the wait after an execution that would have failed: a price that
+	// has moved may move back as soon.
 	shortWait = 2 * time.Second
 	// slotTime is how long a slot takes (Solana).
 	slotTime = 400 * time.Millisecond
 )
 
-// pause is how long a swap waits that is so old, at least atLeast, which is what
-// a router asks for. left are the slots to its timeout, beyond which nothing keeps it
-// waiting; 0 when the timeout is over.
+// pause is how long a swap of that age waits, at least atLeast, which is what a router
+// asks for. left are the slots to its timeout, beyond which it does not wait; 0 when the
+// timeout is over.
 func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
 	if left > 0 && left < uint64(maxLeft) {

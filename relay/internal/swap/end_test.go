@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestTheEndIsLookedForWhereItCanBe: not before the swap's beginning, where strangers
-// litter its address, and not only after the state was last seen, because a fork may
-// have shown it once more.
+// TestTheEndIsLookedForWhereItCanBe: not before the swap's beginning, where strangers send
+// transactions to its address, and not only after the state was last seen, because a fork may have
+// shown it once more.
 func TestTheEndIsLookedForWhereItCanBe(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -45,7 +45,7 @@ type fakeChain struct {
 	// err fails every call; tables only those for other accounts than the swap's.
 	err, tables error
 	floor       uint64
-	// searched counts the looks into the history; first and last bound the newest.
+	// searched counts the searches of the history; first and last bound the newest one.
 	searched    int
 	first, last uint64
 }
@@ -77,15 +77,15 @@ func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, las
 // fakeRouter is honest unless a test makes it otherwise.
 type fakeRouter struct {
 	w *world
-	// out is what comes out of the lamports.
+	// out is the output for the lamports.
 	out uint64
-	// padding is how many accounts more than it needs its instruction has, by the
-	// most that were asked for; nil for none. They are in its table.
+	// padding is how many more accounts than needed its instruction has, by the most that were
+	// asked for; nil for none. They are in its table.
 	padding  func(QuoteRequest) int
 	table    *solana.PublicKey
 	quoteErr func(QuoteRequest) error
 	ixErr    error
-	// change makes the honest answers other ones.
+	// change alters the honest answers.
 	changeQuote func(*Quote)
 	changeIx    func(*Instructions)
 
@@ -130,7 +130,7 @@ func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 	return ix, nil
 }
 
-// events is what a saga has told.
+// events is what a saga has reported.
 type events struct {
 	mu      sync.Mutex
 	waits   []string
@@ -150,8 +150,8 @@ type keys []solana.PublicKey
 
 func (k keys) Keys() []solana.PublicKey { return k }
 
-// world is a swap that was funded at testCreated, a chain that shows it, and a
-// saga to carry it on.
+// world is a swap that was funded at testCreated, a chain that shows it, and a planner to carry
+// it on.
 type world struct {
 	t      *testing.T
 	now    time.Time
@@ -262,8 +262,8 @@ func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
 	w.chain.accounts[at] = &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
 }
 
-// instructions are honest: the router's program swaps what is in the user's
-// account for at least the quote's threshold, which its data ends with.
+// instructions are honest: the router's program swaps the lamports in the user's account for at
+// least the quote's threshold, which ends the instruction's data.
 func (w *world) instructions(user solana.PublicKey, q *Quote) *Instructions {
 	return &Instructions{
 		Program: key(7),
@@ -277,16 +277,16 @@ func (w *world) instructions(user solana.PublicKey, q *Quote) *Instructions {
 	}
 }
 
-// instruction is one of a transaction's, with its accounts as the network sees them.
+// instruction is one instruction of a transaction, with its accounts as the network sees them.
 type instruction struct {
 	program  solana.PublicKey
 	accounts []*solana.AccountMeta
 	data     []byte
 }
 
-// decode reads a draft's transaction back from its bytes, and holds what is true
-// of all: one signature, the payer's, v0, and a size that the network carries.
-// The compute budget's instructions are left out.
+// decode reads a draft's transaction back from its bytes, and checks what is true of all: one
+// signature, the payer's, v0, and a size that the network accepts. The compute budget's
+// instructions are left out.
 func (w *world) decode(d *txmgr.Draft) []instruction {
 	w.t.Helper()
 	tx, err := d.Build(w.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// Store is what swaps write of their own.
+// Store is what swaps write in addition to the manager.
 type Store interface {
 	// UpdateSwap writes where a second leg stands, as the chain shows it, and the slot
 	// of its timeout.
@@ -27,8 +27,8 @@ type Handler struct {
 	store   Store
 }
 
-// Serve has the manager of submissions carry second legs on, so many at once, in
-// places of their own: a slow router must not keep clients' proofs waiting.
+// Serve has the manager of submissions carry second legs on, in a number of places of
+// their own: a slow router must not keep clients' proofs waiting.
 func (p *Planner) Serve(h *submission.Handler, places int) error {
 	lane := &txmgr.Lane{
 		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Places: places, FreeWhenSent: true,
@@ -38,8 +38,8 @@ func (p *Planner) Serve(h *submission.Handler, places int) error {
 }
 
 // Advance implements txmgr.Handler. A second leg never fails: the lamports in the swap
-// state belong to the recipient, so that whatever is wrong, it is tried again until
-// they are swapped or given back.
+// state belong to the recipient, so it is retried, after every error, until they are
+// swapped or refunded.
 func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
 	found, err := h.manager.Resolve(ctx, j)
 	switch {
@@ -54,7 +54,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	if err != nil {
 		return txmgr.Next{}, txmgr.Unreachable(j, err)
 	}
-	// Whatever still counts as live cannot land: only its history is missing.
+	// Attempts that still count as live cannot land: only their history is missing.
 	if err := h.manager.MarkDead(ctx, j); err != nil {
 		return txmgr.Next{}, err
 	}
@@ -73,18 +73,18 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	return txmgr.Next{}, h.planner.Rejected(submission.Of(j), order.Draft, failure)
 }
 
-// order says what to do, nothing of the second leg being able to land any more, and
-// writes where the swap stands when the chain shows it elsewhere.
+// order says what to do once no attempt of the second leg can land any more, and writes the
+// swap's phase when the chain shows another one.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order, error) {
 	s := submission.Of(j)
 	order, err := h.planner.Next(ctx, s, floor)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
-		// What is gone from the chain's state, and in no endpoint's history, may have been ended by us.
+		// When neither the chain's state nor any history has it, we may have ended it ourselves.
 		if own, searchErr := h.findOwn(ctx, j, wait); own != nil || searchErr != nil {
 			order, err = Order{Ended: own}, searchErr
 		}
 	}
-	// An end is written with its landing.
+	// The end is written when its landing is recorded.
 	if order.Ended == nil && order.Phase != "" && (order.Phase != s.Swap.Phase || order.Timeout != s.Swap.TimeoutSlot) {
 		if err := h.store.UpdateSwap(ctx, j.Lease, order.Phase, order.Timeout); err != nil {
 			return order, err
@@ -99,7 +99,7 @@ func (h *Handler) findOwn(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferra
 	if wait.Reason != txmgr.HoldHistory {
 		return nil, nil //nolint:nilnil // nil is "none of ours", as FindLanding's
 	}
-	// An earlier release made token accounts apart: such an attempt ended nothing.
+	// An earlier release made token accounts in attempts of their own, which ended nothing.
 	ends := slices.DeleteFunc(j.Attempts(), func(a txmgr.Attempt) bool {
 		return a.Purpose != txmgr.PurposeExecute && a.Purpose != txmgr.PurposeRefund
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// searched knows signatures; of the chain nothing else is asked.
+// searched knows signatures; no other call to the chain is made.
 type searched struct {
 	txmgr.Chain
 	landed map[solana.Signature]uint64
@@ -28,8 +28,8 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (onch
 	return look, nil
 }
 
-// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was buried. What an
-// earlier release made token accounts with has landed too, and settled nothing.
+// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was marked as dead. The attempt
+// with which an earlier release made token accounts has landed too, and ended nothing.
 func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	t.Parallel()
 	refund, execution, accounts := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
@@ -44,7 +44,7 @@ func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	}
 }
 
-// phases keeps what is written of a swap.
+// phases keeps what is written about a swap.
 type phases struct {
 	wrote []submission.Swap
 }
@@ -54,7 +54,7 @@ func (p *phases) UpdateSwap(_ context.Context, _ txmgr.Lease, phase submission.P
 	return nil
 }
 
-// planned is a planner that always says the same.
+// planned is a planner that always gives the same order.
 type planned Order
 
 func (p planned) Next(context.Context, *submission.Submission, uint64) (Order, error) {
@@ -63,8 +63,8 @@ func (p planned) Next(context.Context, *submission.Submission, uint64) (Order, e
 
 func (planned) Rejected(*submission.Submission, *txmgr.Draft, *txmgr.Failure) error { return nil }
 
-// TestWhatTheChainShowsOfASwapIsWrittenOnce, its timeout too: by that it is told
-// overdue, and its lamports go back.
+// TestWhatTheChainShowsOfASwapIsWrittenOnce, its timeout too, by which the swap is known to be
+// overdue, so that its lamports are refunded.
 func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

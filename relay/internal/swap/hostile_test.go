@@ -33,13 +33,13 @@ import (
 var swapDepth = flag.Int("swap.depth", 2, "how many hostile transactions TestNoOrderOfHostileTransactionsPays puts between ours, in every order")
 
 const (
-	// mostRent is what a swap can cost the relay beside fees, and mostSent how many
-	// transactions of one the relay can have to pay the fee of: docs/guides/swaps.md, "What a
-	// swap costs", states both.
+	// mostRent is what a swap can cost the relay in addition to fees, and mostSent how many
+	// transactions of one swap the relay may have to pay the fee for: docs/guides/swaps.md, "What
+	// a swap costs", states both.
 	mostRent = 2*890_880 + tokenRent
 	mostSent = 8
-	// mostGained is what clients and strangers can get together of the relay's
-	// lamports for one swap: the rent of the recipient's account, or of the state.
+	// mostGained is how many of the relay's lamports clients and strangers together can get from
+	// one swap: the rent of the recipient's account, or of the state.
 	mostGained = tokenRent
 
 	marketLamports, marketTokens = 10_000 * solana.LAMPORTS_PER_SOL, 1_500_000_000_000
@@ -84,7 +84,7 @@ func newArena(t *testing.T) *arena {
 	return a
 }
 
-// run signs, lands and confirms a transaction of whoever; what fails costs its fee.
+// run signs, lands and confirms a transaction of any signer; a failing one costs its fee.
 func (a *arena) run(payer solana.PrivateKey, instructions ...solana.Instruction) *bank.TransactionError {
 	a.t.Helper()
 	return a.land(payer, must[*solana.Transaction](a.t)(shieldpool.Versioned(payer.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, a.hash(), nil, instructions...)))
@@ -141,15 +141,15 @@ func (a *arena) lamports(keys ...solana.PublicKey) (n uint64) {
 	return n
 }
 
-// price sets what the market gives, in hundredths of what it gives at first.
+// price sets the market's price, in hundredths of its first price.
 func (a *arena) price(hundredths uint64) {
 	a.t.Helper()
 	a.fallen = hundredths < 100
 	a.mustRun(a.admin, a.at.SetReserves(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens / 100 * hundredths}))
 }
 
-// attacked is a swap of whom client and strangers are against the relay. It is the
-// saga's chain and router, and what the engine does with the planner's word.
+// attacked is a swap in which client and strangers work against the relay. It is the planner's
+// chain and router, and the engine that carries out the planner's orders.
 type attacked struct {
 	*arena
 	// relay pays for both legs; wallet is the client's, and so is the stranger.
@@ -160,7 +160,7 @@ type attacked struct {
 	net                     uint64
 	// crowded: routes leave no room for the token accounts unless fewer are asked for.
 	crowded bool
-	// attack is what happens in the nth gap between two things that the relay does.
+	// attack is what happens in the nth gap between two actions of the relay.
 	attack func(s *attacked, gap int)
 	gap    int
 	dipped bool
@@ -199,7 +199,7 @@ func (s *attacked) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, e
 	out := s.output()
 	quote := &swap.Quote{InAmount: r.Amount, OutAmount: out, Threshold: out - out*uint64(r.SlippageBps)/10_000, Received: s.now()}
 	if s.crowded && (r.MaxAccounts == 0 || r.MaxAccounts > 20) {
-		quote.ContextSlot = s.slot() // tells Instructions that this is a wide one
+		quote.ContextSlot = s.slot() // shows Instructions that this is a wide one
 	}
 	return quote, nil
 }
@@ -222,12 +222,12 @@ func (s *attacked) Instructions(_ context.Context, q *swap.Quote, user solana.Pu
 // Keys implements swap.Payers.
 func (s *attacked) Keys() []solana.PublicKey { return []solana.PublicKey{s.relay.PublicKey()} }
 
-// now goes with the slots.
+// now advances with the slots.
 func (s *attacked) now() time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(s.slot()) * 400 * time.Millisecond)
 }
 
-// begin funds everybody and lands the first leg, which the relay pays for.
+// begin funds all parties and lands the first leg, which the relay pays for.
 func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	a.t.Helper()
 	a.swaps++
@@ -275,7 +275,7 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	return s
 }
 
-// hostile lets the others act. A price that only dipped is back by the next time.
+// hostile lets the others act. A price that only dipped has recovered by the next call.
 func (s *attacked) hostile() {
 	s.rise()
 	s.attack(s, s.gap)
@@ -290,7 +290,7 @@ func (s *attacked) rise() {
 	}
 }
 
-// noteEnd notes how the swap ended, if it has.
+// noteEnd records how the swap ended, if it has.
 func (s *attacked) noteEnd(d *txmgr.Draft, ours bool) {
 	if held := s.account(s.swap.State); s.how != "" || held != nil && held.Owner.Equals(s.pool.Profile.ProgramID) {
 		return
@@ -302,8 +302,8 @@ func (s *attacked) noteEnd(d *txmgr.Draft, ours bool) {
 	s.refunded = s.how == shieldpool.Refunded
 }
 
-// carry carries the swap to its end as the engine does: a draft that would fail is
-// put off, one that fails on the chain is followed by none before that is final.
+// carry carries the swap to its end as the engine does: a draft that would fail is deferred, and
+// after one that fails on the chain no other is sent before that is final.
 func (s *attacked) carry() {
 	s.t.Helper()
 	s.hostile()
@@ -360,8 +360,8 @@ func (s *attacked) try(d *txmgr.Draft) error {
 	return nil
 }
 
-// hostileAct is what somebody does between two of the relay's transactions. What
-// the chain refuses costs him the fee.
+// hostileAct is an action of an attacker between two of the relay's transactions. A transaction
+// that the chain refuses costs the attacker the fee.
 type hostileAct struct {
 	what string
 	do   func(*attacked)
@@ -389,7 +389,7 @@ func hostileActs() []hostileAct {
 	}
 }
 
-// attempt sends what the chain may refuse.
+// attempt sends a transaction that the chain may refuse.
 func (s *attacked) attempt(by solana.PrivateKey, instructions ...solana.Instruction) {
 	_ = s.run(by, instructions...)
 }
@@ -424,7 +424,7 @@ func (s *attacked) recipient() *shieldpool.TokenAccount {
 	return must[*shieldpool.TokenAccount](s.t)(shieldpool.ParseTokenAccount(held.Data))
 }
 
-// closeAccount collects what the recipient's account holds beside the tokens.
+// closeAccount collects what the recipient's account holds in addition to the tokens.
 func (s *attacked) closeAccount() {
 	var instructions []solana.Instruction
 	ata, wallet := s.swap.Terms.RecipientATA, s.wallet.PublicKey()
@@ -444,8 +444,8 @@ func (s *attacked) freeze() {
 	}
 }
 
-// judge carries the swap to its end, has everybody collect what there is, and
-// holds the two bounds.
+// judge carries the swap to its end, lets all parties collect what there is, and checks the two
+// bounds.
 func (s *attacked) judge() (spent, gained int64) {
 	s.t.Helper()
 	others := []solana.PublicKey{s.wallet.PublicKey(), s.stranger.PublicKey()}
@@ -467,10 +467,10 @@ func (s *attacked) judge() (spent, gained int64) {
 	return spent, gained
 }
 
-// TestNoOrderOfHostileTransactionsPays: whatever client and strangers put between the
-// relay's transactions, in every order of so many, or again and again before each look
-// and before each landing, a swap costs the relay no more than docs/guides/swaps.md states,
-// and brings them less than the pool's fee has cost.
+// TestNoOrderOfHostileTransactionsPays: client and strangers put transactions between the relay's
+// own, in every order of so many, or again and again before each read and before each landing. A
+// swap then costs the relay no more than docs/guides/swaps.md states, and brings them less than the
+// pool's fee has cost.
 func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 	t.Parallel()
 	acts := hostileActs()
@@ -479,7 +479,7 @@ func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 			t.Parallel()
 			a := newArena(t)
 			h := &held{arena: a, crowded: crowded}
-			// Again and again: one thing before each look, another before each landing.
+			// Again and again: one action before each read, another before each landing.
 			for _, before := range acts {
 				for _, between := range acts {
 					h.hold(fmt.Sprintf("always %s, then %s", before.what, between.what), func(s *attacked, gap int) {
@@ -502,7 +502,7 @@ func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 	}
 }
 
-// held holds the bounds over many orders.
+// held checks the bounds over many orders.
 type held struct {
 	*arena
 	crowded bool

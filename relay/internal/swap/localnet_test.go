@@ -37,7 +37,7 @@ const (
 	tokenRent = 2_039_280
 )
 
-// counted is what a saga has told.
+// counted is what a saga has counted.
 type counted struct{ waits, hostile []string }
 
 func (c *counted) SwapDeferred(reason string) { c.waits = append(c.waits, reason) }
@@ -80,8 +80,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newLocal makes a chain, and a swap whose minimum is so many hundredths of what
-// the market gives.
+// newLocal makes a chain, and a swap whose minimum is so many hundredths of the market's price.
 func newLocal(t *testing.T, minimum uint64) *local {
 	t.Helper()
 	keys := trapdoor.New("swap", shieldpool.SignalCount)
@@ -94,7 +93,7 @@ func newLocal(t *testing.T, minimum uint64) *local {
 	}))
 	transport := rpc.NewHTTPClient()
 	l.node = must[*rpc.Client](t)(rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
-	// The clock of router and saga stands still, so that no machine is too slow for a quote.
+	// The clock of router and planner stands still, so that no machine is too slow for a quote.
 	now := time.Now()
 	clock := func() time.Time { return now }
 	client := must[*router.Client](t)(router.New(router.Options{
@@ -183,8 +182,8 @@ func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot
 	return statuses[0].Slot
 }
 
-// step does what the engine does with the planner's word: it simulates a draft, and
-// lands it when it would succeed.
+// step carries out the planner's order as the engine does: it simulates a draft, and lands it when
+// it would succeed.
 func (l *local) step() (swap.Order, error) {
 	l.t.Helper()
 	order, err := l.saga.Next(l.t.Context(), l.c, 0)
@@ -207,7 +206,7 @@ func (l *local) step() (swap.Order, error) {
 	return order, nil
 }
 
-// steps goes on until nothing is drafted any more, and gives what was.
+// steps goes on until there is no further draft, and returns the drafts.
 func (l *local) steps() (done []txmgr.Purpose, settled *txmgr.Landing, err error) {
 	l.t.Helper()
 	for range 5 {
@@ -252,8 +251,8 @@ func (l *local) toTimeout() {
 	}
 }
 
-// refunded carries the swap past its timeout, and holds that the recipient's
-// wallet has everything, to the lamport, but for what opened token accounts hold.
+// refunded carries the swap past its timeout, and checks that the recipient's wallet gets all
+// lamports, except those that opened token accounts hold.
 func (l *local) refunded(also uint64) {
 	l.t.Helper()
 	l.toTimeout()
@@ -270,8 +269,8 @@ func (l *local) refunded(also uint64) {
 	}
 }
 
-// TestSwapOnALocalChain: tokens, at no cost but the fee and the recipient's
-// account; and the end is found by whom does not know of it.
+// TestSwapOnALocalChain: the recipient gets tokens, at no cost except the fee and the recipient's
+// account; and a planner that does not know of the end finds it.
 func TestSwapOnALocalChain(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -300,8 +299,8 @@ func TestSwapOnALocalChain(t *testing.T) {
 	}
 }
 
-// TestHostileRouterOnALocalChain: what the router lies about costs the user
-// neither tokens nor lamports, and not the refund.
+// TestHostileRouterOnALocalChain: a router's lies cost the user neither tokens nor lamports, and do
+// not prevent the refund.
 func TestHostileRouterOnALocalChain(t *testing.T) {
 	t.Parallel()
 	lie := func(lies ...localrouter.Lie) localrouter.Settings {
@@ -321,7 +320,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		return s
 	}
 	tests := map[string]struct {
-		minimum  uint64 // in hundredths of what the market gives
+		minimum  uint64 // in hundredths of the market's price
 		settings localrouter.Settings
 		reason   string
 		what     []string // as found by the planner
@@ -366,11 +365,10 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 	}
 }
 
-// TestRefundOfWrappedLamports: a stranger wraps them, which changes nothing but
-// the form of the refund.
+// TestRefundOfWrappedLamports: a stranger wraps them, which changes only the form of the refund.
 func TestRefundOfWrappedLamports(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 101) // the market never gives that
+	l := newLocal(t, 101) // the market never reaches that
 	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		prepare := must[solana.Instruction](t)(l.swap.Prepare(l.payer.PublicKey()))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil,
@@ -415,7 +413,7 @@ func TestPriceMovesAwayAndBack(t *testing.T) {
 	}
 }
 
-// TestFrozenRecipient: nothing is sent to an account that takes nothing.
+// TestFrozenRecipient: nothing is sent to an account that accepts nothing.
 func TestFrozenRecipient(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -459,7 +457,7 @@ func TestWideRoutes(t *testing.T) {
 	}
 }
 
-// TestStrangerRefunds: whoever ended it, the end is found, and nothing is drafted.
+// TestStrangerRefunds: the end is found for every sender, and nothing is drafted.
 func TestStrangerRefunds(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)

@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// maxRemembered bounds the swaps of which something is remembered, and
-	// rememberedFor how long it is after it was last of use.
+	// maxRemembered bounds the number of swaps with notes, and rememberedFor is how long
+	// notes are kept after their last use.
 	maxRemembered = 4096
 	rememberedFor = 10 * time.Minute
 )
 
-// notes is what earlier rounds taught about one swap. Losing it costs a few
-// questions, so it is kept in memory alone.
+// notes is what earlier rounds found out about one swap. Losing it costs a few requests,
+// so it is kept in memory only.
 type notes struct {
 	// level is how narrow a route was asked for last.
 	level int
-	// other says that the refund as the accounts suggest it would fail.
+	// other says that the refund that the accounts suggest would fail.
 	other bool
 	// held is the newest slot at which the state was seen; 0 for none.
 	held uint64
-	// warnedOf is what was told of the router last.
+	// warnedOf is the last finding that was logged about the router.
 	warnedOf string
-	// used is when it was last of use.
+	// used is when the notes were last used.
 	used time.Time
 }
 
-// memory is what is remembered, by second leg.
+// memory is the notes, by second leg.
 type memory struct {
 	mu sync.Mutex
 	of map[uuid.UUID]*notes
@@ -37,7 +37,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{of: map[uuid.UUID]*notes{}} }
 
-// note changes what is remembered of a swap.
+// note changes the notes on a swap.
 func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
 	change(k)
 }
 
-// dropOldest makes room: of what was of no use for longest least is lost.
+// dropOldest makes room by dropping the notes that were not used for longest.
 func (m *memory) dropOldest() {
 	var oldest uuid.UUID
 	var at time.Time
@@ -76,7 +76,7 @@ func (m *memory) sweep(now time.Time) {
 	}
 }
 
-// recall is what is remembered of a swap; nothing of one that is not known.
+// recall returns the notes on a swap; empty ones for a swap that is not known.
 func (m *memory) recall(id uuid.UUID) notes {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,22 +31,21 @@ const (
 	modelConfirm  = 2
 	modelFinalize = 32
 	modelLife     = 150
-	// modelCalm is when routers and strangers leave off, long after the timeout, and
-	// modelEnd when every swap has to be settled.
+	// modelCalm is when routers and strangers stop interfering, long after the timeout, and
+	// modelEnd when every swap must have ended.
 	modelCalm = testTimeout + 400
 	modelEnd  = modelCalm + 2*(modelLife+modelFinalize)
 )
 
-// model is one swap on a chain in memory that keeps the program's rules, under an
-// engine that keeps the submission engine's. Prices, strangers, nodes and the
-// router do as a seed says.
+// model is one swap on a chain in memory that keeps the program's rules, under an engine that keeps
+// the submission engine's. Prices, strangers, nodes and the router follow a seed.
 type model struct {
 	*world
 	rand *rand.Rand
 	slot uint64
 	// views are the accounts as they were at the end of each slot.
 	views map[uint64]map[solana.PublicKey]*onchain.Account
-	// read is what was answered last; failing says that nothing was.
+	// read is the last answer; failing says that there was none.
 	read    map[solana.PublicKey]*onchain.Account
 	readAt  uint64
 	failing bool
@@ -74,8 +73,8 @@ type modelAttempt struct {
 	landed, failed bool
 }
 
-// TestModel: whatever happens, nothing is executed at the timeout or below the
-// minimum, nothing is drafted for a swap that is settled, and every swap ends once.
+// TestModel: in all cases, nothing is executed at the timeout or below the minimum, nothing is
+// drafted for a swap that has ended, and every swap ends once.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	if *modelSeed != 0 {
@@ -90,7 +89,7 @@ func TestModel(t *testing.T) {
 			m.run()
 		})
 		if m == nil {
-			return // go test -failfast skips what is begun after a failure elsewhere
+			return // go test -failfast skips tests that start after a failure elsewhere
 		}
 		for what, n := range m.seen {
 			all[what] += n
@@ -102,7 +101,7 @@ func TestModel(t *testing.T) {
 			all[reason]++
 		}
 	}
-	// What never happens holds nothing.
+	// A case that never happens is not tested.
 	for _, what := range []string{
 		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
 		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouteRejected, ReasonNoRoute, ReasonExecutionFailed,
@@ -137,7 +136,7 @@ func newModel(t *testing.T, seed uint64) *model {
 func (m *model) chance(p float64) bool { return !m.calm() && m.rand.Float64() < p }
 func (m *model) calm() bool            { return m.slot >= modelCalm }
 
-// Accounts implements Chain: by a node that may be behind, but not before floor.
+// Accounts implements Chain: from a node that may be behind, but not before floor.
 func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
 	newest := m.slot - modelConfirm
 	if keys[0] != m.swap.State { // lookup tables, of which this chain has none
@@ -208,7 +207,7 @@ func (r modelRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 	lies := []func(){
 		func() { ix.Program = m.pool.Profile.ProgramID },
 		func() { ix.Accounts[2].PublicKey = key(70) },
-		func() { binary.LittleEndian.PutUint64(ix.Data[9:], 0) }, // the program alone keeps the minimum
+		func() { binary.LittleEndian.PutUint64(ix.Data[9:], 0) }, // only the program enforces the minimum
 		func() { ix.LookupTables = []solana.PublicKey{key(71)} },
 	}
 	asked := m.router.asked[len(m.router.asked)-1]
@@ -275,7 +274,7 @@ func (m *model) run() {
 	}
 }
 
-// strangers do what anybody may.
+// strangers do what any account may do.
 func (m *model) strangers() {
 	ata, accounts := m.swap.Terms.RecipientATA, m.chain.accounts
 	must := func(ix solana.Instruction, err error) []instruction {
@@ -331,8 +330,8 @@ func (m *model) landings() {
 	}
 }
 
-// engine is what the submission engine does with the planner's word: one attempt at
-// a time, a new one only when the earlier can land no more.
+// engine carries out the planner's orders as the submission engine does: one attempt at a time, a
+// new one only when the earlier one can no longer land.
 func (m *model) engine() {
 	var floor uint64
 	if a := m.live; a != nil {
@@ -384,7 +383,7 @@ func (m *model) putOff(err error) {
 	}
 }
 
-// check holds an order against what the planner was shown.
+// check checks an order against the state that the planner was shown.
 func (m *model) check(order *Order, err error) {
 	m.t.Helper()
 	state := m.read[m.swap.State]
@@ -440,8 +439,8 @@ func (m *model) launch(order *Order) {
 	m.live = a
 }
 
-// checkExecution holds what is about to be signed: the payer and the recipient
-// are nowhere in the router's hands.
+// checkExecution checks a draft before it is signed: the router's instruction does not name the
+// payer or the recipient.
 func (m *model) checkExecution(ixs []instruction) {
 	m.t.Helper()
 	if len(m.router.asked) == 0 {

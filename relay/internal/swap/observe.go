@@ -61,7 +61,7 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 		said = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
 	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || state.TimeoutSlot <= state.CreatedSlot {
-		// What it says of its timeout is then as doubtful: the swap's record stands.
+		// Its timeout is then doubtful too, so the swap's record counts.
 		r.state = stateWrong
 		return
 	}
@@ -69,8 +69,8 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
-// findWallet finds the wallet whose token account the terms name: the
-// submission's recipient, or who owns the account.
+// findWallet finds the wallet that owns the token account of the terms: the submission's
+// recipient, or the owner of the existing account.
 func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.c.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
@@ -94,8 +94,8 @@ func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.Publi
 	return solana.PublicKey{}, nil
 }
 
-// tokenFact judges the account at a token account's address. Lamports that
-// somebody put there are no account yet: making it takes them in.
+// tokenFact classifies the account at a token account's address. Lamports that a stranger
+// sent there are no account yet: making the account uses them.
 func tokenFact(a *onchain.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
 	if a == nil || a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0 {
 		return accountMissing, nil

@@ -6,12 +6,12 @@ import "github.com/relaypool/relaypool/relay/internal/txmgr"
 type stateFact int
 
 const (
-	// stateMissing: the program owns no such account. Lamports of a stranger's at
-	// its address are not one.
+	// stateMissing: the program owns no such account. Lamports that a stranger sent to
+	// its address do not count.
 	stateMissing stateFact = iota
 	// stateHeld: it holds the lamports, under the terms that the user proved.
 	stateHeld
-	// stateWrong: it is there, and says something else than the user proved.
+	// stateWrong: it exists, but its terms are not those that the user proved.
 	stateWrong
 )
 
@@ -23,7 +23,7 @@ const (
 	accountReady
 	// accountFrozen: the mint's authority froze it, so that it neither gives nor takes.
 	accountFrozen
-	// accountUnusable: something else is at its address, or its owner gave it away.
+	// accountUnusable: something else is at its address, or its owner has given it away.
 	accountUnusable
 )
 
@@ -41,19 +41,19 @@ type quoteFact int
 
 const (
 	quoteUnread quoteFact = iota
-	// quoteMeets: its least is not below the user's minimum. quoteShort: it is.
+	// quoteMeets: its threshold is at least the user's minimum. quoteShort: it is lower.
 	quoteMeets
 	quoteShort
 )
 
-// facts are what is known of a swap between its legs, all of the chain at one slot.
+// facts are what is known of a swap between its legs, all read at one slot.
 type facts struct {
 	slot, timeout uint64
 	state         stateFact
 	end           endFact
-	// young says that a fork may still undo the swap's beginning.
+	// young says that a fork may still undo the first leg.
 	young bool
-	// walletKnown says that the wallet is known whose token account the terms name.
+	// walletKnown says that the owner of the token account of the terms is known.
 	walletKnown bool
 	// wsol and output are the state's token accounts, recipient is the recipient's.
 	wsol, output, recipient accountFact
@@ -70,11 +70,11 @@ func (f *facts) missing() (n uint64) {
 	return n
 }
 
-// step is what is done next.
+// step is the next action.
 type step int
 
 const (
-	// stepWait: nothing, for the reason that comes with it.
+	// stepWait: nothing, for the given reason.
 	stepWait step = iota
 	// stepFindEnd looks for the transaction that ended the swap.
 	stepFindEnd
@@ -82,25 +82,24 @@ const (
 	stepEnd
 	// stepQuote asks the router.
 	stepQuote
-	// stepExecute and stepRefund draft a transaction. An execution makes the accounts
-	// that are missing, and nothing else ever does: what stands there before it is
-	// anybody's, because the recipient may close his account, and whoever executes
-	// first gets the rent of the others.
+	// stepExecute and stepRefund draft a transaction. Only an execution makes the missing
+	// accounts. Before it, anybody may have put an account there, because the recipient
+	// may close his account, and the first to execute gets the rent of the others.
 	stepExecute
 	stepRefund
 )
 
-// slotsBeforeTimeout are those before the timeout in which no execution begins: it would
-// hardly land, and the refund would have to wait until it is dead. A confirmed
-// slot is a few behind the chain's newest, too.
+// slotsBeforeTimeout is the number of slots before the timeout in which no execution
+// starts: it would hardly land, and the refund would have to wait until it is dead. A
+// confirmed slot is also a few behind the chain's newest.
 const slotsBeforeTimeout = 4
 
-// plan is the one place that says what follows from what is known; nothing that
-// was signed before can land any more. reason is set with stepWait alone.
+// plan is the one place that decides the next step from the facts; no earlier attempt
+// can land any more. reason is set with stepWait alone.
 //
-// A state that holds lamports is refunded from its timeout on whatever else is
-// wrong, but for a wallet that is not known. Before, it is executed, and whatever
-// keeps it from that is waited for.
+// From its timeout on, a state that holds lamports is refunded regardless of other faults,
+// unless the wallet is not known. Before the timeout it is executed, and the swap waits
+// while something prevents that.
 func plan(f *facts) (next step, reason string) {
 	switch {
 	case f.state == stateMissing:
@@ -126,8 +125,8 @@ func plan(f *facts) (next step, reason string) {
 	}
 }
 
-// planEnd is plan for a swap without a state. It never leads to a draft: it was
-// settled, or it has not begun on the fork that the endpoint is on.
+// planEnd is plan for a swap without a state. It never leads to a draft: the swap has
+// ended, or it has not begun on the fork that the endpoint is on.
 func planEnd(f *facts) (next step, reason string) {
 	switch {
 	case f.end == endUnread:

@@ -6,8 +6,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// rule is what has to be true of facts for a step, and for each reason to wait;
-// written apart from plan, by what a step needs and not by an order of cases.
+// rule is the condition on facts for a step, and for each reason to wait. It is written
+// independently of plan, by what a step needs and not by an order of cases.
 func wanted(f *facts) (step, string) {
 	there, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
 	accounts := []accountFact{f.wsol, f.output, f.recipient}
@@ -57,7 +57,7 @@ func wanted(f *facts) (step, string) {
 	}
 }
 
-// TestPlan holds every combination of facts.
+// TestPlan checks every combination of facts.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	var combinations int
@@ -97,7 +97,7 @@ func everyFacts(do func(facts)) {
 	}
 }
 
-// TestPlanOf tells the cases that matter apart by name.
+// TestPlanOf names the cases that matter.
 func TestPlanOf(t *testing.T) {
 	t.Parallel()
 	held := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}

@@ -36,9 +36,9 @@ func routeWidths() []routeWidth {
 // errTooLarge says that a route does not fit a transaction; a narrower one may.
 var errTooLarge = errors.New("the route does not fit a transaction")
 
-// quote asks for a price, first at the configured slippage. Where that leaves
-// less than the user's minimum though the market gives it, it asks again for
-// less slippage, so that the router's program itself keeps the minimum.
+// quote asks for a price, first at the configured slippage. When that leaves less than the
+// user's minimum although the market gives it, it asks again for less slippage, so that
+// the router's program itself enforces the minimum.
 func (s *Planner) quote(ctx context.Context, r *round) error {
 	q, err := s.ask(ctx, r, s.slippage)
 	if err != nil {
@@ -56,15 +56,15 @@ func (s *Planner) quote(ctx context.Context, r *round) error {
 	return nil
 }
 
-// slippageFor is the slippage with which out leaves at least least of out, in
-// hundredths of a percent, rounded down: in favour of the user.
+// slippageFor is the slippage at which out still leaves at least least, in hundredths of a
+// percent, rounded down: in favour of the user.
 func slippageFor(out, least uint64) int {
 	room := new(big.Int).SetUint64(out - least)
 	room.Mul(room, big.NewInt(wholeBps)).Div(room, new(big.Int).SetUint64(out))
 	return int(room.Int64())
 }
 
-// ask asks the router, for narrower routes where it says that one is too large.
+// ask asks the router, and asks for narrower routes when it says that one is too large.
 func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
@@ -102,7 +102,7 @@ func checkQuote(q *Quote, lamports uint64) error {
 // narrowRoute goes on to a narrower route.
 func (s *Planner) narrowRoute(r *round) error {
 	if r.level+1 >= len(routeWidths()) {
-		// The next round begins anew: routes come and go.
+		// The next round begins with the widest route: routes come and go.
 		s.remember(r, func(k *notes) { k.level = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
@@ -116,10 +116,10 @@ func (s *Planner) remember(r *round, change func(*notes)) {
 	s.memory.note(r.c.ID, s.now(), change)
 }
 
-// ownRejection is a hostile answer that the planner has found, not the router's client.
+// ownRejection is a rejected route that was found by the planner, not by the router's client.
 type ownRejection struct{ RejectedRoute }
 
-// classify makes of a router's error what the swap waits for. Others it leaves.
+// classify turns a router's error into a reason to wait. It leaves other errors as they are.
 func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	var (
 		own     *ownRejection
@@ -138,19 +138,19 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	case errors.As(err, &none) && none.Code == CodeTooLarge:
 		return errTooLarge
 	case errors.As(err, &none):
-		// Perhaps there is none so narrow.
+		// Perhaps no route is that narrow.
 		s.remember(r, func(k *notes) { k.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
-		// The chain's, or the caller stopped waiting: the swap waits for nothing.
+		// The error is the chain's, or the caller stopped waiting: the swap waits for nothing.
 		return fmt.Errorf("prepare the swap: %w", err)
 	}
 }
 
-// rejectRoute puts a swap off for an answer that is not fit to be signed. It is told
-// of once for each swap and finding, because it comes again with every try.
+// rejectRoute defers a swap for an answer that is not fit to be signed. It is logged once
+// for each swap and finding, because it comes again with every try.
 func (s *Planner) rejectRoute(ctx context.Context, r *round, h *RejectedRoute) error {
 	if s.memory.recall(r.c.ID).warnedOf != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.c.Parent, "what", h.What)

@@ -13,13 +13,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestSlippage: the price may get worse by as much as is configured, and never
-// below the user's minimum.
+// TestSlippage: the price may worsen by as much as is configured, and never below the user's
+// minimum.
 func TestSlippage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		out        uint64
-		lie        uint64 // added to what is asked for
+		lie        uint64 // added to the requested slippage
 		wantAsked  []int  // slippage of each quote
 		wantReason string
 	}{
@@ -72,7 +72,7 @@ func TestTighten(t *testing.T) {
 			if bps < 0 || bps > wholeBps {
 				t.Fatalf("%d of %d gives %d", least, out, bps)
 			}
-			// What the router leaves, rounded up or down, is not below least.
+			// The output left by the router, rounded up or down, is not below least.
 			hi, lo := out/wholeBps*uint64(bps), out%wholeBps*uint64(bps)
 			taken := hi + (lo+wholeBps-1)/wholeBps
 			if out-taken < least {
@@ -82,7 +82,7 @@ func TestTighten(t *testing.T) {
 	}
 }
 
-// TestRouterErrors: what the router's client says, as what a swap waits for.
+// TestRouterErrors: the reason to wait that follows from each error of the router's client.
 func TestRouterErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -109,7 +109,7 @@ func TestRouterErrors(t *testing.T) {
 					w.router.ixErr = test.err
 				}
 				_, err := w.next()
-				// checkWait's bounds are those of a wait that nobody asked for.
+				// checkWait's bounds are those of a wait that no router asked for.
 				var wait *txmgr.Deferral
 				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.Delay != test.want {
 					t.Errorf("wait is %+v, want %s for %s", wait, test.reason, test.want)
@@ -127,7 +127,7 @@ func TestRouterErrors(t *testing.T) {
 // TestQuoteOfARouterThatIsBehind: a price from long ago is no price.
 func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	t.Parallel()
-	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last does not tell
+	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last is a router without a slot
 		w := newWorld(t, (*world).ready)
 		w.router.changeQuote = func(q *Quote) { q.ContextSlot -= behind }
 		_, err := w.next()
@@ -139,8 +139,8 @@ func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestWidths: a route that does not fit is asked for again with fewer accounts,
-// then direct, and what fitted is remembered.
+// TestWidths: after a route that does not fit, one with fewer accounts is asked for, then a direct
+// one, and the width that fitted is remembered.
 func TestWidths(t *testing.T) {
 	t.Parallel()
 	full := []QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
@@ -159,7 +159,7 @@ func TestWidths(t *testing.T) {
 		quoteErr  func(QuoteRequest) error
 		ixErr     error
 		table     bool
-		want      int // widths asked for
+		want      int // the widths asked for
 		reason    string
 		wantAgain int // the first width of the next round
 	}{
@@ -237,8 +237,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestTables: of the tables those are used that make the transaction smaller,
-// the relay's own among them.
+// TestTables: only tables that make the transaction smaller are used, the relay's own among them.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	market := []solana.PublicKey{key(8, 1), key(8, 2), key(8, 3)}

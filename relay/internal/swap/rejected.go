@@ -8,15 +8,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected says for how long a second leg is put off whose draft would fail, and
-// remembers what to try otherwise.
+// Rejected says for how long a second leg is deferred whose draft would fail, and remembers
+// what to try instead.
 func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
 	failure := f.Err
-	// How far the timeout is away is not known here; the draft says on which side of it it is.
+	// The distance to the timeout is not known here; the draft shows which side it is on.
 	r := &round{c: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
 	if isGone(failure) {
-		// Somebody was faster: the next look finds it in the history.
+		// Somebody else was faster: the next round finds it in the history.
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
@@ -38,7 +38,7 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 // custom is the detail of an error with a program's own code.
 const custom = "Custom"
 
-// isGone tells whether a transaction failed because the swap state is not there.
+// isGone reports whether a transaction failed because the swap state is not there.
 func isGone(failure *shieldpool.TransactionError) bool {
 	return failure.Detail == "UninitializedAccount"
 }

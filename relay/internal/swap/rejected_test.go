@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestRefused: what is made of a draft that would fail.
+// TestRefused: the result for a draft that would fail.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	at := func(detail string, code uint32) *shieldpool.TransactionError {
@@ -21,7 +21,7 @@ func TestRefused(t *testing.T) {
 		purpose   txmgr.Purpose
 		failure   *shieldpool.TransactionError
 		want      string
-		wantFor   time.Duration // of a swap that is 60 s old
+		wantFor   time.Duration // for a swap that is 60 s old
 		wantLevel int
 	}{
 		"the price moved away":           {txmgr.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
@@ -98,8 +98,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: what is remembered is forgotten when it is of no use any
-// more, and what was of no use for longest makes room for a new swap.
+// TestMemoryIsBounded: notes are dropped when they are no longer used, and the notes that were
+// unused for longest make room for a new swap.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)

@@ -13,7 +13,7 @@ type QuoteRequest struct {
 	// Amount is what goes in, in the input mint's smallest unit; not 0.
 	Amount uint64
 	// SlippageBps is by how many hundredths of a percent, 0 to 10000, the price may
-	// get worse between the quote and its execution.
+	// worsen between the quote and its execution.
 	SlippageBps int
 	// MaxAccounts is about how many accounts the swap's instruction may name, to
 	// bound the size of its transaction; 0 leaves it to the router. It is an aim:
@@ -25,11 +25,11 @@ type QuoteRequest struct {
 
 // Quote is a router's price, for a QuoteRequest.
 type Quote struct {
-	// InAmount is the request's Amount. OutAmount is what is expected to come out,
-	// and Threshold the least with which the router's program does not fail; both
-	// are in the output mint's smallest unit, and Threshold is never above OutAmount.
+	// InAmount is the request's Amount. OutAmount is the expected output, and Threshold
+	// the output below which the router's program fails; both are in the output mint's
+	// smallest unit, and Threshold is never above OutAmount.
 	InAmount, OutAmount, Threshold uint64
-	// ContextSlot is the slot that the router had seen; 0 when it does not tell.
+	// ContextSlot is the newest slot that the router had seen; 0 when it does not say.
 	ContextSlot uint64
 	// Received is when the answer came, by this process's clock.
 	Received time.Time
@@ -38,8 +38,8 @@ type Quote struct {
 	Raw json.RawMessage
 }
 
-// Instructions carry a Quote out. They are what the router says: who signs a
-// transaction with them checks program and accounts before.
+// Instructions carry a Quote out. They come from the router unchecked: the signer of a
+// transaction with them checks program and accounts first.
 type Instructions struct {
 	// Program is the one that the router wants called.
 	Program solana.PublicKey
@@ -50,9 +50,9 @@ type Instructions struct {
 	// LookupTables are the address lookup tables that make the transaction small
 	// enough; the transaction is free to leave them out.
 	LookupTables []solana.PublicKey
-	// Others counts the instructions that the router wants in the transaction
-	// beside the swap itself, such as for token accounts that the route needs and
-	// the user lacks. The relay adds none of them; a swap that cannot do without
-	// fails its simulation. Compute-budget instructions are not counted.
+	// Others counts the instructions that the router wants in the transaction in addition
+	// to the swap itself, such as for token accounts that the route needs and the user
+	// lacks. The relay adds none of them; a swap that needs one fails its simulation.
+	// Compute-budget instructions are not counted.
 	Others int
 }

@@ -84,15 +84,15 @@ const (
 	CodeNotTradable = "TOKEN_NOT_TRADABLE"
 	// CodeNoMarket: a market of the route is gone.
 	CodeNoMarket = "MARKET_NOT_FOUND"
-	// CodeNotSupported: the router does not do what was asked.
+	// CodeNotSupported: the router does not support the request.
 	CodeNotSupported = "NOT_SUPPORTED"
 	// CodeCircular: both mints are the same.
 	CodeCircular = "CIRCULAR_ARBITRAGE_IS_DISABLED"
-	// CodeNoThreshold: the slippage does not go with the amount.
+	// CodeNoThreshold: the slippage does not fit the amount.
 	CodeNoThreshold = "CANNOT_COMPUTE_OTHER_AMOUNT_THRESHOLD"
 	// CodeNotBuilt: the quote's instructions could not be made; another quote's may be.
 	CodeNotBuilt = "FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS"
-	// CodeTooManyAccounts: the router takes no such MaxAccounts.
+	// CodeTooManyAccounts: the router does not accept this MaxAccounts.
 	CodeTooManyAccounts = "MAX_ACCOUNT_GREATER_THAN_MAX"
 	// CodeTooLarge is the relay's own: the instruction fits no transaction. A quote
 	// for fewer accounts, or for a single market, may do.
@@ -110,13 +110,13 @@ func NoRouteCodes() []string {
 	}
 }
 
-// NoRoute is a router's answer that it has no such swap. It can have one later.
+// NoRoute is a router's answer that it has no such swap. It may have one later.
 type NoRoute struct {
 	// Code is one of the constants above.
 	Code string
 }
 
-// NewNoRoute takes the router's code, or CodeOther for one that is not known.
+// NewNoRoute makes a NoRoute from the router's code, or CodeOther for one that is not known.
 func NewNoRoute(code string) *NoRoute {
 	if !slices.Contains(NoRouteCodes(), code) {
 		code = CodeOther
@@ -157,8 +157,8 @@ func RejectedReasons() []string {
 	}
 }
 
-// RejectedRoute is an answer that contradicts the question, or wants what no router
-// may have: broken or malicious, and never to be signed.
+// RejectedRoute is an answer that contradicts the request, or asks for what no router may
+// have: broken or malicious, and never to be signed.
 type RejectedRoute struct {
 	// What is one of the constants above.
 	What string

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// What is missing from its list would have no metric, or count as unknown.
+// A value that is missing from its list would have no metric, or count as unknown.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "routererrors.go", nil, 0)

@@ -39,7 +39,7 @@ func checkWait(t *testing.T, w *world, err error, reason string) txmgr.Deferral 
 	return *wait
 }
 
-// TestNext: what the planner makes of what the chain shows.
+// TestNext: the planner's order for each state of the chain.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	type want struct {
@@ -149,8 +149,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not seen the first leg
-// would say that there is no swap.
+// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not seen the first leg would report that
+// there is no swap.
 func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -210,8 +210,8 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	}
 }
 
-// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: accounts are made by the
-// execution or not at all, because what is made before it is anybody's to collect.
+// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: accounts are made by the execution or not
+// at all, because anybody could collect those that were made before it.
 func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -244,9 +244,8 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	}
 }
 
-// TestExecutionDraft: PrepareSwapSol and ExecuteSwap around the router's
-// instruction, for the state's lamports and not below the minimum, with nobody's
-// signature but the payer's.
+// TestExecutionDraft: PrepareSwapSol and ExecuteSwap around the router's instruction, for the
+// state's lamports and not below the minimum, with the payer's signature only.
 func TestExecutionDraft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -289,8 +288,8 @@ func TestExecutionDraft(t *testing.T) {
 	}
 }
 
-// TestRefundDraft: everything goes to the wallet of the recipient, in the form
-// that the token account of wrapped SOL asks for.
+// TestRefundDraft: all lamports go to the recipient's wallet, in the form that the token account of
+// wrapped SOL requires.
 func TestRefundDraft(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -348,7 +347,7 @@ func TestRefundDraft(t *testing.T) {
 				return order.Draft
 			}
 			d := check(test.wantWrapped)
-			// What the program refuses is tried in the other form, and back.
+			// A refund that the program refuses is tried in the other form, and back.
 			refused := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "InvalidAccountData"}
 			checkWait(t, w, w.saga.Rejected(w.c, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
 			d = check(!test.wantWrapped)
@@ -358,7 +357,7 @@ func TestRefundDraft(t *testing.T) {
 	}
 }
 
-// TestSettled: a swap whose state is gone is never drafted for, whoever ended it.
+// TestSettled: a swap whose state is gone is never drafted for, no matter who ended it.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	purposes := map[shieldpool.Settlement]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
@@ -385,7 +384,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestNextPassesTheChainOn: what the chain does not say is no reason to wait.
+// TestNextPassesTheChainOn: a chain that does not answer is no reason to wait.
 func TestNextPassesTheChainOn(t *testing.T) {
 	t.Parallel()
 	down := &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}
@@ -414,7 +413,7 @@ func TestNextPassesTheChainOn(t *testing.T) {
 	}
 }
 
-// TestNextWhenTheCallerStops: a router that was not waited for is not a router
+// TestNextWhenTheCallerStops: a router for which the caller did not wait does not count as a router
 // that does not answer.
 func TestNextWhenTheCallerStops(t *testing.T) {
 	t.Parallel()
@@ -430,7 +429,7 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 	}
 }
 
-// TestBuildInTime: what is too old is not signed.
+// TestBuildInTime: an offer that is too old is not signed.
 func TestBuildInTime(t *testing.T) {
 	t.Parallel()
 	build := func(w *world, d *txmgr.Draft) error {

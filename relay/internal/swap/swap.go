@@ -1,11 +1,11 @@
-// Package swap decides how a swap goes on between its two legs: from lamports in
-// a swap state to tokens at the recipient's account, or back to his wallet after
-// the timeout. What to do next follows from what the chain shows and nothing
-// else, so that any process can go on where another stopped.
+// Package swap decides how a swap goes on between its two legs: from lamports in a swap
+// state to tokens at the recipient's account, or back to his wallet after the timeout. The
+// next step follows from what the chain shows and nothing else, so that any process can go
+// on where another stopped.
 //
-// It signs and sends nothing: the transaction manager does, under the rules that
-// hold for every attempt. What is here keeps the user's minimum, and keeps from
-// being signed what a swap router has no business with.
+// It signs and sends nothing: the transaction manager does, under the rules for every
+// attempt. This package enforces the user's minimum, and keeps instructions from being
+// signed that a swap router must not have.
 package swap
 
 import (
@@ -68,8 +68,8 @@ type Options struct {
 	// Table is the relay's own lookup table; nil for none.
 	Table  *shieldpool.LookupTable
 	Payers Payers
-	// SlippageBps is by how many hundredths of a percent the price may get worse
-	// between quote and execution, 1 to 10000; less where it would go below the user's minimum.
+	// SlippageBps is by how many hundredths of a percent the price may worsen between
+	// quote and execution, 1 to 10000; less when the user's minimum needs it.
 	SlippageBps int
 	Observer    Observer
 	Log         *slog.Logger
@@ -110,7 +110,7 @@ func New(o Options) (*Planner, error) {
 	}, nil
 }
 
-// round is one look at a swap and what follows from it.
+// round is one reading of a swap and the decision that follows from it.
 type round struct {
 	c     *submission.Submission
 	swap  *shieldpool.Swap
@@ -142,10 +142,10 @@ type Order struct {
 	Ended *txmgr.Landing
 }
 
-// Next says what to do with a second leg of which no earlier attempt can land any
-// more, by what the chain shows at floor or later. Its error is a *txmgr.Deferral for
-// one of Reasons when there is nothing to do yet, or the chain's. Phase and timeout
-// are set with an error too, while the chain shows the swap state.
+// Next says what to do with a second leg once no earlier attempt of it can land, from what
+// the chain shows at floor or later. Its error is a *txmgr.Deferral for one of Reasons when
+// there is nothing to do yet, or the chain's error. Phase and timeout are set with an error
+// too, while the chain shows the swap state.
 func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint64) (Order, error) {
 	r, err := s.observe(ctx, c, floor)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint
 	}
 }
 
-// ended is the order for a swap that somebody has settled, a lost attempt of ours included.
+// ended is the order for a swap that has already ended, possibly by a lost attempt of ours.
 func (s *Planner) ended(r *round) Order {
 	s.memory.forget(r.c.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
@@ -193,9 +193,9 @@ func (s *Planner) ended(r *round) Order {
 
 // findEnd looks for the transaction that ended the swap.
 func (s *Planner) findEnd(ctx context.Context, r *round) error {
-	// What strangers send to the address before is not looked at, and what they send
-	// after the end is not reached. The end itself may be younger than the first look
-	// that missed the state: a fork can take the state away and bring it back.
+	// Transactions that strangers send to the address before the range or after the end
+	// are not read. The end itself may be younger than the first round that missed the
+	// state: a fork can take the state away and bring it back.
 	held := s.memory.recall(r.c.ID).held
 	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
 	if err != nil {

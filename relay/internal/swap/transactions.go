@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// refund drafts the return of everything to the recipient's wallet. It rests on
-// nothing that the router says, and on no lookup table.
+// refund drafts the return of all lamports to the recipient's wallet. It depends on no
+// answer of the router, and on no lookup table.
 func (s *Planner) refund(r *round) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
 	return &txmgr.Draft{
@@ -35,7 +35,7 @@ type execution struct {
 	guard  *guard
 }
 
-// kept counts the accounts that the execution makes and that stay: the recipient's.
+// kept counts accounts that the execution makes and that remain: the recipient's.
 func (e *execution) kept() uint64 {
 	if e.recipient == accountMissing {
 		return 1
@@ -46,8 +46,8 @@ func (e *execution) kept() uint64 {
 // rent is what the execution takes for good.
 func (e *execution) rent() uint64 { return e.kept() * shieldpool.TokenAccountRent }
 
-// execute drafts the swap at the price that was offered; nil when it does not fit
-// a transaction: a narrower route is to be asked for.
+// execute drafts the swap at the offered price; nil when it does not fit a transaction and
+// a narrower route has to be asked for.
 func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -80,14 +80,14 @@ func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 	if err := s.readTables(ctx, e); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	// The size is the same whoever pays.
+	// The size is the same for every payer.
 	if _, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
 }
 
-// build lays the transaction out for a payer, if it may still be signed.
+// build lays the transaction out for a payer, if it may still be signed by now.
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.offer.Received) > quoteLife {
@@ -97,7 +97,7 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
 		return nil, s.deferral(e.round, ReasonTimeoutNear, nil)
 	}
-	// The payer may be one that was added since.
+	// The payer may be one that was added since the guard was made.
 	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	return tx, s.classify(ctx, e.round, err)
 }
 
-// lay lays the transaction out: errTooLarge when the network does not carry it.
+// lay lays the transaction out: errTooLarge when it exceeds the network's limit.
 func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	prepare, err := e.swap.Prepare(payer)
 	if err != nil {

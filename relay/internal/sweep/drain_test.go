@@ -59,9 +59,9 @@ func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 			w := newWorld(t)
 			old, to := w.key("old", 2*sol), w.key("new", sol)
 			lease := w.signed(1, old.PublicKey())
-			w.signed(2, to.PublicKey()) // another payer's holds nothing up
+			w.signed(2, to.PublicKey()) // another payer's attempt delays nothing
 			s := w.sweeper(w.endpoints())
-			// A run that ends before it has found anything out is given more time.
+			// A run that ends before its first result is given more time.
 			briefly := func(run func(context.Context) (sweep.Result, error)) (err error) {
 				for patience := 300 * time.Millisecond; ; patience *= 2 {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failing is a chain on which everything that is sent fails for good, although its
-// simulation does not. Its blockhashes are new each time.
+// failing is a chain on which every sent transaction fails for good, although its simulation
+// succeeds. Its blockhashes are new each time.
 type failing struct {
 	sweep.Chain
 	mu   sync.Mutex
@@ -44,7 +44,7 @@ func (*failing) Search(_ context.Context, signatures []solana.Signature) (onchai
 	return look, nil
 }
 
-// TestASweepThatKeepsFailingGivesUp: each failure costs a fee, and a person has to look.
+// TestASweepThatKeepsFailingGivesUp: each failure costs a fee, and a person has to find the cause.
 func TestASweepThatKeepsFailingGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxTransfers is how many transfers one transaction carries: 1232 bytes hold
+	// maxTransfers is how many transfers one transaction carries: 1232 bytes would fit
 	// some more.
 	maxTransfers = 16
 )
@@ -30,11 +30,11 @@ type move struct {
 	price     uint64
 }
 
-// fundPlan works out what brings the new payers to the target each, the old ones
-// keeping at least keep. When there is not enough for all, the poorest are raised
-// first, so that they end with equal balances, and when those would be below
-// least, which makes no payer usable, nothing is moved and short says so. No moves
-// and no short: there is nothing to do.
+// fundPlan works out the moves that bring each new payer to the target, while each old one
+// keeps at least keep. When there is not enough for all, the poorest are raised first, so
+// that they end with equal balances. When these would be below least, which makes no payer
+// usable, nothing is moved and short says so. Without moves and short there is nothing to
+// do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	least := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)
@@ -55,7 +55,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	for i := range needs {
 		needs[i].lamports = subtract(level, needs[i].lamports)
 		if level < o.Target && needs[i].lamports < shieldpool.RentExempt {
-			needs[i].lamports = 0 // while the old payers work their balances move: shares are not chased for ever
+			needs[i].lamports = 0 // the old payers' balances change while they work: shares are not chased for ever
 		}
 	}
 	for _, s := range sources {
@@ -65,7 +65,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 		}
 	}
 	if len(moves) == 0 && poorest < least {
-		return nil, shortOf(to, sources, sources[0].lamports, least) // many sources of which none can make an account
+		return nil, shortOf(to, sources, sources[0].lamports, least) // many sources, none of which can make an account
 	}
 	return moves, nil
 }
@@ -79,9 +79,9 @@ func shortOf(to, sources []balance, available, least uint64) *Short {
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
-// fill takes from the source what the needs take, and lowers them by it. An
-// account that does not exist is not made by less than it may hold: a second
-// source's part could be first on the chain.
+// fill takes the needed lamports from the source, and lowers the needs by them. An account
+// that does not exist is not created with less than the least balance of an account: a
+// second source's part could be first on the chain.
 func fill(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
@@ -96,8 +96,8 @@ func fill(s balance, needs, to []balance) move {
 	return m
 }
 
-// waterLevel is the highest balance, up to target, to which available lamports
-// raise all that hold less.
+// waterLevel is the highest balance, up to target, to which the available lamports raise
+// every account that holds less.
 func waterLevel(to []balance, available, target uint64) uint64 {
 	sorted := slices.Clone(to)
 	slices.SortFunc(sorted, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) })
@@ -113,10 +113,10 @@ func waterLevel(to []balance, available, target uint64) uint64 {
 	return target
 }
 
-// allPlan works out what takes everything off the payers, to the last lamport; a
-// payer that cannot pay the price goes without a priority fee. left is what
-// cannot be moved: the network lets nobody pay whom the fee alone would leave
-// with less than an account may hold.
+// allPlan works out the moves that empty the payers, to the last lamport; a payer that
+// cannot pay the price goes without a priority fee. left is what cannot be moved: the
+// network refuses a payer that the fee alone would leave with less than an account must
+// hold.
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price

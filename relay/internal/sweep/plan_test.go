@@ -78,8 +78,8 @@ func missing(s *Short) uint64 {
 	return s.Need - s.Have
 }
 
-// TestFundingEndsAndKeepsWhatItShould runs plans until there is nothing to do,
-// each time with some of the moves lost, as after a death.
+// TestFundingEndsAndKeepsWhatItShould runs plans until there is nothing to do, each time with
+// some of the moves lost, as after a crash.
 func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -130,7 +130,7 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 	}
 }
 
-// kept tells an account that exists.
+// kept reports whether an account exists.
 func kept(h balance) bool { return h.lamports >= shieldpool.RentExempt }
 
 func sum(of []balance) (n uint64) {

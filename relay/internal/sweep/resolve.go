@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// resolveOpen follows the payers' sweeps that are not over, whoever signed them,
-// until all are: the same bytes are sent until they are final on the chain, or
+// resolveOpen tracks the payers' sweeps that are not over, including those of other
+// processes, until all are: the same bytes are sent until they are final on the chain, or
 // can never land.
 func (r *run) resolveOpen(ctx context.Context) error {
 	for {
@@ -35,8 +35,8 @@ func (r *run) resolveOpen(ctx context.Context) error {
 	}
 }
 
-// searchAttempts judges attempts by one look at the chain, and gives what is waited for;
-// "" when all are over.
+// searchAttempts decides about attempts by one look at the chain, and returns what the run
+// waits for; "" when all are over.
 func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string, err error) {
 	signatures := make([]solana.Signature, len(open))
 	for i := range open {
@@ -44,7 +44,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 	}
 	look, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
-		// Without an answer nothing is known to be on the chain: what is due is sent again.
+		// Without an answer no attempt is known to be on the chain: due ones are sent again.
 		look = onchain.Look{Statuses: make([]*onchain.Status, len(open))}
 		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
 	}
@@ -60,7 +60,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 	return waits, nil
 }
 
-// resolve acts on what a look says of one attempt, and gives what is waited for.
+// resolve acts on a look's result for one attempt, and returns what the run waits for.
 func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.Look, st *onchain.Status) (waits string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):
@@ -95,8 +95,8 @@ func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
 	return nil
 }
 
-// drain waits until the database knows that no attempt of the payers can land
-// any more and that all that did is final.
+// drain waits until the database knows that no attempt of the payers can land any more and
+// that all landed ones are final.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		u, err := r.Store.Unresolved(ctx, r.payers())
@@ -113,8 +113,8 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// completeAccounting brings the payers' ledger up to the end of their history: no relay that
-// serves has their keys any more, so that none would read it.
+// completeAccounting brings the payers' ledger up to the end of their history: no serving
+// relay has their keys any more, so none would read it.
 func (r *run) completeAccounting(ctx context.Context) error {
 	for {
 		complete, err := r.Accounting.Complete(ctx, r.payers())

@@ -13,25 +13,25 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxFailures is after how many transactions that failed on the chain a run gives
-// up: each costs a fee, and something is not understood.
+// maxFailures is the number of transactions failed on the chain after which a run gives up:
+// each costs a fee, and the cause is not understood.
 const maxFailures = 5
 
-// reportInterval is how often a run that waits says so.
+// reportInterval is how often a waiting run logs what it waits for.
 const reportInterval = 30 * time.Second
 
-// FundOrder says whom to fund. All amounts are lamports.
+// FundOrder names the payers to fund and the payers to take from. All amounts are lamports.
 type FundOrder struct {
 	From []txmgr.Payer
 	To   []solana.PublicKey
-	// Target is what each of To is to hold, Keep what each of From keeps at least.
+	// Target is the balance for each of To, Keep the least that each of From keeps.
 	Target, Keep uint64
 }
 
-// Fund brings the new payers to the target each, or to equal shares of what the
-// old ones hold above what they keep. It returns once all is finalized. Its
-// errors are *Short, when the shares would make no payer usable, *Unfinished
-// when ctx ends, and those of store and keys.
+// Fund brings each new payer to the target, or to an equal share of what the old ones hold
+// above what they keep. It returns once all is finalized. Its errors are *Short, when the
+// shares would make no payer usable, *Unfinished when ctx ends, and those of store and
+// keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
 	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
@@ -41,9 +41,9 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	return r.do(ctx, slices.Concat(r.payers(), o.To))
 }
 
-// All waits until nothing of the payers can land any more, moves everything that
-// they hold to one address, and brings their ledger up to that. It returns once
-// all is finalized. Its errors are as Fund's.
+// All waits until no attempt of the payers can land any more, moves all their lamports to
+// one address, and brings their ledger up to that. It returns once all is finalized. Its
+// errors are as Fund's.
 func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
 	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
@@ -53,8 +53,8 @@ func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicK
 	return r.do(ctx, r.payers())
 }
 
-// Drain waits until nothing that the payers signed can land any more, and all of
-// it is final. Its errors are *Unfinished when ctx ends, and the store's.
+// Drain waits until no transaction of the payers can land any more, and all are final. Its
+// errors are *Unfinished when ctx ends, and the store's.
 func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, addresses: payers}
 	err := r.locked(ctx, payers, func(ctx context.Context) error {
@@ -76,14 +76,14 @@ type run struct {
 	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
 
 	session Session
-	// minContextSlot is the newest slot in which a sweep of the accounts landed: a reading
-	// from before it does not show what was moved, and would move it twice.
+	// minContextSlot is the newest slot in which a sweep of the accounts landed: an
+	// earlier reading does not show what was moved, and would move it twice.
 	minContextSlot uint64
-	// refused are attempts that the endpoints did not take: they are left to die.
+	// refused are attempts that the endpoints did not take: they are left to expire.
 	refused map[solana.Signature]bool
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
-	// waits is what the run waits for, and told when it last said so.
+	// waits is what the run waits for, and told when it last logged that.
 	waits      string
 	reportedAt time.Time
 	result     Result
@@ -124,7 +124,7 @@ func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 	return r.result, err
 }
 
-// locked runs f under the lock of the accounts, which is waited for.
+// locked runs f under the lock of the accounts, for which it waits.
 func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
 	r.refused, r.sent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
 	for {
@@ -144,7 +144,7 @@ func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(co
 	return r.ended(ctx, f(ctx))
 }
 
-// ended tells an error that is only the end of ctx from others.
+// ended turns an error that is only the end of ctx into *Unfinished, and keeps others.
 func (r *run) ended(ctx context.Context, err error) error {
 	var already *Unfinished
 	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
@@ -156,10 +156,10 @@ func (r *run) ended(ctx context.Context, err error) error {
 	return &Unfinished{Waits: r.waits, Err: ctx.Err()}
 }
 
-// pause waits for one poll, and says what for when that has changed, or long ago.
+// pause waits for one poll, and logs what for when that has changed, or long ago.
 func (r *run) pause(ctx context.Context, waits string) error {
 	if ctx.Err() != nil && r.waits != "" {
-		// The end may itself be why something was not found just now.
+		// The end of ctx may itself be why something was not found just now.
 		return r.ended(ctx, ctx.Err())
 	}
 	if now := r.Now(); waits != r.waits || now.Sub(r.reportedAt) >= reportInterval {
@@ -176,7 +176,7 @@ func (r *run) pause(ctx context.Context, waits string) error {
 	}
 }
 
-// moveAll moves until the plan has nothing to move, by balances that are final.
+// moveAll moves lamports until the plan has no more moves, by final balances.
 func (r *run) moveAll(ctx context.Context) error {
 	for {
 		price := r.price(ctx)
@@ -186,7 +186,7 @@ func (r *run) moveAll(ctx context.Context) error {
 			return err
 		}
 		if len(moves) == 0 {
-			// Nothing to do by what may still be undone is no end.
+			// A plan without moves ends the run only when it rests on finalized balances.
 			commitment = onchain.Finalized
 			var final []move
 			if final, left, short, err = r.planned(ctx, commitment, price); err != nil {
@@ -231,9 +231,9 @@ func (r *run) planned(ctx context.Context, c onchain.Commitment, price uint64) (
 	return moves, left, short, nil
 }
 
-// balances reads what accounts hold, each by a call of its own: of a single one
-// that does not exist the endpoints ask a second of them. It asks until it is
-// answered: a read that fails is no empty wallet.
+// balances reads what accounts hold, each with its own call: for a single account that does
+// not exist, the endpoints ask a second one of them. It asks until there is an answer: a
+// read that fails is no empty wallet.
 func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment) ([]balance, error) {
 	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {
@@ -253,7 +253,7 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 	return out, nil
 }
 
-// retry waits when err only means that there was no answer, else gives it back.
+// retry waits when err only means that there was no answer, else it returns err.
 func (r *run) retry(ctx context.Context, what string, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -261,8 +261,8 @@ func (r *run) retry(ctx context.Context, what string, err error) error {
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
 }
 
-// price is what a compute unit should cost now, in micro-lamports. When the chain
-// does not say it is the floor: a price is no reason to stop.
+// price is the current price of a compute unit, in micro-lamports. When the chain does not
+// answer it is the floor: a missing price is no reason to stop.
 func (r *run) price(ctx context.Context) uint64 {
 	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
 	if err != nil {
@@ -271,7 +271,7 @@ func (r *run) price(ctx context.Context) uint64 {
 	return r.Price.Of(fees)
 }
 
-// launchAll puts one transaction of every payer on its way.
+// launchAll launches one transaction of every payer.
 func (r *run) launchAll(ctx context.Context, moves []move) error {
 	for i := range moves {
 		if err := r.launch(ctx, &moves[i]); err != nil {
@@ -281,8 +281,8 @@ func (r *run) launchAll(ctx context.Context, moves []move) error {
 	return nil
 }
 
-// launch simulates, signs, commits and sends. What would fail is not signed, and
-// what could not be asked for is tried again with balances read anew.
+// launch simulates, signs, commits and sends. A transaction that would fail is not signed,
+// and when a call gets no answer it is tried again with balances read anew.
 func (r *run) launch(ctx context.Context, m *move) error {
 	sim, err := txmgr.Simulate(ctx, r.Chain, m.build, m.from, compute(m.price), r.minContextSlot)
 	if err != nil {
@@ -301,15 +301,15 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	case errors.Is(err, ErrSameTransaction):
 		return r.pause(ctx, "a newer blockhash")
 	case err != nil:
-		return fmt.Errorf("record a transaction: %w", err) // it may be there: the next run finds it
+		return fmt.Errorf("record a transaction: %w", err) // it may be recorded: the next run finds it
 	}
 	r.Log.InfoContext(ctx, "sweep transaction signed", "step", r.step, "payer", a.FeePayer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
 	r.send(ctx, a, true)
 	return nil
 }
 
-// send forwards bytes that are committed. Whatever comes back, they live until
-// they are dead; what every endpoint refuses is not sent again by this run.
+// send forwards committed bytes. After any answer they may land until they are dead; this
+// run does not send again what every endpoint refuses.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.sent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)

@@ -1,11 +1,11 @@
-// Package sweep moves a fee payer's own lamports to other keys of the operator's
-// when keys are rotated: it funds the new ones, waits until nothing that the old
-// ones signed can land any more, and brings what is left on them over.
+// Package sweep moves a fee payer's own lamports to other keys of the operator's when keys
+// are rotated: it funds the new keys, waits until no transaction of the old ones can land
+// any more, and moves their remaining lamports.
 //
-// Its transactions follow the rules of all others of the relay: committed before
-// the first send, the same bytes until dead, and no verdict without knowledge.
-// It may be killed at any point and run again. What is still to be moved is
-// worked out anew, from balances that hold all that was moved before.
+// Its transactions follow the same rules as all others of the relay: an attempt is
+// committed before the first send, the same bytes are sent until it is dead, and an unknown
+// outcome decides nothing. It may be killed at any point and run again. The moves still to
+// be made are worked out anew, from balances that include all earlier moves.
 package sweep
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Step is what a transaction belongs to.
+// Step is the step of a rotation that a transaction belongs to.
 type Step string
 
 // The steps that send transactions.
@@ -30,14 +30,14 @@ const (
 	StepAll  Step = "all"
 )
 
-// Transfer is one movement of a transaction, in lamports.
+// Transfer is one transfer of a transaction, in lamports.
 type Transfer struct {
 	To       solana.PublicKey
 	Lamports uint64
 }
 
-// Attempt is a signed transaction. It is committed before its first send. Its fee payer
-// is where the lamports come from.
+// Attempt is a signed transaction. It is committed before its first send. The lamports come
+// from its fee payer.
 type Attempt struct {
 	txmgr.Attempt
 	Step      Step
@@ -52,7 +52,7 @@ func (a *Attempt) Lamports() (sum uint64) {
 	return sum
 }
 
-// End is what became of an attempt, for good.
+// End is the final outcome of an attempt.
 type End string
 
 // The ends. Landed and failed are finalized; an expired one can never land.
@@ -62,8 +62,8 @@ const (
 	EndExpired End = "expired"
 )
 
-// Unresolved is what the database knows of payers' attempts, sweeps apart, that is
-// not over.
+// Unresolved counts the payers' attempts that the database does not know to be over, apart
+// from sweeps.
 type Unresolved struct {
 	// Open counts attempts that may land; Unfinalized those that landed on a fork
 	// that may still die.
@@ -87,8 +87,8 @@ type Chain interface {
 // ErrLocked says that another sweep is at work on one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrSameTransaction says that a transaction is recorded already: the same was signed before
-// with the same blockhash, and is dead.
+// ErrSameTransaction says that a transaction is recorded already: the same one was signed
+// before with the same blockhash, and is dead.
 var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
@@ -100,24 +100,24 @@ type Store interface {
 	Unresolved(ctx context.Context, payers []solana.PublicKey) (Unresolved, error)
 }
 
-// Session is the database as long as the lock holds: when it is lost, nothing can
-// be written any more, so that no two sweeps ever act on one account.
+// Session is the database while the lock is held: when the lock is lost, no write succeeds
+// any more, so that no two sweeps ever act on one account.
 type Session interface {
 	// Open gives the payers' attempts that are not over, and the newest slot in
 	// which a sweep from or to any of the accounts landed, 0 for none.
 	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
-	// Record commits an attempt. A payer has one that is not over at most. ErrSameTransaction
-	// when it is there already.
+	// Record commits an attempt. A payer has at most one that is not over. It returns
+	// ErrSameTransaction when the transaction is recorded already.
 	Record(ctx context.Context, a Attempt) error
 	// Resolve ends an attempt; slot is where it landed, 0 when it did not.
 	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
 }
 
-// AccountingReader brings the fleet's ledger of payers up to the chain.
+// AccountingReader brings the relays' ledger of payers up to the chain.
 type AccountingReader interface {
-	// Complete reads what is new of the payers' finalized histories and tells
-	// whether that was all, with every lamport up to their present balance.
+	// Complete reads the new part of the payers' finalized histories. It reports whether
+	// that was all of it, with every lamport up to their present balance.
 	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
 }
 
@@ -135,12 +135,12 @@ type Options struct {
 	Price txmgr.PriceRule
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Poll is the pause between looks at chain and database; 0 is a second.
-	// Rebroadcast is that between sends of the same bytes; 0 is two.
+	// Poll is the pause between reads of chain and database; 0 is a second. Rebroadcast is
+	// the pause between sends of the same bytes; 0 is two.
 	Poll, Rebroadcast time.Duration
 }
 
-// Sweeper runs the steps of a rotation. One at a time is run of each.
+// Sweeper runs the steps of a rotation, one at a time.
 type Sweeper struct{ Options }
 
 // New makes a Sweeper. It makes no call.
@@ -162,13 +162,13 @@ func New(o Options) (*Sweeper, error) {
 
 // Result is what one run did.
 type Result struct {
-	// Transactions landed, those of earlier runs that this one saw landing
-	// included; they moved Lamports and cost Fees. Failed landed with an error, which cost
-	// its fee, and Expired never can.
+	// Transactions landed, including those of earlier runs whose landing this run
+	// observed; they moved Lamports and cost Fees. Failed ones landed with an error, which
+	// cost the fee, and Expired ones can never land.
 	Transactions, Failed, Expired int
 	Lamports, Fees                uint64
-	// Left is what the payers still hold and cannot move, in lamports: of each less
-	// than the fee and what an account has to hold to pay it.
+	// Left is what the payers still hold and cannot move, in lamports: each less than the
+	// fee and what an account has to hold to pay it.
 	Left uint64
 }
 
@@ -184,10 +184,10 @@ func (r Result) String() string {
 	return text
 }
 
-// Unfinished is a step that ended before it was done, because its time was over
-// or it was told to stop. Nothing is lost: run again, it goes on.
+// Unfinished is a step that ended before it was done, because its time was over or it was
+// stopped. Nothing is lost: the next run continues.
 type Unfinished struct {
-	// Waits is what it waited for.
+	// Waits is what the step waited for.
 	Waits string
 	// Err is the context's error.
 	Err error
@@ -205,13 +205,12 @@ func (e *Unfinished) Error() string {
 // Unwrap gives the context's error.
 func (e *Unfinished) Unwrap() error { return e.Err }
 
-// Short is what is missing of the lamports that a step needs. It has moved none
-// for want of them.
+// Short is the lack of lamports that a step needs. The step has moved none because of it.
 type Short struct {
-	// Need is what has to be there, Have what is, and To where more has to be sent.
+	// Need is the required amount, Have the present one, and To where more has to be sent.
 	Need, Have uint64
 	To         solana.PublicKey
-	// What says for what.
+	// What says what the lamports are for.
 	What string
 }
 

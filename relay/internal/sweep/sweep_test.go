@@ -50,7 +50,7 @@ func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
 		t.Errorf("again it did %+v (%v)", r, err)
 	}
 	w.want(after)
-	// What cannot pay a fee stays, and is said to.
+	// Lamports that cannot pay a fee stay, and are reported.
 	w.fund(b.PublicKey(), shieldpool.RentExempt)
 	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: shieldpool.RentExempt}) {
 		t.Errorf("of what cannot pay a fee it did %+v (%v)", r, err)
@@ -123,7 +123,7 @@ func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
 	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
 }
 
-// watched tells a test of calls as they are made.
+// watched reports calls to a test as they are made.
 type watched struct {
 	sweep.Chain
 	mu          sync.Mutex
@@ -225,7 +225,7 @@ func TestATransactionThatNoHistoryTellsOfIsNotSignedAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	// It never lands, and once it is dead no endpoint has a history that reaches back.
+	// It never lands, and once it is dead no endpoint's history reaches back far enough.
 	c := w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}, {History: 20}})
 	ctx, cancel := context.WithCancel(w.context())
 	defer cancel()
@@ -234,7 +234,7 @@ func TestATransactionThatNoHistoryTellsOfIsNotSignedAnew(t *testing.T) {
 	if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), "role archive") || w.count(`SELECT count(*) FROM sweeps`) != 1 {
 		t.Errorf("error is %v, want that the history is too short, and one transaction", err)
 	}
-	// With an endpoint that has it, it goes on.
+	// With an endpoint that has the history, the sweep goes on.
 	if r, err := w.sweeper(w.endpoints(nil)).All(w.context(), signers(old), to.PublicKey()); err != nil || r.Expired != 1 || r.Transactions != 1 {
 		t.Errorf("with a whole history it did %+v (%v)", r, err)
 	}

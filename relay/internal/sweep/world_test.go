@@ -129,7 +129,7 @@ func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
 	return e
 }
 
-// written are books that are always complete.
+// written is accounting that is always complete.
 type written struct{}
 
 func (written) Complete(context.Context, []solana.PublicKey) (bool, error) { return true, nil }
@@ -148,7 +148,7 @@ func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
 	}))
 }
 
-// until writes on, and calls once it has seen the words.
+// until passes writes on, and makes its call once it has seen the words.
 type until struct {
 	io.Writer
 	words string

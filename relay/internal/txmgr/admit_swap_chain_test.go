@@ -29,7 +29,7 @@ func (w *world) realMint() solana.PublicKey {
 	return mint
 }
 
-// confirmed waits for what a transaction past the relay does.
+// confirmed waits for the effect of a transaction sent past the relay.
 func (w *world) confirmed(sig solana.Signature) {
 	w.t.Helper()
 	w.eventually("the transaction is confirmed", func() bool {
@@ -59,7 +59,7 @@ func TestSwapsOverRealTokens(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*swapCase)
-		want   refusal.Code // empty for one that is taken
+		want   refusal.Code // empty for one that is accepted
 	}{
 		"a token account that is not there":            {func(*swapCase) {}, ""},
 		"a token account that is there":                {holds, ""},

@@ -30,8 +30,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// tokenState puts token accounts beside what the pool's chain really holds, and
-// tells whose a wallet's account is.
+// tokenState adds token accounts to what the pool's chain really holds, and says who owns a
+// wallet's token account.
 type tokenState struct {
 	submission.PoolState
 	mu    sync.Mutex
@@ -84,8 +84,8 @@ func holderAccount(mint, owner solana.PublicKey, state byte) *onchain.Account {
 	return &onchain.Account{Owner: solana.TokenProgramID, Lamports: 2_039_280, Data: data}
 }
 
-// swapCase is a swap in the making: what a test changes of it before it is
-// proven and sent.
+// swapCase is a swap in the making: the parts that a test changes before the swap is proven and
+// sent.
 type swapCase struct {
 	w            *world
 	state        *tokenState
@@ -96,8 +96,7 @@ type swapCase struct {
 	proven, kept bool // kept: the ext data are not made for the terms; proven: the proof is there
 }
 
-// swap is a good one: of a wallet that is named, and whose token account is not
-// there yet.
+// swap is a valid one: of a named wallet whose token account does not exist yet.
 func (w *world) swap(state *tokenState) *swapCase {
 	w.t.Helper()
 	c := &swapCase{w: w, state: state, wallet: w.newKey().PublicKey(), in: w.inputs(-sol, solana.PublicKey{})}
@@ -184,7 +183,7 @@ func (w *world) serve(r *relay) *swapAPI {
 	return a
 }
 
-// post sends a request as a client does, and gives the answer's status and body.
+// post sends a request as a client does, and returns the response's status and body.
 func (a *swapAPI) post(t *testing.T, r submission.Request, header ...string) (int, map[string]any) {
 	t.Helper()
 	body := map[string]any{
@@ -444,7 +443,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address",
 		},
 	}
-	// All are refused before anything is stored, by one relay that works on nothing.
+	// All are refused before anything is stored, by a relay that processes nothing.
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	r := w.assemble(parts{state: state})
 	api := w.serve(r)
@@ -569,7 +568,7 @@ func TestSwapsThatAreAccepted(t *testing.T) {
 	}
 }
 
-// askedCaps keeps what admission asked for.
+// askedCaps keeps the amounts that admission asked for.
 type askedCaps struct {
 	unlimited
 	lamports uint64
@@ -657,8 +656,8 @@ func TestAForgedSwapCostsNoCall(t *testing.T) {
 	}
 }
 
-// TestASwapIsJudgedWithoutItsRoute has requests that the route would have
-// refused: admission does not lean on it.
+// TestASwapIsJudgedWithoutItsRoute has requests that the route would have refused: admission does
+// not depend on it.
 func TestASwapIsJudgedWithoutItsRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

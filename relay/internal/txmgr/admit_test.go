@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Whichever payer signs, it must not be paid by its own transaction.
+// No payer may be paid by its own transaction, whichever one signs.
 func TestNoFeePayerIsARecipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +26,7 @@ func TestNoFeePayerIsARecipient(t *testing.T) {
 	}
 }
 
-// walletState tells what the recipient holds.
+// walletState reports what the recipient holds.
 type walletState struct {
 	submission.PoolState
 	lamports uint64
@@ -38,8 +38,8 @@ func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, 
 	return seen, err
 }
 
-// spentState calls the first note spent at the endpoint that inspects it; all says
-// what the others do.
+// spentState reports the first note as spent at the endpoint that inspects it; all is the report of
+// the others.
 type spentState struct {
 	submission.PoolState
 	all bool
@@ -53,7 +53,7 @@ func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 
 func (s *spentState) Spent(context.Context, [32]byte) (bool, error) { return s.all, nil }
 
-// TestOneEndpointRefusesNoNote: whose note is refused as spent takes it for lost.
+// TestOneEndpointRefusesNoNote: a user whose note is refused as spent believes it is lost.
 func TestOneEndpointRefusesNoNote(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +96,7 @@ func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
 	}
 }
 
-// gross is the smallest withdrawal of which the recipient gets net.
+// gross is the smallest withdrawal from which the recipient gets net.
 func (w *world) gross(net uint64) int64 {
 	w.t.Helper()
 	fees := w.pool.Profile.Fees

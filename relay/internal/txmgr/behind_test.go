@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// A node that stands still misses a root for ever, and the fleet knows that it
-// is behind: a final root_not_found would not be true.
+// A node that stands still misses a root for ever, and the other relays know that it is behind: a
+// final root_not_found would be wrong.
 func TestANodeThatStandsStillFailsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,8 +31,8 @@ func TestANodeThatStandsStillFailsNothing(t *testing.T) {
 	}
 }
 
-// A relay may start while one endpoint claims to be ahead, and nobody has said
-// otherwise yet: a root that the tree of that one does not hold is not called stale.
+// A relay may start while one endpoint claims to be ahead and no other has contradicted it yet: a
+// root that this endpoint's tree lacks is not reported as stale.
 func TestARootThatADoubtfulTreeDoesNotHoldIsNotStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// What waits for an archive or for a cap does not land, so that no root leaves
-// the ring by it: were it counted, nothing would ever make room again.
+// A submission that waits for an archive or for a cap does not land, so it pushes no root out of
+// the root history: if it counted, there would never be room again.
 func TestWhatWaitsForDaysDoesNotKeepThePoolBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

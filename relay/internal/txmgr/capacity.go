@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// capacity are the places of jobs in flight.
+// capacity counts the places for jobs in flight.
 type capacity struct {
 	limit int
 
@@ -21,7 +21,7 @@ func (s *capacity) acquire(n int) int {
 	return n
 }
 
-// release gives a place back.
+// release frees one place.
 func (s *capacity) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

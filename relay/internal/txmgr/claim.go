@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// claimLimit is how many rows one claim takes up.
+	// claimLimit is how many rows one claim claims.
 	claimLimit = 64
-	// landedLimit is how many landed ones.
+	// landedLimit is how many landed rows one claim takes.
 	landedLimit = 256
 )
 
-// claimLoop takes up what is due of a lane whenever it is told of something, and at
-// each sweep; with the main lane's sweeps what landed, too.
+// claimLoop claims due rows of a lane whenever it is notified, and at each sweep; at the
+// main lane's sweeps it also claims landed rows.
 func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	tick := time.NewTicker(m.Timing.Sweep)
 	defer tick.Stop()
@@ -30,7 +30,7 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
 		} else if swept {
-			// Some are looked at all the same, in turn: what does not wait for the same
+			// Some are claimed all the same, in turn: rows that do not wait for the same
 			// reason, such as a dead process's transactions, must not wait with the rest.
 			m.claimBatch(ctx, l)
 		}
@@ -41,18 +41,18 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	}
 }
 
-// isPaused reports whether the lane takes nothing up.
+// isPaused reports whether the lane claims nothing.
 func (m *Manager) isPaused(l *Lane) bool { return l.pausable() && m.paused.reason() != "" }
 
-// claimBatch claims as much as there are places for, and while the queue is paused one
-// of what waits, as a probe, beside what may be on the chain; more says that
-// there may be more to take.
+// claimBatch claims as many rows as there are places. While the queue is paused it claims
+// rows that may be on the chain and, as a probe, one that waits. more says that there may
+// be more to claim.
 func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	claim, limit, main := l.Claim, claimLimit, l == m.main()
 	if m.isPaused(l) {
 		claim = l.Probe
 	}
-	if main { // most places stay free while the database answers, for what is accepted meanwhile
+	if main { // most places stay free during the database call, for newly accepted jobs
 		limit = min(claimLimit, max(1, l.Places/4))
 	}
 	places := l.places.acquire(limit)
@@ -89,7 +89,7 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	return len(claimed) == places
 }
 
-// claimLanded claims landed jobs that nobody watches.
+// claimLanded claims landed jobs that no process watches.
 func (m *Manager) claimLanded(ctx context.Context) (more bool) {
 	call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()

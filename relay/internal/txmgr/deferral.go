@@ -8,21 +8,21 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Reasons of the manager's own for putting a job off; others are codes of refusals,
-// classes of program errors, and the handlers'.
+// Reasons of the manager's own for deferring a job; others are codes of refusals, classes
+// of program errors, and the handlers'.
 const (
-	// HoldHistory: an attempt cannot land any more, and no endpoint's history
-	// reaches back to tell whether it has. An endpoint that keeps a longer one
+	// HoldHistory: an attempt cannot land any more, and no endpoint's history reaches
+	// back far enough to show whether it has landed. An endpoint with a longer history
 	// (role archive) ends it.
 	HoldHistory = "chain_history"
-	// HoldExpiry: an attempt that was signed long ago is not on the chain, and the
-	// endpoints do not bear each other out that it can land no more.
+	// HoldExpiry: an attempt that was signed long ago is not on the chain, and no two
+	// endpoints agree that it can no longer land.
 	HoldExpiry = "chain_expiry"
 	// HoldChain: the chain does not answer.
 	HoldChain = string(refusal.ChainUnavailable)
 )
 
-// Deferral is why a job goes no further for now.
+// Deferral is why a job is put off.
 type Deferral struct {
 	// Reason is from a fixed set: it is stored, and a metric's label.
 	Reason string
@@ -42,14 +42,13 @@ func (d *Deferral) Error() string { return "waiting: " + d.Reason + ": " + d.Cau
 // Unwrap gives the cause.
 func (d *Deferral) Unwrap() error { return d.Cause }
 
-// triesBeforeHold is after how many failures in a row to reach the chain a job
+// triesBeforeHold is the number of failures in a row to reach the chain after which a job
 // counts as held by it rather than as unlucky.
 const triesBeforeHold = 3
 
-// Refused tells a pool, chain or payer that is not ready from other errors: the job
-// waits, whatever the cause. What refuses one job refuses all, but for a cap, which
-// may be that of transfers alone, and a call that failed, which says nothing about
-// the next.
+// Refused distinguishes a pool, chain or payer that is not ready from other errors: the job
+// waits for it. A refusal of one job pauses all of them, with two exceptions: a cap, which
+// may be that of transfers alone, and a failed call, which says nothing about the next.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	switch {
@@ -63,7 +62,7 @@ func Refused(j *Job, err error) error {
 	}
 }
 
-// Unreachable is an error of a call to the chain, as what the job waits for.
+// Unreachable is an error of a call to the chain as a deferral of the job.
 func Unreachable(j *Job, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) || j.Tries < triesBeforeHold {
 		return err

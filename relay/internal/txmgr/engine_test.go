@@ -41,8 +41,8 @@ func TestAWithdrawalLandsAndIsFinalized(t *testing.T) {
 	}
 }
 
-// lossy loses what an engine sends: fate says, for each send, whether it
-// reaches the chain, and whether the engine hears of it.
+// lossy loses an engine's sends: fate says, for each send, whether it reaches the chain, and
+// whether the engine gets the answer.
 type lossy struct {
 	txmgr.Chain
 	fate func(n int64) (arrives, heard bool)
@@ -177,7 +177,7 @@ func (s *severed) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error)
 	return s.Store.ReleaseAll(ctx, worker)
 }
 
-// lostSends never reach the chain, and nobody hears of it.
+// lostSends never reach the chain, and the engine gets no answer.
 func lostSends(c txmgr.Chain) txmgr.Chain {
 	return &lossy{Chain: c, fate: func(int64) (bool, bool) { return false, true }}
 }
@@ -203,7 +203,7 @@ func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
 	}
 }
 
-// takenBy submits what the relay itself takes, once the database knows of it.
+// takenBy submits a request that the relay itself works on, once the database knows it.
 func (w *world) takenBy(r *relay) *submission.Submission {
 	w.t.Helper()
 	w.eventually("the relay beats", func() bool {
@@ -228,7 +228,7 @@ func TestAStoppedRelayHandsOverAtOnce(t *testing.T) {
 	w.eventually("the first relay has signed", func() bool { return first.of("signed") == 1 })
 	stop()
 	second := w.relay(nil)
-	// No reaping: what was handed over is due to anybody.
+	// No reaping: handed-over rows are due for every process.
 	if n, err := w.store.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
 		t.Fatalf("after the hand-over %d leases are left to lapse (%v)", n, err)
 	}
@@ -341,7 +341,7 @@ func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-// slowSends takes its time over sends and remembers whether one was cancelled.
+// slowSends delays sends and remembers whether one was cancelled.
 type slowSends struct {
 	txmgr.Chain
 	sending   chan struct{}

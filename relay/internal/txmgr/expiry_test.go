@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// undecided is a chain that loses what is sent for a while, however often it is sent
-// again, and whose endpoints do not bear each other out that anything can land no more.
+// undecided is a chain that loses sends for a while, however often they are repeated, and whose
+// endpoints do not agree that an attempt can no longer land.
 type undecided struct {
 	txmgr.Chain
 	loses, disagrees atomic.Bool
@@ -39,13 +39,13 @@ func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchai
 	return l, err
 }
 
-// As many submissions as a process has places, and as many as make the pool busy,
-// each with an attempt of which nobody can say that it is dead.
+// As many submissions as a process has places, and as many as make the pool busy, each with an
+// attempt that is not known to be dead.
 func TestAnAttemptThatNobodyEndsKeepsNoPlaceAndMakesNoPoolBusy(t *testing.T) {
 	t.Parallel()
 	const places = 50
 	w := newWorld(t)
-	w.deposit((places + 1) * sol) // enough for all, in whatever order they come
+	w.deposit((places + 1) * sol) // enough for all, in any order
 	u := &undecided{}
 	u.loses.Store(true)
 	u.disagrees.Store(true)

@@ -8,14 +8,14 @@ import (
 // The hooks of this file let a test drive an engine by hand, one move at a
 // time, where Run would let its loops decide when.
 
-// BeatOnce keeps the process's leases once.
+// BeatOnce renews the process's leases once.
 func (e *Manager) BeatOnce(ctx context.Context) { e.heartbeat(ctx) }
 
-// AuditOnce compares once what the process holds with what the database says.
+// AuditOnce compares once the process's leases with those in the database.
 func (e *Manager) AuditOnce(ctx context.Context) { e.auditLeases(ctx) }
 
-// ReapOnce frees once what dead processes held, as a process whose own leases
-// have been good for as long as it takes.
+// ReapOnce frees the leases of dead processes once, as a process whose own leases have been good
+// for long enough.
 func (e *Manager) ReapOnce(ctx context.Context) {
 	e.leaseHealth.mu.Lock()
 	if !e.leaseHealth.since.IsZero() {
@@ -25,17 +25,17 @@ func (e *Manager) ReapOnce(ctx context.Context) {
 	e.freeDeadProcesses(ctx)
 }
 
-// ClaimOnce takes due submissions up once, and ClaimLandedOnce landed ones.
+// ClaimOnce claims due submissions once, and ClaimLandedOnce landed ones.
 func (e *Manager) ClaimOnce(ctx context.Context)       { e.claimBatch(ctx, e.main()) }
 func (e *Manager) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 
-// PollOnce looks once at everything that is due a look, landed ones included.
+// PollOnce polls once for everything that is due, including landed jobs.
 func (e *Manager) PollOnce(ctx context.Context) { e.tracker.poll(ctx, 0, false) }
 
 // FlushOnce writes the outcomes that are queued.
 func (e *Manager) FlushOnce(ctx context.Context) { e.recorder.flush(ctx) }
 
-// HandOverOnce gives back all that the process holds, as the end of Run does.
+// HandOverOnce releases all leases of the process, as the end of Run does.
 func (e *Manager) HandOverOnce(ctx context.Context) { e.handOver(ctx) }
 
 // WaitSteps waits until every step that was started has ended.
@@ -66,7 +66,7 @@ func (e *Manager) Quiet(but ...Lease) bool {
 		if w.phase == working && !slices.Contains(but, w.j.Lease) {
 			return false
 		}
-		// Its step is between letting go of it and queueing its outcome.
+		// Its step is between dropping it and queueing its outcome.
 		if w.phase == recording && !slices.Contains(handed, w) {
 			return false
 		}

@@ -91,7 +91,7 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 	r := w.distort(&distorted{
 		statuses: func(history bool, s []*onchain.Status) {
 			switch {
-			case searched.Load() > 2: // the endpoint has its history back
+			case searched.Load() > 2: // the endpoint has its history again
 			case gone.Load():
 				clear(s)
 				if history {
@@ -102,7 +102,7 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 			}
 		},
 		first: func(slot uint64) uint64 {
-			if gone.Load() && searched.Load() <= 3 { // of the very look that the statuses were cleared of
+			if gone.Load() && searched.Load() <= 3 { // in the same look whose statuses were cleared
 				return math.MaxInt64
 			}
 			return slot
@@ -124,7 +124,7 @@ func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing
 	w := newWorld(t)
 	var looks atomic.Int64 // with history
 	r := w.distort(&distorted{
-		// A lagging node: it knows nothing when the attempt is judged dead, then too little.
+		// A lagging node: it knows nothing when the attempt is marked as dead, then too little.
 		statuses: func(history bool, s []*onchain.Status) {
 			if history {
 				looks.Add(1)
@@ -320,7 +320,7 @@ func TestLeavesThatCameLateAreToldWithFinality(t *testing.T) {
 	}
 }
 
-// deafStore is a database that does not answer when asked for the pin.
+// deafStore is a database that does not answer when read for the pin.
 type deafStore struct {
 	submission.Store
 	asked chan struct{}

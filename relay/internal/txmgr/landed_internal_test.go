@@ -29,8 +29,8 @@ func (a *archive) Search(_ context.Context, signatures []solana.Signature) (onch
 	return look, nil
 }
 
-// TestALandingIsDoubtedByLooksInARowThatMissIt: nodes that lag miss one now and
-// then, for as long as it is watched, and mean nothing by it.
+// TestALandingIsDoubtedByLooksInARowThatMissIt: lagging nodes miss one now and then, for as long as
+// it is watched, and that means nothing.
 func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 	t.Parallel()
 	seen := &onchain.Status{Slot: 1, Confirmation: onchain.Confirmed}
@@ -64,8 +64,8 @@ type written struct{ Outcomes }
 func (written) Complete(context.Context, []Landed) ([]Lease, error) { return nil, nil }
 func (written) Watched(r Row) Row                                   { return r }
 
-// TestThePayerOfWhatLandedWorks: of several attempts the others' payers may well be
-// those that the chain refuses.
+// TestThePayerOfWhatLandedWorks: the payers of a job's other attempts may well be refused by the
+// chain.
 func TestThePayerOfWhatLandedWorks(t *testing.T) {
 	t.Parallel()
 	payers, dry, paid := &till{}, solana.PublicKey{1}, solana.PublicKey{2}
@@ -85,8 +85,8 @@ func TestThePayerOfWhatLandedWorks(t *testing.T) {
 	}
 }
 
-// TestAWatchKnowsWhoseLandingItWas: the pin of a proof's sign, and the rent that a swap's
-// execution brings back, go by it.
+// TestAWatchKnowsWhoseLandingItWas: the pin of a proof's sign, and the rent that a swap's execution
+// returns, depend on it.
 func TestAWatchKnowsWhoseLandingItWas(t *testing.T) {
 	t.Parallel()
 	ours, strangers := solana.Signature{2}, solana.Signature{3}

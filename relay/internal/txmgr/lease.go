@@ -28,9 +28,9 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	}
 }
 
-// auditLeases compares what this process holds with what the database says. A lease
-// that it does not know of, twice in a row, came from a write whose answer was
-// lost: without the audit nobody would ever work on that row.
+// auditLeases compares the leases that this process holds with those in the database. A
+// lease that it does not know of, twice in a row, came from a write whose answer was lost:
+// without the audit no process would ever work on that row.
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -63,8 +63,8 @@ func (m *Manager) auditLeases(ctx context.Context) {
 	}
 }
 
-// freeDeadProcesses frees what dead processes held. Whoever has just come back from a
-// database that was away waits for the others to come back, too.
+// freeDeadProcesses frees the leases of dead processes. A process that has just regained
+// its database connection first waits for the others to regain theirs.
 func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	if !m.leaseHealth.validFor(time.Now(), m.Timing.Lease) {
 		return
@@ -84,7 +84,7 @@ func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	}
 }
 
-// notifyOthers tells other processes of work that this one has no place for.
+// notifyOthers notifies other processes of work for which this one has no place.
 func (m *Manager) notifyOthers(ctx context.Context) {
 	for {
 		select {
@@ -103,8 +103,8 @@ func (m *Manager) notifyOthers(ctx context.Context) {
 	}
 }
 
-// handOver gives everything back at once. The attempts live on: whoever takes
-// a row settles them first.
+// handOver releases all leases at once. The attempts remain: the next owner of a row
+// resolves them first.
 func (m *Manager) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -123,14 +123,14 @@ func (m *Manager) handOver(ctx context.Context) {
 	}
 }
 
-// leaseHealth knows since when this process's leases have been good.
+// leaseHealth records since when this process's leases have been good.
 type leaseHealth struct {
 	mu            sync.Mutex
 	since         time.Time
 	renewedBefore bool
 }
 
-// renewed tells that a beat got through; again says that it was not the first.
+// renewed records a heartbeat that succeeded; again says that it was not the first.
 func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +141,7 @@ func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
 	return again
 }
 
-// failed tells that a beat did not get through.
+// failed records a heartbeat that failed.
 func (a *leaseHealth) failed() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

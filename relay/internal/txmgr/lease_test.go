@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// gated holds calls up until their gate opens; a nil gate is open.
+// gated blocks calls until their gate opens; a nil gate is open.
 type gated struct {
 	txmgr.Chain
 	simulate, statuses, send chan struct{}
@@ -65,7 +65,7 @@ func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContext
 	return g.Chain.Send(ctx, raw, preflight, minContextSlot)
 }
 
-// keepsItsLease lets several leases pass and wants the submission to stay with its first holder.
+// keepsItsLease lets several leases pass and wants the submission to stay with its first owner.
 func (w *world) keepsItsLease(s *submission.Submission) {
 	w.t.Helper()
 	for deadline := time.Now().Add(5 * lease / 2); time.Now().Before(deadline); time.Sleep(slot) {
@@ -119,7 +119,7 @@ func TestAStepThatLostItsLeaseSignsNothing(t *testing.T) {
 	w.run(r)
 	id := w.takenBy(r).ID
 	w.eventually("the first relay simulates", func() bool { return slow.waiting.Load() > 0 })
-	db.cut.Store(true) // it beats no more, and comes back later
+	db.cut.Store(true) // its heartbeat stops, and comes back later
 	heir := w.relay(nil)
 	w.run(heir)
 	if s := w.done(id); s.State != submission.Completed || heir.of("signed") == 0 {
@@ -133,8 +133,8 @@ func TestAStepThatLostItsLeaseSignsNothing(t *testing.T) {
 	}
 }
 
-// A failover that loses a claim hands its epoch out again, perhaps to the process
-// that has it: two steps would then hold one lease, and each sign.
+// A failover that loses a claim hands its epoch out again, perhaps to the same process: two steps
+// would then have one lease, and each would sign.
 func TestALeaseThatAProcessIsGivenTwiceIsSignedUnderOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,10 +13,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// modelChain is a chain of blocks in memory, small enough to know everything
-// about: which transaction can still land, on which fork, and what became of it.
-// It moves only when it is told to. Its tree has roots but no hashes worth the
-// name, and proofs are not looked at.
+// modelChain is a chain of blocks in memory, small enough to know everything about it: which
+// transaction can still land, on which fork, and how it ended. It moves only on request. Its tree
+// has roots but no real hashes, and proofs are not checked.
 type modelChain struct {
 	modelRules
 	pool *shieldpool.Pool
@@ -25,18 +24,18 @@ type modelChain struct {
 	tip, confirmed, finalized *modelBlock
 	// slot is the newest of all forks: a fork's blocks come after those that it undoes.
 	slot uint64
-	// views are what nodes have been able to see, oldest first: a lagging node sees an old one.
+	// views are the states that nodes have been able to see, oldest first: a lagging node sees an old one.
 	views  []modelView
 	hashes map[solana.Hash]*modelBlock
 	// landings are all of a signature, on all forks.
 	landings map[solana.Signature][]*modelLanding
-	// pending are what nodes forward and leaders have not taken.
+	// pending are transactions that nodes have forwarded and no leader has taken.
 	pending map[solana.Signature]*modelTx
 	// history is how many slots before the finalized one endpoints can search; 0 for all.
 	history uint64
 }
 
-// modelRules are what differs between one model and the next.
+// modelRules are the parameters that differ between models.
 type modelRules struct {
 	// life is how many blocks a blockhash lives; ring how many roots the program remembers.
 	life uint64
@@ -45,7 +44,7 @@ type modelRules struct {
 	confirmAfter, finalAfter uint64
 	// recent is how many slots the cache of statuses holds.
 	recent uint64
-	// rootFirst says that the program looks at the root before the nullifiers.
+	// rootFirst says that the program checks the root before the nullifiers.
 	rootFirst bool
 }
 
@@ -160,9 +159,8 @@ func (c *modelChain) settle() {
 	c.views = append(c.views, modelView{c.tip, c.confirmed, c.finalized})
 }
 
-// fork undoes up to depth blocks that are not finalized. Of the transactions in
-// them, those that again chooses are forwarded once more; the others are gone
-// until somebody sends them again.
+// fork undoes up to depth blocks that are not finalized. Of their transactions, those that again
+// chooses are forwarded once more; the others are gone until they are sent again.
 func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,8 +226,8 @@ func (c *modelChain) dead(a *modelAttempt) bool {
 	return c.finalized.height > a.made.height+c.life || c.finalized.slot > a.made.slot && !a.made.on(c.finalized)
 }
 
-// drivenOut reports whether leaves drove a root out of the ring on any fork
-// that was ever confirmed.
+// drivenOut reports whether leaves pushed a root out of the root history on any fork that was ever
+// confirmed.
 func (c *modelChain) drivenOut(root [32]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,14 +244,14 @@ func (c *modelChain) drivenOut(root [32]byte) bool {
 	})
 }
 
-// newest is what a node sees that is up to date.
+// newest is the view of a node that is up to date.
 func (c *modelChain) newest() modelView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.views[len(c.views)-1]
 }
 
-// behind is what a node sees that lags by some views.
+// behind is the view of a node that lags by some views.
 func (c *modelChain) behind(n int) modelView {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,11 +15,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The invariants, each checked when it could be broken: a commit, a send, an
-// answer, an outcome. What is said here is the specification; nothing of it is
-// asked of the engine.
+// The invariants, each checked when it could be broken: a commit, a send, an answer, an outcome.
+// They are the specification; none of them asks the engine.
 
-// row is what the database says of a submission and its attempts.
+// row is the database's state of a submission and its attempts.
 func (w *modelWorld) row(id uuid.UUID) (r modelRow) {
 	rows, err := w.store.Pool.Query(context.WithoutCancel(w.t.Context()), modelRows+` WHERE id = $1`, id)
 	if err == nil {
@@ -31,8 +30,8 @@ func (w *modelWorld) row(id uuid.UUID) (r modelRow) {
 	return r
 }
 
-// accepted follows a submission from its commit on. One live submission a
-// nullifier: that is checked after each operation, by compare.
+// accepted tracks a submission from its commit on. compare checks after each operation that there
+// is one live submission per nullifier.
 func (w *modelWorld) accepted(p *modelProcess, from modelSender, s *submission.Submission) {
 	w.note("%s accepts %s, %s, leaves at its root %d", p.name, w.short(s.ID), s.Kind, s.RootSeq)
 	w.mu.Lock()
@@ -40,7 +39,7 @@ func (w *modelWorld) accepted(p *modelProcess, from modelSender, s *submission.S
 	w.taken = append(w.taken, &modelTaken{id: s.ID, call: s.Call, hash: submission.ContentHash(s.Call), from: from, made: s})
 }
 
-// find is an accepted submission; nil when the fleet never took it.
+// find is an accepted submission; nil when no process ever accepted it.
 func (w *modelWorld) find(id uuid.UUID) *modelTaken {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,8 +49,8 @@ func (w *modelWorld) find(id uuid.UUID) *modelTaken {
 	return nil
 }
 
-// answered checks what a client is told: an earlier submission only if it does
-// the same and has not failed, a conflict only if there is one.
+// answered checks a client's answer: an earlier submission only if it does the same and has not
+// failed, a conflict only if there is one.
 func (w *modelWorld) answered(p *modelProcess, c *shieldpool.Call, from modelSender, s *submission.Submission, err error) {
 	r, refused := refusal.As(err)
 	switch {
@@ -87,8 +86,8 @@ func (w *modelWorld) reserved(c *shieldpool.Call) bool {
 	return false
 }
 
-// recorded checks a new attempt: it is what it says, it does what the submission
-// asks, and every earlier one is dead (invariant 4).
+// recorded checks a new attempt: it is as described, it does what the submission asks for, and
+// every earlier one is dead (invariant 4).
 func (w *modelWorld) recorded(p *modelProcess, l txmgr.Lease, a *txmgr.Attempt) {
 	w.note("%s signs %.4x for %s under epoch %d, valid up to height %d", p.name, a.Signature[:], w.short(l.ID), l.Epoch, a.LastValidBlockHeight)
 	taken := w.find(l.ID)
@@ -160,7 +159,7 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	known.sent = true
 	w.mu.Unlock()
 	if known.lost || w.chain.dead(known) {
-		return // a late send of what can land no more harms nobody
+		return // a late send of a transaction that can no longer land does no harm
 	}
 	for _, other := range w.attemptsOf(known.submission) {
 		if other != known && !other.lost && !w.chain.dead(other) {
@@ -169,7 +168,7 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	}
 }
 
-// landed checks an outcome: what is said to have landed has, on some fork at least.
+// landed checks an outcome: a transaction reported as landed has landed, on some fork at least.
 func (w *modelWorld) landed(l *submission.Landing) {
 	w.chain.mu.Lock()
 	defer w.chain.mu.Unlock()
@@ -226,7 +225,7 @@ func (w *modelWorld) spentByOthers(t *modelTaken) bool {
 	return false
 }
 
-// delayed keeps when a row that was put off comes back.
+// delayed keeps when a deferred row is due again.
 func (w *modelWorld) delayed(id uuid.UUID, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,8 +234,7 @@ func (w *modelWorld) delayed(id uuid.UUID, d time.Duration) {
 	}
 }
 
-// modelRow is what the database says of a submission. Owner is zero when
-// nobody holds it.
+// modelRow is the database's state of a submission. Owner is zero when no process has the lease.
 type modelRow struct {
 	ID         uuid.UUID
 	State      submission.State
@@ -256,7 +254,7 @@ const modelRows = `SELECT id, state, epoch, COALESCE(lease_owner, '00000000-0000
 	FROM submissions s CROSS JOIN LATERAL (SELECT count(*) AS n, count(*) FILTER (WHERE dead) AS dead, count(*) FILTER (WHERE refused) AS refused
 		FROM attempts WHERE submission_id = s.id) a`
 
-// compare reads all rows, and checks what must hold of them after every operation.
+// compare reads all rows, and checks the conditions on them after every operation.
 func (w *modelWorld) compare() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())

@@ -11,26 +11,25 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A model's endpoints are behind the engine's ports, where package chain holds what
-// one says against what another does. With a hostile one among them the ports still
-// tell the truth, or say that it is not verified, or do not answer: which of these
-// is for the model to choose, and everything that a port does not call verified may
-// be a lie. The lies themselves, told by endpoints of a local chain, are the drill's.
+// A model's endpoints are behind the engine's ports, where package chain compares one endpoint's
+// reports with another's. With a hostile endpoint among them the ports still return the truth, or
+// say that it is not verified, or do not answer. The model chooses which, and everything that a
+// port does not call verified may be a lie. The lies themselves, told by endpoints of a local chain, belong to the drill.
 
 // modelLies is a hostile endpoint among several.
 type modelLies struct {
 	// percent of the calls reach it, first or as the second one asked; 0 for none.
 	percent int
-	// aim is what it says of every signature.
+	// aim is its report about every signature.
 	aim modelAim
 	// three says that two others agree most of the time, so that the truth can be
 	// verified against it; with one other nothing that it contradicts can.
 	three bool
-	// stays says that it still lies when all else has come to rest.
+	// stays says that it still lies when everything else is quiet.
 	stays bool
 }
 
-// modelAim is what a hostile endpoint says of signatures.
+// modelAim is a hostile endpoint's report about signatures.
 type modelAim int
 
 const (
@@ -42,9 +41,8 @@ const (
 	modelAims
 )
 
-// settled reports whether outcomes can be known while the endpoint lies. They
-// cannot when it contradicts, in every call, what the only other one says; then
-// they wait, and have to come once it is honest.
+// settled reports whether outcomes can be known while the endpoint lies. They cannot when it
+// contradicts, in every call, the only other one; then they wait, and have to come once it is honest.
 func (l modelLies) settled() bool {
 	return l.percent < 100 || l.three || l.aim == aimNone
 }
@@ -68,14 +66,14 @@ func (p *modelProcess) draw(method, key string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 5))
 }
 
-// modelProgramError is what a lie says that a transaction failed with: for good.
+// modelProgramError is the final error in a lie about a failed transaction.
 func modelProgramError(r *rand.Rand) *shieldpool.TransactionError {
 	codes := []uint32{shieldpool.CodeProofInvalid, shieldpool.CodeRootNotFound, shieldpool.CodeDoubleSpend, shieldpool.CodeConservation}
 	return programError(codes[r.IntN(len(codes))])
 }
 
-// contest gives the statuses as they come out when the hostile endpoint has a say.
-// With absence the port holds what is not known against another endpoint, too.
+// contest gives the statuses as they come out when the hostile endpoint takes part. With absence
+// the port also compares unknown signatures with another endpoint.
 func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signature, truth []*onchain.Status, absence bool) []*onchain.Status {
 	r := p.lies(method, modelKey(sigs))
 	if r == nil {
@@ -104,7 +102,7 @@ func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signatu
 	return out
 }
 
-// contested is what comes of a lie and the truth, the lie being told first or second.
+// contested is the result of a lie and the truth, the lie being told first or second.
 func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status {
 	one, two := truth, lie
 	if first {
@@ -114,7 +112,7 @@ func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status 
 	case one == nil && two == nil:
 		return nil
 	case one == nil && !absence:
-		return nil // nobody else is asked
+		return nil // no other endpoint is asked
 	case one == nil:
 		one = two
 	case !one.Decisive():
@@ -155,8 +153,8 @@ func (p *modelProcess) simulated(key string, truth onchain.Simulation) onchain.S
 	}
 }
 
-// higher is by how much too high the last block height of a blockhash is said to
-// be, as before an upgrade or while no second endpoint bears the first one out.
+// higher is by how much the reported last block height of a blockhash is too high, as before an
+// upgrade or while no second endpoint corroborates the first one.
 func (p *modelProcess) higher(b *modelBlock) uint64 {
 	r := p.lies("blockhash", "")
 	if r == nil {

@@ -55,8 +55,8 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 	return err
 }
 
-// preflight is why a node refuses a transaction; nil when it does not. With a
-// replaced blockhash the transaction's own is not looked at.
+// preflight is the reason why a node refuses a transaction; nil when it does not. With a replaced
+// blockhash the transaction's own is not checked.
 func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldpool.TransactionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 	})
 }
 
-// status is what a node with that view tells of a signature that landed from a slot on.
+// status is the status at a node with that view of a signature that landed from a slot on.
 func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *onchain.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +121,8 @@ func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature
 	return out
 }
 
-// expired is the slot up to which no blockhash can be named any more, as a node
-// with that view tells; 0 for none.
+// expired is the slot up to which no blockhash can be named any more, as reported by a node with
+// that view; 0 for none.
 func (c *modelChain) expired(v modelView) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +161,8 @@ func (n modelNode) PriorityFees(ctx context.Context, _ []solana.PublicKey) ([]ui
 	return ask(ctx, n.modelProcess, "fees", "", noChain, func(context.Context, modelFault, modelView) ([]uint64, error) { return []uint64{10, 20, 30}, nil })
 }
 
-// Tree implements submission.PoolState, as the reader of the pool does: a node
-// that lags behind what the process has seen takes nothing back.
+// Tree implements submission.PoolState, like the reader of the pool: a node that is behind the
+// state read before takes nothing back.
 func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	now := n.w.now()
 	n.mu.Lock()

@@ -39,11 +39,10 @@ func (m *model) ofClients() []modelOperation {
 	}
 }
 
-// try submits, whatever comes of it.
+// try submits and ignores the result.
 func (m *model) try(p *modelProcess, c *shieldpool.Call) { _, _ = m.submit(p, c) }
 
-// overlap has two processes judge requests of the same note before either of
-// them commits.
+// overlap has two processes check requests with the same note before either of them commits.
 func (m *model) overlap(p *modelProcess) {
 	q := m.processes[m.rand.IntN(len(m.processes))]
 	one, two := m.call(0, 2), m.call(0, 2)
@@ -65,7 +64,7 @@ func (m *model) overlap(p *modelProcess) {
 	m.answered(q, two, modelSender{}, second, err2)
 }
 
-// some chooses one of the submissions that fit; nil when there is none.
+// some chooses one of the submissions that match; nil when there is none.
 func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
 	all := slices.DeleteFunc(slices.Clone(m.taken), func(s *modelTaken) bool { return !fits(s) })
 	if len(all) == 0 {
@@ -74,7 +73,7 @@ func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
 	return all[m.rand.IntN(len(all))]
 }
 
-// ofProcesses are what the loops of an engine do, in an order of the model's.
+// ofProcesses are the actions of an engine's loops, in an order of the model's.
 func (m *model) ofProcesses() []modelOperation {
 	return []modelOperation{
 		{"claim", 5, func(p *modelProcess) { m.claim(p) }},
@@ -100,7 +99,7 @@ func (m *model) ofProcesses() []modelOperation {
 	}
 }
 
-// catchUp lets a process do what there is to do.
+// catchUp lets a process do everything that is due.
 func (m *model) catchUp(p *modelProcess) {
 	p.engine.BeatOnce(m.t.Context())
 	m.poll(p)
@@ -108,7 +107,7 @@ func (m *model) catchUp(p *modelProcess) {
 	m.claimAll(p)
 }
 
-// ofChain are what the cluster and other people do.
+// ofChain are the actions of the cluster and of strangers.
 func (m *model) ofChain() []modelOperation {
 	land := func(percent int) func(*modelTx) bool {
 		return func(*modelTx) bool { return m.rand.IntN(100) < percent }
@@ -134,7 +133,7 @@ func (m *model) ofChain() []modelOperation {
 		{"others spend a note", 3, func(*modelProcess) {
 			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing }); s != nil && m.unspent(s) {
 				call, in := *s.call, *s.call.Inputs
-				if m.rand.IntN(3) > 0 { // else it is another relay's transaction, of the very same content
+				if m.rand.IntN(3) > 0 { // else it is another relay's transaction with exactly the same content
 					in.Commitments = [2][32]byte{m.element(6), m.element(6)}
 				}
 				call.Inputs = &in
@@ -157,7 +156,7 @@ func (m *model) unspent(s *modelTaken) bool {
 	return !slices.ContainsFunc(s.call.Inputs.Nullifiers[:], func(n [32]byte) bool { return spent[n] != nil })
 }
 
-// foreign is a transaction of somebody else.
+// foreign is a transaction of a stranger.
 func (w *modelWorld) foreign(call *shieldpool.Call) *modelTx {
 	var sig solana.Signature
 	serial := w.element(7)
@@ -176,7 +175,7 @@ func (w *modelWorld) appendLeaves(n int) {
 	w.pass(modelSlot)
 }
 
-// fund sets what all payers hold.
+// fund sets the balances of all payers.
 func (m *model) fund(lamports uint64) {
 	m.chain.change(func(s *modelState) {
 		for _, p := range m.payers {
@@ -186,7 +185,7 @@ func (m *model) fund(lamports uint64) {
 	m.pass(modelSlot)
 }
 
-// ofFate are what goes wrong.
+// ofFate are the faults.
 func (m *model) ofFate() []modelOperation {
 	deaths := points("accept claim release complete finalize reopen beat")
 	return []modelOperation{
@@ -255,14 +254,14 @@ func (m *model) forget() {
 	}
 }
 
-// stops are the points at which a step can stand still, or its process die.
+// stops are the points at which a step can pause, or its process die.
 func stops() []string {
 	// A step that signs passes most of these, others few: the first ones count twice.
 	often := points("record send simulate blockhash")
 	return slices.Concat(often, often, points("search inspect creation tree bury refuse fail release"))
 }
 
-// work has a process start steps: new ones, or what is due.
+// work has a process start steps: new ones, or due ones.
 func (m *model) work(p *modelProcess) {
 	m.poll(p)
 	p.engine.FlushOnce(m.t.Context())
@@ -270,7 +269,7 @@ func (m *model) work(p *modelProcess) {
 	m.claimAll(p)
 }
 
-// stall has a step stand still somewhere on its way, unless one does already.
+// stall pauses a step somewhere on its way, unless one is paused already.
 func (m *model) stall(p *modelProcess) {
 	if p.standing() == nil {
 		p.stopAt = stops()[m.rand.IntN(len(stops()))]
@@ -279,8 +278,8 @@ func (m *model) stall(p *modelProcess) {
 	}
 }
 
-// stallFailure has a step stand still that is about to fail a submission, and
-// another process take it up meanwhile.
+// stallFailure pauses a step that is about to fail a submission, and has another process claim the
+// submission meanwhile.
 func (m *model) stallFailure(p *modelProcess) {
 	if p.standing() != nil {
 		return
@@ -297,7 +296,7 @@ func (m *model) stallFailure(p *modelProcess) {
 	m.inherit(p)
 }
 
-// loseWatch has others watch what a process believes to watch, and a fork undo it.
+// loseWatch has others watch what a process believes that it watches, and a fork undo it.
 func (m *model) loseWatch(p *modelProcess) {
 	m.lapse(p)
 	m.inherit(p)
@@ -307,13 +306,13 @@ func (m *model) loseWatch(p *modelProcess) {
 		}
 	}
 	m.chain.fork(m.chain.finalAfter, func() bool { return m.rand.IntN(2) == 0 })
-	for range 6 { // one look may be a lagging node's
+	for range 6 { // one poll may reach a lagging node
 		m.slots(1, landNone)
 		m.poll(p)
 	}
 }
 
-// inherit has another process take up what a process held whose time is over.
+// inherit has another process claim the jobs of a process whose leases have lapsed.
 func (m *model) inherit(from *modelProcess) {
 	for _, heir := range m.processes {
 		if heir != from {

@@ -20,9 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// modelProcess is one relay process: an engine that is driven by hand, between
-// a real store and a model chain. Everything that it asks of them passes
-// through reach, where it can die, be stopped for a while, or get no answer.
+// modelProcess is one relay process: an engine that is driven by hand, between a real store and a
+// model chain. Every call to them passes through reach, where the process can die, be paused, or get no answer.
 type modelProcess struct {
 	w      *modelWorld
 	name   string
@@ -34,21 +33,21 @@ type modelProcess struct {
 	places    int
 
 	mu sync.Mutex
-	// dead: the process has been killed, and nothing that it still does counts.
+	// dead: the process has been killed, and none of its later actions counts.
 	dead bool
-	// dieAt is the point at which it will die; stopAt that at which a step that
-	// the driver starts will stop.
+	// dieAt is the point at which the process dies; stopAt the point at which a step that the driver
+	// starts is paused.
 	dieAt, stopAt string
 	stopped       *modelStop
-	// denies: the nodes that it asks know of no signature. silent is a call that gets no answer.
+	// denies: its nodes know no signature. silent is a call that gets no answer.
 	denies bool
 	silent string
-	// tree is the newest tree that it has read, and when.
+	// tree is the newest tree that the process has read, and when.
 	tree     onchain.Snapshot
 	reserved map[solana.PublicKey]int64
 }
 
-// modelStop is a step that stands still in the middle of a call.
+// modelStop is a step that is paused in the middle of a call.
 type modelStop struct {
 	lease txmgr.Lease
 	at    string
@@ -89,14 +88,14 @@ func (p *modelProcess) reach(ctx context.Context, point string) error {
 	return nil
 }
 
-// standing is the step that stands still, or nil.
+// standing is the paused step, or nil.
 func (p *modelProcess) standing() *modelStop {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
 }
 
-// settle waits until nothing of the process runs but what stands still.
+// settle waits until only the paused step of the process is left.
 func (p *modelProcess) settle() {
 	p.w.t.Helper()
 	for deadline := time.Now().Add(modelPatience); ; {
@@ -114,7 +113,7 @@ func (p *modelProcess) settle() {
 	}
 }
 
-// goOn lets the step that stands still go on, and waits until it has ended.
+// goOn resumes the paused step, and waits until it has ended.
 func (p *modelProcess) goOn() {
 	p.mu.Lock()
 	s := p.stopped
@@ -140,7 +139,7 @@ func (p *modelProcess) alive() bool {
 	return !p.dead
 }
 
-// modelFault is what goes wrong with one call.
+// modelFault is the fault of one call.
 type modelFault int
 
 const (
@@ -148,15 +147,15 @@ const (
 	// faultSilent: no answer, and nothing done. faultLost: done, and no answer.
 	faultSilent
 	faultLost
-	// faultBehind: the node that answers lags. faultNull: it knows of nothing.
+	// faultBehind: the node that answers lags. faultNull: it knows nothing.
 	faultBehind
 	faultNull
 	// faultDropped: it says that it took a transaction, and forwards nothing.
 	faultDropped
 )
 
-// fault decides about a call. The same call in the same operation always gets
-// the same fault, in whichever order calls that run beside each other come.
+// fault decides about a call. The same call in the same operation always gets the same fault, in
+// any order of concurrent calls.
 func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
 	if p.silent == method {
 		return faultSilent, nil
@@ -193,8 +192,8 @@ func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	return p.w.chain.behind(1 + r.IntN(12))
 }
 
-// ask makes one call: act is the other side of it, unknown the error of a call
-// without an answer. What a step stood still for does not count as its time.
+// ask makes one call: act is its other side, unknown the error of a call without an answer. The
+// time for which a step was paused does not count as its own.
 func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(context.Context, modelFault, modelView) (T, error)) (T, error) {
 	var zero T
 	if err := p.reach(ctx, method+" before"); err != nil {
@@ -214,7 +213,7 @@ func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknow
 	return out, err
 }
 
-// unknownBecause keeps what the caller sees and says why for who reads the log.
+// unknownBecause keeps the caller's error and adds the cause for the log's reader.
 func unknownBecause(unknown, why error) error { return fmt.Errorf("%w (%w)", unknown, why) }
 
 func noChain(method string) error {
@@ -303,7 +302,7 @@ func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]
 	return out, nil
 }
 
-// The observer of the model hears little.
+// The observer of the model ignores most events.
 
 // Stage implements submission.Observer.
 func (p *modelProcess) Stage(string, time.Duration) {}
@@ -327,7 +326,7 @@ func (p *modelProcess) Lease(string, int) {}
 // Poll implements submission.Observer.
 func (p *modelProcess) Poll(int, bool) {}
 
-// modelKey names signatures in the decision about a fault, in whichever order they come.
+// modelKey names signatures in the decision about a fault, in any order.
 func modelKey(sigs []solana.Signature) string {
 	var sum [4]byte
 	for _, s := range sigs {

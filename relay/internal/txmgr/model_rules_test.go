@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The five rules that keep anything from being lost or sent twice, each in the
-// situation for which it is there. Without the rule its test fails.
+// The five rules that keep anything from being lost or sent twice, each in the situation that needs
+// it. Without the rule its test fails.
 
 // newModelFleet is a model of two processes in which nothing goes wrong by itself.
 func newModelFleet(t *testing.T, db *store.Store) (w *modelWorld, a, b *modelProcess) {
@@ -34,7 +34,7 @@ func (w *modelWorld) takenBy(p *modelProcess) *modelTaken {
 	return w.find(s.ID)
 }
 
-// inheritFrom ends a process, and has another take up what it held.
+// inheritFrom ends a process, and has another claim its jobs.
 func (w *modelWorld) inheritFrom(p, heir *modelProcess) {
 	w.t.Helper()
 	w.lapse(p)
@@ -43,7 +43,7 @@ func (w *modelWorld) inheritFrom(p, heir *modelProcess) {
 	w.claim(heir)
 }
 
-// follow lets the chain go on, everything landing, and a process look and write.
+// follow lets the chain go on, everything landing, and a process poll and write.
 func (w *modelWorld) follow(p *modelProcess, slots int) {
 	w.t.Helper()
 	w.slots(slots, landAll)
@@ -51,7 +51,7 @@ func (w *modelWorld) follow(p *modelProcess, slots int) {
 	p.engine.FlushOnce(w.t.Context())
 }
 
-// wantState fails the test unless the database says so of a submission.
+// wantState fails the test unless the database has that state for a submission.
 func (w *modelWorld) wantState(s *modelTaken, want submission.State) *submission.Submission {
 	w.t.Helper()
 	w.check()
@@ -125,7 +125,7 @@ func TestRuleDeath(t *testing.T) {
 		w.follow(a, 2)
 		w.wantState(s, submission.Completed)
 		w.chain.fork(w.chain.finalAfter, func() bool { return false })
-		for range 6 { // one look may be a lagging node's
+		for range 6 { // one poll may reach a lagging node
 			w.slots(1, landNone)
 			w.poll(a)
 		}
@@ -142,7 +142,7 @@ func TestRuleDeath(t *testing.T) {
 		// On this fork its root has left the ring before it lands.
 		w.appendLeaves(w.chain.ring)
 		w.follow(a, 2)
-		w.inheritFrom(a, b) // who looks the attempt up before anything else
+		w.inheritFrom(a, b) // which first looks the attempt up
 		w.wantState(s, submission.Processing)
 		w.chain.fork(w.chain.finalAfter, func() bool { return true })
 		w.follow(b, 3)
@@ -223,7 +223,7 @@ func TestRuleEpoch(t *testing.T) {
 		b.engine.ReapOnce(t.Context())
 		b.engine.ClaimLandedOnce(t.Context())
 		w.chain.fork(w.chain.finalAfter, func() bool { return false })
-		for range 6 { // one look may be a lagging node's
+		for range 6 { // one poll may reach a lagging node
 			w.slots(1, landNone)
 			w.poll(a)
 		}
@@ -349,7 +349,7 @@ func TestRuleNullifierAccount(t *testing.T) {
 	t.Run("notes that somebody else has spent fail it, once that is final", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		s := w.takenBy(a)
-		w.chain.produce(0, []*modelTx{w.foreign(s.call)}) // the very same content, paid by another
+		w.chain.produce(0, []*modelTx{w.foreign(s.call)}) // exactly the same content, paid by another
 		w.slots(int(w.chain.life+w.chain.finalAfter)+1, landNone)
 		w.inheritFrom(a, b)
 		got := w.wantState(s, submission.Failed)

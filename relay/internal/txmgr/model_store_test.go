@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// modelLease is what a beat keeps leases for: the driver alone ends them.
+	// modelLease is the lease of a heartbeat: the driver alone ends it.
 	modelLease = time.Hour
-	// modelLater is when a row is due that is put off: the driver alone brings it forward.
+	// modelLater is when a deferred row is due: the driver alone brings it forward.
 	modelLater = 24 * time.Hour
-	// modelRest is how long what the chain keeps failing rests at most: how the real
-	// rests grow is another test's, and the model would last as long as they do.
+	// modelRest is the longest rest after failures on the chain: another test covers how the real
+	// rests grow, and the model would last as long as they do.
 	modelRest = modelSlot
 )
 
-// modelStore is the real store as a process reaches it. It watches every write:
-// one under a lease that the row no longer has must change nothing.
+// modelStore is the real store as a process reaches it. It checks every write: a write under a
+// lease that the row no longer has must change nothing.
 type modelStore struct {
 	submission.Store
 	*modelProcess
@@ -47,9 +47,8 @@ func (s modelStore) under(ctx context.Context, method string, l txmgr.Lease, wri
 	return err
 }
 
-// guard looks at a row before a write under a lease. What it returns is told
-// whether the write went through, and checks that it has changed nothing if the
-// lease was not held.
+// guard reads a row before a write under a lease. The function that it returns gets whether the
+// write went through, and checks that it changed nothing if the lease was not valid.
 func (s modelStore) guard(method string, l txmgr.Lease) func(wrote bool) {
 	before := s.w.row(l.ID)
 	if before.Epoch == l.Epoch && before.Owner == s.worker {
@@ -68,7 +67,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 		unchanged := make([]func(bool), len(ls))
 		for i := range ls {
 			unchanged[i] = s.guard(method, ls[i].Lease)
-			// One batch may hold what a process found under an older lease and under its present one.
+			// One batch may have results of a process's older lease and of its present one.
 			if slices.ContainsFunc(ls, func(l submission.Landing) bool { return l.ID == ls[i].ID && l.Epoch != ls[i].Epoch }) {
 				unchanged[i] = func(bool) {}
 			}
@@ -87,7 +86,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 	})
 }
 
-// Accept has the key of who sent the request: the driver's judgements know of none.
+// Accept has the key of the request's sender: the driver's own calls have none.
 func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)

@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Hostile clients of the model. All that they have is what everybody can have: the
-// calls that others sent, the Idempotency-Keys that these chose, and money.
+// Hostile clients of the model. They have only what everybody can have: the calls that others sent,
+// the Idempotency-Keys that these chose, and money.
 
-// modelSender is who sends a request, and the Idempotency-Key that it names, if any.
-// A client is zero where the relay asks for no API keys.
+// modelSender is the sender of a request, with its Idempotency-Key, if any. The client is zero when
+// the relay requires no API keys.
 type modelSender struct {
 	client [32]byte
 	key    string
@@ -25,7 +25,7 @@ type senderKey struct{}
 // modelPaid is how many failures on the chain the relay pays for in one submission.
 const modelPaid = 8
 
-// ofStrangers are what hostile clients do.
+// ofStrangers are the actions of hostile clients.
 func (m *model) ofStrangers() []modelOperation {
 	landed := func(s *modelTaken) bool { return s.last.State == submission.Completed }
 	return []modelOperation{
@@ -55,8 +55,8 @@ func (m *model) ofStrangers() []modelOperation {
 	}
 }
 
-// copy sends what another has sent, as it was or with A turned, under no key, one of
-// the stranger's own, or the other's.
+// copy sends another client's request, unchanged or with A negated, under no key, a key of the
+// stranger's own, or the other's.
 func (m *model) copy(p *modelProcess, s *modelTaken) {
 	if s == nil {
 		return
@@ -69,7 +69,7 @@ func (m *model) copy(p *modelProcess, s *modelTaken) {
 	_, _ = m.post(p, c, from)
 }
 
-// client is one that no other request is of, where clients can be told apart.
+// client is one without any other request, when clients can be distinguished.
 func (w *modelWorld) client() (c [32]byte) {
 	if w.clients {
 		c = w.element(10)
@@ -87,8 +87,8 @@ func turn(c *shieldpool.Call) *shieldpool.Call {
 
 func isTurned(c *shieldpool.Call) bool { return c.Proof[0] != 0 }
 
-// failingNote marks notes whose transactions fail on the chain, and in no simulation:
-// their client changes an account between the two.
+// failingNote marks notes whose transactions fail on the chain, but in no simulation: their client
+// changes an account between the two.
 const failingNote = 9
 
 func failsOnChain(c *shieldpool.Call) bool { return c.Inputs.Nullifiers[0][1] == failingNote }
@@ -105,19 +105,19 @@ func (w *modelWorld) paid(t *modelTaken) (n int) {
 	return n
 }
 
-// sender is who sends the request of a context.
+// sender is the sender of a context's request.
 func sender(ctx context.Context) modelSender {
 	from, _ := ctx.Value(senderKey{}).(modelSender)
 	return from
 }
 
-// names reports whether a request names the very key under which a submission was
-// accepted. Where clients cannot be told apart, a key is for its content alone.
+// names reports whether a request names the exact key under which a submission was accepted. When
+// clients cannot be distinguished, a key stands for its content alone.
 func (t *modelTaken) names(c *shieldpool.Call, from modelSender) bool {
 	return from.key != "" && t.from == from && (from.client != [32]byte{} || t.hash == submission.ContentHash(c))
 }
 
-// owner is what a key stands for; nil when its sender has not used it.
+// owner is the submission of a key; nil when its sender has not used it.
 func (w *modelWorld) owner(c *shieldpool.Call, from modelSender) *modelTaken {
 	if i := slices.IndexFunc(w.taken, func(t *modelTaken) bool { return t.names(c, from) }); i >= 0 {
 		return w.taken[i]
@@ -125,9 +125,9 @@ func (w *modelWorld) owner(c *shieldpool.Call, from modelSender) *modelTaken {
 	return nil
 }
 
-// told checks whose submission a request is answered with: a key stands for what was
-// accepted under it, and who repeats another's content is told what came of it, but
-// not as its sender, to whom alone the interface tells the id of what has landed.
+// told checks with whose submission a request is answered: a key stands for the submission accepted
+// under it. A client that repeats another's content gets that submission's outcome, but not as its
+// sender; the interface gives only the sender the id of a landed submission.
 func (w *modelWorld) told(c *shieldpool.Call, from modelSender, s *submission.Submission) {
 	t, owner := w.find(s.ID), w.owner(c, from)
 	switch own := owner != nil || s == t.made; {
@@ -142,7 +142,7 @@ func (w *modelWorld) told(c *shieldpool.Call, from modelSender, s *submission.Su
 	}
 }
 
-// refused checks what a request may not be refused for, whatever strangers have sent.
+// refused checks that a request is not refused because of what strangers have sent.
 func (w *modelWorld) refused(c *shieldpool.Call, from modelSender, code refusal.Code) {
 	hash, owner := submission.ContentHash(c), w.owner(c, from)
 	switch {

@@ -21,15 +21,13 @@ var (
 	modelOps   = flag.Int("model.ops", 120, "how many operations the model runs for each seed before all comes to rest")
 )
 
-// modelLanes is how many seeds run beside each other: the database answers one
-// while the other computes.
+// modelLanes is how many seeds run concurrently: the database answers one while the other computes.
 const modelLanes = 4
 
-// TestModel runs random operations, from a seed each, on a fleet of processes
-// over a real store and a model chain, with everything going wrong that the
-// invariants of docs/engineering/architecture.md allow for. They are checked after each
-// operation, and at the end, when all is quiet, every outcome is compared with
-// the chain's truth.
+// TestModel runs random operations, each run from its seed, on several processes over a real store
+// and a model chain, with all faults that the invariants of docs/engineering/architecture.md allow
+// for. The invariants are checked after each operation, and at the end, when all is quiet, every
+// outcome is compared with the chain.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	if *modelSeed != 0 {
@@ -63,14 +61,14 @@ type model struct {
 	operations  []modelOperation
 }
 
-// modelOperation is one thing that may happen, as often as its weight says.
+// modelOperation is one possible action, with its weight.
 type modelOperation struct {
 	name   string
 	weight int
 	run    func(p *modelProcess)
 }
 
-// newModel chooses what differs between one seed and the next.
+// newModel chooses the parameters that differ between seeds.
 func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *model {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -86,7 +84,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	return m
 }
 
-// run does as many operations, and then lets all come to rest.
+// run runs that many operations, and then lets everything come to rest.
 func (m *model) run(n int) {
 	m.t.Helper()
 	total := 0
@@ -127,8 +125,7 @@ func (m *model) revive() {
 // blockhash dies and every root leaves the ring well within it.
 const modelRestRounds = 200
 
-// rest ends all faults and lets one process finish everything, while a hostile
-// endpoint may lie on.
+// rest ends all faults and lets one process finish everything, while a hostile endpoint may go on lying.
 func (m *model) rest() {
 	m.t.Helper()
 	m.note("all comes to rest")
@@ -174,7 +171,7 @@ func (m *model) finished() bool {
 	return !slices.ContainsFunc(m.taken, func(t *modelTaken) bool { return t.last.State != submission.Failed && !t.last.Finalized })
 }
 
-// empty checks that a process which has nothing left to do keeps nothing either.
+// empty checks that a process which has nothing left to do holds nothing either.
 func (m *model) empty(p *modelProcess) {
 	if inFlight, watched := p.engine.InProgress(); inFlight != 0 || watched != 0 {
 		m.violated("%s has nothing to do and holds %d places and %d watches", p.name, inFlight, watched)
@@ -186,8 +183,8 @@ func (m *model) empty(p *modelProcess) {
 	}
 }
 
-// TestModelRepeats holds the model to its word: the same seed gives the same
-// run. Steps that run beside each other may be noted in another order.
+// TestModelRepeats checks that the same seed gives the same run. Concurrent steps may be recorded
+// in another order.
 func TestModelRepeats(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)

@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// modelPatience is how long the model waits for what has to come.
+	// modelPatience is how long the model waits for an expected event.
 	modelPatience = time.Minute
-	// modelSlot is a slot in the model's time: a blockhash of 20 blocks outlives
-	// the age at which engines ask whether an attempt is dead.
+	// modelSlot is a slot in the model's time: a blockhash of 20 blocks lives longer than the age at
+	// which engines search whether an attempt is dead.
 	modelSlot = 2 * time.Second
 	modelSOL  = 1_000_000_000
 )
 
-// modelWorld is a fleet of processes over a real store and a model chain, and
-// what the model knows of both. Only the driver's goroutine moves it.
+// modelWorld is a set of processes over a real store and a model chain, and the model's record of
+// both. Only the driver's goroutine moves it.
 type modelWorld struct {
 	t    *testing.T
 	seed uint64
@@ -53,19 +53,19 @@ type modelWorld struct {
 	born      int
 	payers    []solana.PublicKey
 	keys      []solana.PrivateKey
-	// faults is the percentage of calls that go wrong; tick tells operations apart.
+	// faults is the percentage of calls that fail; tick distinguishes operations.
 	faults, tick int
 	serial       uint64
-	// clients says that requests show API keys, by which clients are told apart.
+	// clients says that requests show API keys, by which clients are distinguished.
 	clients bool
-	// hostile is one of the endpoints, and lied says that it ever had a say.
+	// hostile is one of the endpoints, and lied says that it ever took part.
 	hostile modelLies
 	lied    bool
 
 	mu    sync.Mutex
 	ahead time.Duration
 	start time.Time
-	// due is when rows that were put off come back, in the model's time.
+	// due is when deferred rows are due again, in the model's time.
 	due        map[uuid.UUID]time.Time
 	taken      []*modelTaken
 	attempts   map[solana.Signature]*modelAttempt
@@ -73,15 +73,15 @@ type modelWorld struct {
 	violations []string
 }
 
-// modelTaken is a submission that the fleet has accepted, as the model follows it.
+// modelTaken is a submission that a process has accepted, as the model tracks it.
 type modelTaken struct {
 	id   uuid.UUID
 	call *shieldpool.Call
 	hash [32]byte
-	// from is who sent it, and made what was committed.
+	// from is the sender, who made the committed content.
 	from modelSender
 	made *submission.Submission
-	// last is what the database said last; told that it has said completed.
+	// last is the last state in the database; told says that it has been completed.
 	last modelRow
 	told bool
 }
@@ -92,7 +92,7 @@ type modelAttempt struct {
 	submission *modelTaken
 	// made is the block of its blockhash.
 	made *modelBlock
-	// lost says that its row has been taken from the database.
+	// lost says that its row was removed from the database.
 	lost, sent bool
 }
 
@@ -183,7 +183,7 @@ func (w *modelWorld) now() time.Time {
 	return w.start.Add(w.ahead)
 }
 
-// pass lets time pass, and brings forward what was put off until then.
+// pass lets time pass, and brings forward rows that were deferred until then.
 func (w *modelWorld) pass(d time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -276,8 +276,8 @@ func (w *modelWorld) step() context.Context {
 	return context.WithValue(w.t.Context(), stepKey{}, &txmgr.Lease{})
 }
 
-// claim lets a process take up one submission, and waits until its step has
-// ended or stands still; false when there was none to take.
+// claim lets a process claim one submission, and waits until its step has
+// ended or is paused; false when there was none to take.
 func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()
 	lease := new(txmgr.Lease)
@@ -286,7 +286,7 @@ func (w *modelWorld) claim(p *modelProcess) bool {
 	return lease.Epoch > 0
 }
 
-// claimAll lets a process take up what it has places for.
+// claimAll lets a process claim as many as it has places for.
 func (w *modelWorld) claimAll(p *modelProcess) {
 	w.t.Helper()
 	for range p.places {
@@ -296,7 +296,7 @@ func (w *modelWorld) claimAll(p *modelProcess) {
 	}
 }
 
-// poll lets a process look at the chain, and write what it finds.
+// poll lets a process poll the chain, and write the results.
 func (w *modelWorld) poll(p *modelProcess) {
 	w.t.Helper()
 	p.engine.PollOnce(w.t.Context())
@@ -309,7 +309,7 @@ func (w *modelWorld) lapse(p *modelProcess) {
 	w.exec(`UPDATE workers SET until = now() - interval '1 second' WHERE id = $1`, p.worker)
 }
 
-// loseAttempts takes a submission's attempts from the database, as a failover to a replica that was behind does.
+// loseAttempts removes a submission's attempts from the database, as a failover to a replica that was behind does.
 func (w *modelWorld) loseAttempts(s *modelTaken) {
 	w.t.Helper()
 	w.exec(`DELETE FROM attempts WHERE submission_id = $1`, s.id)
@@ -334,7 +334,7 @@ func (w *modelWorld) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf("%4d ", w.tick)+fmt.Sprintf(format, args...))
 }
 
-// violated notes that an invariant does not hold; the driver stops there.
+// violated records that an invariant does not hold; the driver stops there.
 func (w *modelWorld) violated(format string, args ...any) {
 	w.note("VIOLATED: "+format, args...)
 	w.mu.Lock()
@@ -354,7 +354,7 @@ func (w *modelWorld) check() {
 	}
 }
 
-// fatal ends the test with all that repeats it.
+// fatal ends the test with everything needed to repeat it.
 func (w *modelWorld) fatal(format string, args ...any) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// A database may lose what it was told, in a failover: then the chain alone
-// knows that a transaction of ours has landed.
+// A database may lose writes in a failover: then only the chain shows that a transaction of ours
+// has landed.
 func TestALandingThatTheDatabaseLostIsFoundByItsNullifier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,8 +27,7 @@ func TestALandingThatTheDatabaseLostIsFoundByItsNullifier(t *testing.T) {
 	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
 }
 
-// Another transaction of our own payer is not this submission's landing: it
-// paid somebody else.
+// Another transaction of our own payer is not this submission's landing: it paid another recipient.
 func TestANoteSpentByAnotherSubmissionOfOursIsNoLanding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,9 +15,9 @@ const (
 	recordRetry = 250 * time.Millisecond
 )
 
-// recorder writes outcomes, many in one statement: what lands in one slot is
-// told in one write. A write that fails is tried again until it succeeds or the
-// lease is lost; meanwhile nothing else happens to those jobs.
+// recorder writes outcomes, many in one statement: landings in one slot make one write. A
+// write that fails is tried again until it succeeds or the lease is lost; meanwhile nothing
+// else happens to those jobs.
 type recorder struct {
 	m    *Manager
 	wake chan struct{}
@@ -26,7 +26,7 @@ type recorder struct {
 	landed    []*landing
 	finalized []*watch
 
-	// failing says that the last write failed: told once, not four times a second.
+	// failing says that the last write failed: logged once, not four times a second.
 	failing bool
 }
 
@@ -75,14 +75,14 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// flush writes what is queued, and queues again what could not be written.
+// flush writes the queued outcomes, and queues again those that could not be written.
 func (r *recorder) flush(ctx context.Context) {
 	r.mu.Lock()
 	lands, finals := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	// The main lane's handler may wait for what else there is to tell; others' do not
-	// wait for it.
+	// The main lane's handler may wait for more details of the outcome; the other lanes do
+	// not wait for it.
 	for _, l := range slices.Backward(r.m.lanes) {
 		mine := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
 		r.writeLandings(ctx, mine)
@@ -96,7 +96,7 @@ func (r *recorder) flush(ctx context.Context) {
 	}
 }
 
-// writeLandings writes landings, and queues again what could not be written.
+// writeLandings writes landings, and queues again those that could not be written.
 func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
 	for batch := range slices.Chunk(lands, recordBatch) {
 		if !r.writeCompleted(ctx, batch) {
@@ -160,7 +160,7 @@ func (r *recorder) writeFinalized(ctx context.Context, batch []*watch) bool {
 	return true
 }
 
-// logFailure tells of the first of a row of failed writes.
+// logFailure logs the first of a row of failed writes.
 func (r *recorder) logFailure(ctx context.Context, submissions int, err error) {
 	level := slog.LevelWarn
 	if r.failing {

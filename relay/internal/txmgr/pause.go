@@ -15,7 +15,7 @@ type queuePause struct {
 	current string
 }
 
-// set reports whether the queue was not held for that reason before.
+// set reports whether the queue was not paused for that reason before.
 func (h *queuePause) set(reason string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -24,7 +24,7 @@ func (h *queuePause) set(reason string) bool {
 	return changed
 }
 
-// clear gives the reason that has ended; "" when there was none.
+// clear ends the pause and returns its reason; "" when there was none.
 func (h *queuePause) clear() (was string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,15 +38,15 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// unreadable is why nothing can be read of the chain, which is given the time that one
-// call may take: a slow chain is not one that is away.
+// unreadable is the error when nothing can be read from the chain. The read gets as long as
+// one call may take: a slow chain is not an unavailable one.
 func (m *Manager) unreadable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
 	return m.Readable(ctx)
 }
 
-// pauseFor holds the queue when all of it waits for what one job waits for.
+// pauseFor pauses the queue when all of it waits for the same thing as one job.
 func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
 	if d.pausesQueue {
 		m.pauseQueue(ctx, d.Reason, d.Cause)
@@ -63,7 +63,7 @@ func (m *Manager) pauseQueue(ctx context.Context, reason string, cause error) {
 	}
 }
 
-// pauseReason is what a queue waits for when the pool cannot be read.
+// pauseReason is the reason of a pause when the pool cannot be read.
 func pauseReason(err error) string {
 	if r, ok := refusal.As(err); ok && r.Code == refusal.PoolNotInitialised {
 		return string(r.Code)
@@ -71,8 +71,8 @@ func pauseReason(err error) string {
 	return HoldChain
 }
 
-// pauseLoop looks at each sweep whether the queue has to be held or may go on. It is a
-// loop of its own: a chain that hangs must not delay what is due or has landed.
+// pauseLoop checks at each sweep whether the queue has to be paused or may go on. It is a
+// loop of its own: a chain that hangs must not delay due or landed jobs.
 func (m *Manager) pauseLoop(ctx context.Context) {
 	misses := 0
 	m.every(ctx, m.Timing.Sweep, func(ctx context.Context) {
@@ -85,9 +85,9 @@ func (m *Manager) pauseLoop(ctx context.Context) {
 	})
 }
 
-// checkPause holds the queue when nothing can be sent, or nothing read twice in a row.
-// A process whose places are all taken by what it has sent tries nothing new, and
-// would not notice: what waits behind would count as work for more processes.
+// checkPause pauses the queue when nothing can be sent, or nothing was read twice in a row.
+// A process whose places are all taken by sent transactions tries nothing new, and would
+// not notice: the jobs behind them would count as work for more processes.
 func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	if err := m.submitOutage(); err != nil {
 		m.pauseQueue(ctx, HoldChain, err)
@@ -107,7 +107,7 @@ func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	return 0
 }
 
-// tryResume ends a hold whose reason is gone.
+// tryResume ends a pause whose reason is gone.
 func (m *Manager) tryResume(ctx context.Context) {
 	var err error
 	switch refusal.Code(m.paused.reason()) {
@@ -129,7 +129,7 @@ func (m *Manager) tryResume(ctx context.Context) {
 	}
 }
 
-// resumeQueue tells that the queue goes on.
+// resumeQueue logs that the queue goes on.
 func (m *Manager) resumeQueue(ctx context.Context) {
 	if was := m.paused.clear(); was != "" {
 		m.Log.InfoContext(ctx, "queue resumed", "reason", was)

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// purse is fee payers of which the best holds so much.
+// purse is fee payers the best of which holds that much.
 type purse struct {
 	FeePayers
 	lamports uint64
@@ -23,8 +23,8 @@ func (p purse) Ready(_ context.Context, lamports uint64) error {
 	return nil
 }
 
-// TestAQueueGoesOnWhenAnyTransactionCanBePaid: one that resumed for less would be
-// held again by the first that makes two nullifiers.
+// TestAQueueGoesOnWhenAnyTransactionCanBePaid: a queue that resumed with less would be paused again
+// by the first transaction that makes two nullifiers.
 func TestAQueueGoesOnWhenAnyTransactionCanBePaid(t *testing.T) {
 	t.Parallel()
 	const dearest = 2*shieldpool.RentExempt + shieldpool.SignatureFee
@@ -52,7 +52,7 @@ func TestAQueueGoesOnWhenAnyTransactionCanBePaid(t *testing.T) {
 	}
 }
 
-// reaped counts the looks for dead workers.
+// reaped counts the searches for dead workers.
 type reaped struct {
 	Store
 	looks int
@@ -63,8 +63,8 @@ func (r *reaped) FreeDeadProcesses(context.Context) (int, error) {
 	return 0, nil
 }
 
-// TestWhoComesBackLetsTheOthersComeBack: after an outage of the database all leases
-// have lapsed, and nobody has died.
+// TestWhoComesBackLetsTheOthersComeBack: after an outage of the database all leases have lapsed,
+// although no process has died.
 func TestWhoComesBackLetsTheOthersComeBack(t *testing.T) {
 	t.Parallel()
 	const lease = time.Hour

@@ -25,8 +25,8 @@ func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) error {
 	return nil
 }
 
-// probing has the proportion of the default timing: a sweep brings one probe,
-// and what is held comes again after two.
+// probing has the proportion of the default timing: a sweep makes one probe, and a held submission
+// is tried again after two.
 func probing() txmgr.Timing {
 	return txmgr.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 10 * slot}
 }
@@ -40,7 +40,7 @@ func (w *world) transfer() submission.Request {
 func TestWhatWaitsForSomethingElseDoesNotKeepTheQueueHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil) // never works: its submissions wait for whoever does
+	before := w.relay(nil) // never works: its submissions wait for another process
 	for range 12 {
 		w.submit(before, w.transfer())
 	}
@@ -65,11 +65,11 @@ func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
 		req, _ := w.withdrawal(sol)
 		w.submit(before, req)
 	}
-	w.deposit(10_000_000) // the roots of what waits are the older ones
+	w.deposit(10_000_000) // the waiting submissions have the older roots
 	var db severed
 	dead := w.assemble(parts{chain: lostSends, concurrency: 1, store: func(s submission.Store) submission.Store { db.Store = s; return &db }})
-	// It takes nothing up but what it accepts itself while its lease lasts, which on
-	// a busy machine may be too short for the first tries.
+	// While its lease lasts it claims only what it accepts itself; on a busy machine the lease may be
+	// too short for the first tries.
 	var s *submission.Submission
 	w.eventually("the relay takes what it accepts", func() bool {
 		req, _ := w.withdrawal(sol)
@@ -110,12 +110,12 @@ func (s *awayState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Durati
 	return s.Tree(ctx, maxAge)
 }
 
-// What scales the fleet goes by what is due: a queue that nobody can work off
-// must not be among that.
+// The number of processes is scaled by the due submissions: a queue that no process can work off
+// must not count as due.
 func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil) // never works: its submissions wait for whoever does
+	before := w.relay(nil) // never works: its submissions wait for another process
 	var ids []uuid.UUID
 	for range 12 {
 		ids = append(ids, w.submit(before, w.transfer()).ID)
@@ -139,10 +139,10 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// A process whose places are all taken by what it has sent tries nothing new.
+// A process whose places are all taken by sent transactions tries nothing new.
 func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, 2*time.Second) // what was sent does not expire meanwhile
+	w := newWorldOf(t, 2*time.Second) // sent transactions do not expire meanwhile
 	before := w.relay(nil)            // never works
 	const queue, places = 12, 2
 	for range queue {
@@ -162,7 +162,7 @@ func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// deafChain takes no transaction while deaf is set; all else of it answers.
+// deafChain takes no transaction while deaf is set; all its other calls work.
 type deafChain struct {
 	txmgr.Chain
 	deaf atomic.Bool
@@ -175,7 +175,7 @@ func (c *deafChain) Send(ctx context.Context, raw []byte, first bool, minContext
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-// An endpoint of the role submit may be gone, or its plan used up, while others are read.
+// A submit-only endpoint may be gone, or its plan used up, while others are read.
 func TestAQueueThatNoEndpointTakesIsHeldToo(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second)
@@ -209,7 +209,7 @@ func TestAQueueThatNoEndpointTakesIsHeldToo(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// flakyState fails every second reading, and notes whether the queue was ever held.
+// flakyState fails every second reading, and records whether the queue was ever held.
 type flakyState struct {
 	submission.PoolState
 	relay atomic.Pointer[relay]
@@ -235,7 +235,7 @@ func (s *flakyState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Durat
 
 func TestOneLostAnswerHoldsNoQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, 2*time.Second) // what was sent does not expire meanwhile
+	w := newWorldOf(t, 2*time.Second) // sent transactions do not expire meanwhile
 	before := w.relay(nil)            // never works
 	const queue, places = 12, 2
 	for range queue {
@@ -251,8 +251,8 @@ func TestOneLostAnswerHoldsNoQueue(t *testing.T) {
 	}
 }
 
-// A worker that holds the queue takes up what may be on the chain, and of the
-// rest the one that has waited longest, whatever its root.
+// A worker whose queue is paused claims what may be on the chain and, of the rest, the submission
+// that has waited longest, regardless of its root.
 func TestProbesGoRound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

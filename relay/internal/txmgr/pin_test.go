@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// The transaction that is found may hold another proof of the same statement,
-// with the other sign: a pin by this submission's would be for ever.
+// The transaction that is found may hold another proof of the same statement, with the other sign:
+// a pin derived from this submission's proof would be wrong for ever.
 func TestALandingThatIsNoAttemptPinsNoSign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +51,7 @@ func TestAWrongPinGivesWay(t *testing.T) {
 	}
 }
 
-// TestAConfiguredEncodingIsNotTried: what the operator has decided no simulation undoes.
+// TestAConfiguredEncodingIsNotTried: no simulation overrides the operator's setting.
 func TestAConfiguredEncodingIsNotTried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

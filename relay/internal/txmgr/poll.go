@@ -10,11 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// processedTimeout is for how long a transaction that is said to be processed, and no
-// more, is not sent again.
+// processedTimeout is how long a transaction that is reported as processed, and no more, is
+// not sent again.
 const processedTimeout = 3 * time.Second
 
-// poll looks at everything that is due a look, and acts on what it finds.
+// poll checks every entry that is due, and acts on the result.
 func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
 	flying := t.tracked()
 	signatures := t.pollInFlight(ctx, flying)
@@ -28,7 +28,7 @@ func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
 	t.recordUnverified(ctx, flying)
 }
 
-// pollInFlight asks for the attempts of jobs in flight.
+// pollInFlight asks for the statuses of the attempts of jobs in flight.
 func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int) {
 	var batch []*entry
 	var sigs []solana.Signature
@@ -50,7 +50,7 @@ func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int)
 	return asked
 }
 
-// statuses asks; nil when there was no answer: unknown is neither failure nor
+// statuses asks for statuses; nil when there was no answer: unknown is neither failure nor
 // success, and the next poll asks again.
 func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
@@ -66,7 +66,7 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onch
 func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
 	statuses := t.statuses(ctx, sigs)
 	if statuses == nil {
-		// Without an answer nothing is known to be on the chain: what is due is sent again.
+		// Without an answer no attempt is known to be on the chain: due ones are sent again.
 		statuses = make([]*onchain.Status, len(sigs))
 	}
 	for _, w := range batch {
@@ -76,14 +76,14 @@ func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.S
 	}
 }
 
-// applyStatuses acts on what the recent past says of one job's attempts.
+// applyStatuses acts on the recent statuses of one job's attempts.
 func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*onchain.Status) {
 	known := false
 	for i, st := range statuses {
 		switch {
 		case st == nil:
 			continue
-		case st.Unverified: // it may be a lie: what is not on the chain has to be sent again
+		case st.Unverified: // it may be false: a transaction that is not on the chain has to be sent again
 			t.markUnverified(w.j)
 			continue
 		case st.Err == nil && st.Confirmation.AtLeast(onchain.Confirmed):
@@ -95,7 +95,7 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 			t.startNextStep(ctx, w) // it failed for good: the step finds out what that means
 			return
 		}
-		// One that is processed is confirmed in moments, or the endpoint lies.
+		// A processed transaction is confirmed in moments, or the endpoint is wrong.
 		known = known || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
 	}
 	if !known && !t.m.Now().Before(w.next) {
@@ -115,8 +115,8 @@ func (t *tracker) startNextStep(ctx context.Context, w *entry) {
 	})
 }
 
-// rebroadcast sends every live attempt again, byte for byte and without
-// preflight, but for those that preflight refused for good.
+// rebroadcast sends every live attempt again, byte for byte and without preflight, except
+// those that preflight refused for good.
 func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	attempts := make([]Attempt, 0, len(w.j.Live))
 	for _, a := range w.j.Live {
@@ -140,8 +140,8 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	}
 }
 
-// resolveOld judges attempts that are so old that they may be dead, many in one
-// search. One search runs at a time, beside the polling.
+// resolveOld resolves attempts that are so old that they may be dead, many in one search.
+// One search runs at a time, concurrently with the polling.
 func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
 	if !t.resolving.TryLock() {
 		return
@@ -149,7 +149,7 @@ func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
 	var batch []*entry
 	var sigs []solana.Signature
 	for _, w := range flying {
-		// Only while it is followed are its attempts this loop's to look at.
+		// This loop may check its attempts only while the entry is tracked.
 		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
 			continue
 		}
@@ -194,13 +194,13 @@ func (t *tracker) isOld(w *entry) bool {
 	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// By the time that a second endpoint answers again, the recent statuses may have
-	// forgotten what the first one saw there.
+	// By the time a second endpoint answers again, the recent statuses may have forgotten
+	// the transaction that the first one reported.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
 	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
 }
 
-// pollLanded asks for the jobs that are confirmed and not yet final.
+// pollLanded asks for the statuses of jobs that are confirmed and not yet final.
 func (t *tracker) pollLanded(ctx context.Context) (asked int) {
 	all := t.unfinalized()
 	for len(all) > 0 && ctx.Err() == nil {
@@ -249,9 +249,9 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statu
 	}
 }
 
-// searchMissed looks with history search for landings that recent statuses miss:
-// the recent cache alone forgets. Absence says nothing where history itself no
-// longer reaches back to the slot, or not yet up to it.
+// searchMissed searches all history for landings that recent statuses miss: the recent
+// cache forgets. Absence means nothing when the history no longer reaches back to the slot,
+// or has not reached it yet.
 func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
@@ -282,8 +282,8 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	t.m.recorder.queueFinalized(final)
 }
 
-// reopen takes a job whose fork died back to processing, for whoever
-// claims it: its attempts are settled first, as ever.
+// reopen returns a job whose fork died to processing. The next process to claim it resolves
+// its attempts first, as always.
 func (t *tracker) reopen(ctx context.Context, w *watch) {
 	err := t.m.Store.Reopen(ctx, w.Lease)
 	if err == nil {

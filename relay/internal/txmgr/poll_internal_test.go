@@ -35,7 +35,7 @@ func TestWhenAttemptsAreLookedUpInAllHistory(t *testing.T) {
 	}
 }
 
-// TestADoubtIsOverWithTheAttemptThatItWasOf: what is signed anew is told of anew.
+// TestADoubtIsOverWithTheAttemptThatItWasOf: a new attempt starts without the doubt.
 func TestADoubtIsOverWithTheAttemptThatItWasOf(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)

@@ -10,42 +10,42 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Handler knows what the jobs of a lane are for. The manager signs, sends, follows and
-// judges for it.
+// Handler knows what the jobs of a lane are for. The manager signs, sends, tracks and
+// resolves on its behalf.
 type Handler interface {
-	// Advance takes a job as far as it goes now. Its error puts the job off: a
-	// *Deferral says why and for how long, any other is tried again with backoff.
+	// Advance takes a job as far as it can go now. An error defers the job: a *Deferral
+	// says why and for how long, any other error is retried with backoff.
 	Advance(ctx context.Context, j *Job) (Next, error)
 }
 
-// Outcomes writes what landed, of every lane.
+// Outcomes writes the outcomes of landed jobs, for every lane.
 type Outcomes interface {
-	// Complete writes that jobs landed, and tells of it; the leases stay for the watch
-	// until the landings are final. It returns those that were lost, of which nothing
-	// was written. After an error it is called again.
+	// Complete writes that jobs landed, and reports it; the leases stay until the landings
+	// are final. It returns the leases that were lost, under which nothing was written.
+	// After an error it is called again.
 	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Finalize writes that landings are final, and ends the watch; as Complete. It is
-	// given what Watched left of the rows.
+	// Finalize writes that landings are final, and ends their watches; the rest is as for
+	// Complete. It gets the rows as Watched reduced them.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Watched is what Finalize needs of a row: thousands are watched.
+	// Watched is the part of a row that Finalize needs: thousands are watched.
 	Watched(r Row) Row
 }
 
 // Lane is a queue of jobs of one handler, with places of its own.
 type Lane struct {
 	Handler Handler
-	// Claim takes up to limit jobs that are due, held by nobody and have not landed,
-	// the most urgent first.
+	// Claim claims up to limit jobs that are due, have no owner and have not landed, the
+	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Probe is Claim while the queue is paused: it takes what was taken up before and
-	// waits for nothing, because what may be on the chain needs no payer, and of the
-	// rest one, the one that has waited longest since its last try. Nil for a lane that
-	// is never paused.
+	// Probe is Claim while the queue is paused. It claims jobs that were claimed before
+	// and wait for nothing, because what may be on the chain needs no payer. Of the rest it
+	// claims the one that has waited longest since its last try. Nil for a lane that is
+	// never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Places is how many jobs this process has in flight: taken up and not yet landed.
+	// Places is how many jobs this process has in flight: claimed and not yet landed.
 	Places int
-	// FreeWhenSent says that a job gives its place back once it is sent: one that only
-	// has to die takes a minute, which others' must not wait for.
+	// FreeWhenSent says that a job releases its place once it is sent: an attempt that only
+	// has to expire takes a minute, for which other jobs must not wait.
 	FreeWhenSent bool
 
 	places capacity
@@ -56,17 +56,17 @@ type Lane struct {
 // pausable reports whether the lane waits while the queue is paused.
 func (l *Lane) pausable() bool { return l.Probe != nil }
 
-// ClaimSoon tells that something may be due: looking for it is brought forward.
+// ClaimSoon brings the next claim forward, because something may be due.
 func (l *Lane) ClaimSoon() { signal(l.due) }
 
-// Chain is what the manager asks of the RPC. An error that wraps
+// Chain is the part of the RPC that the manager needs. An error that wraps
 // onchain.ErrUnavailable says nothing about what was asked.
 type Chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 	// Send gives signed bytes to the endpoints; nil when one took them, and a
-	// *onchain.SendError when all that were asked refused. A first send is simulated
-	// by the endpoint and goes before the repetitions in an endpoint's budget. Once
-	// begun it is not cut off by ctx, and gives up by itself within seconds.
+	// *onchain.SendError when all that were asked refused. The endpoint simulates a first
+	// send, which goes before the repetitions in an endpoint's budget. Once started, ctx
+	// does not cut the send off; it gives up by itself within seconds.
 	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
 	// Simulate runs a transaction on a node that has reached minContextSlot.
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
@@ -83,16 +83,16 @@ type Chain interface {
 type FeePayers interface {
 	// Ready refuses when no payer could spend lamports.
 	Ready(ctx context.Context, lamports uint64) error
-	// Pick chooses the payer of a transaction that costs lamports, and reserves
-	// them until Release. What ends work that was begun may be paid from the balance
-	// that the payers keep for it.
+	// Pick chooses the payer of a transaction that costs lamports, and reserves them until
+	// Release. A transaction that ends work in progress may use the balance that the payers
+	// keep for it.
 	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
-	// Release ends a reservation: the transaction landed or died. Cancel ends one of
+	// Release ends a reservation: the transaction landed or expired. Cancel ends one for
 	// which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
-	// MarkRefused tells that the chain did not take the payer for its want of
-	// lamports; MarkWorking that a transaction of it landed.
+	// MarkRefused records that the chain refused the payer because it lacks lamports;
+	// MarkWorking that a transaction of it landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)
 	// Keys are all payers; Owns reports whether a key is one of them.
@@ -134,32 +134,30 @@ type Observer interface {
 // refusal database_unavailable; a write under a lease that is no longer held
 // is ErrLeaseLost and changes nothing.
 //
-// A process holds its leases as long as it beats: one row a process is renewed,
-// however many jobs it holds. Whoever finds a process that stopped beating frees
-// what it held, with a new epoch, so that nothing it still believes to hold can be
-// written.
+// A process keeps its leases while its heartbeat goes on: one row a process is renewed, no
+// matter how many jobs it owns. When a process stops, another one frees its leases with a
+// new epoch, so that no write under a lease that it still believes to have succeeds.
 type Store interface {
-	// Heartbeat makes the worker known, or keeps its leases for another period; lapsed
-	// says that they had run out, so that others may have taken its jobs.
+	// Heartbeat registers the worker, or renews its leases for another period; lapsed says
+	// that they had run out, so that others may have taken its jobs.
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
-	// FreeDeadProcesses frees what workers hold that stopped beating, and forgets them.
+	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and forgets the workers.
 	FreeDeadProcesses(ctx context.Context) (freed int, err error)
-	// ReleaseAll gives everything back that the worker holds, due at once, and
-	// forgets the worker.
+	// ReleaseAll releases all leases of the worker, due at once, and forgets the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Leases lists the leases that the worker holds. What the worker does not know
-	// of came from a write whose answer was lost, and is given back.
+	// Leases lists the worker's leases. A lease that the worker does not know of came from
+	// a write whose answer was lost, and is released.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
-	// NotifyDue tells all workers that something is due.
+	// NotifyDue notifies all workers that something is due.
 	NotifyDue(ctx context.Context) error
 
-	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
+	// ClaimLanded claims up to limit landed jobs that are to be watched until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Release gives the lease back; the job is due again after delay, and
-	// hold says why it waits ("" when it does not: then the try counts).
+	// Release releases the lease; the job is due again after delay. hold says why it waits
+	// ("" when it does not: then the try counts).
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
-	// MarkHeld says what jobs under leases that stay wait for, until their
-	// next attempt, outcome or release. Leases that are lost are passed over.
+	// MarkHeld records what jobs wait for while their leases stay, until their next
+	// attempt, outcome or release. Leases that are lost are skipped.
 	MarkHeld(ctx context.Context, leases []Lease, reason string) error
 
 	// RecordAttempt commits an attempt before its first send, and counts its cost
@@ -168,9 +166,9 @@ type Store interface {
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
 	// MarkAttemptRejected notes that preflight refused an attempt for good: no new owner sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
-	// MarkAttemptsDead marks attempts that can no longer land, and takes their cost
-	// back but for what they paid: landed ones that failed paid their fee.
+	// MarkAttemptsDead marks attempts that can no longer land, and subtracts their cost,
+	// except what they paid: attempts that landed and failed paid their fee.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
-	// Reopen takes a landed job back to processing: its fork died.
+	// Reopen returns a landed job to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error
 }

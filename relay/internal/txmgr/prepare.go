@@ -8,17 +8,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Launch makes a new attempt, nothing of the job being able to land: prepared,
-// simulated at minContextSlot or later, signed, recorded and then sent. Without an
-// error it is either under way, or it would fail for the reason that is given, and
-// nothing was signed.
+// Launch makes a new attempt once no other attempt of the job can land: it is prepared,
+// simulated at minContextSlot or later, signed, recorded and then sent. Without an error
+// the attempt is either under way, or it would fail for the returned reason, and nothing
+// was signed.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
 		return nil, err
 	}
 	kept, end := false, m.Payers.Cancel
-	defer func() { // a step that panics gives its reservation back, too
+	defer func() { // a step that panics releases its reservation, too
 		if !kept {
 			end(t.payer.PublicKey(), t.reserved)
 		}
@@ -31,7 +31,7 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	if err != nil {
 		return nil, Unreachable(j, err)
 	}
-	end = m.Payers.Release // after an error the attempt may be recorded all the same
+	end = m.Payers.Release // after an error the attempt may still be recorded
 	if err := m.record(ctx, t, a); err != nil {
 		return nil, err
 	}
@@ -40,19 +40,19 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	return nil, nil
 }
 
-// transaction is a draft on its way to an attempt.
+// transaction is a draft that becomes an attempt.
 type transaction struct {
 	j     *Job
 	draft *Draft
 	payer Payer
-	// compute is the limit as far as it is known, and what a unit costs.
+	// compute is the limit, if it is known, and the price of a unit.
 	compute shieldpool.Compute
-	// secondLeg is what a swap's second leg may cost; reserved is what the payer keeps
-	// for the transaction. Both in lamports.
+	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
+	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
 }
 
-// shape is that of the transaction, as compute limits are kept.
+// shape is the transaction's kind, by which compute limits are kept.
 func (t *transaction) shape() shieldpool.Kind { return shapeOf(t.j.Kind, t.draft.Purpose) }
 
 func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
@@ -67,8 +67,8 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}}
 	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
-	// What a swap holds is the recipient's: no cap stands between its legs, so that the
-	// caps are asked for both with the first.
+	// A swap's lamports are the recipient's: no cap may stop it between its legs, so the
+	// caps are asked for both legs with the first.
 	if d.SecondLegRent > 0 {
 		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
 		t.secondLeg = d.SecondLegRent + shieldpool.SignatureFee + second.PriorityFee()
@@ -86,7 +86,7 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	return t, nil
 }
 
-// reservation is what a payer keeps for an attempt.
+// reservation is an amount that a payer keeps for an attempt.
 type reservation struct {
 	signature solana.Signature
 	payer     solana.PublicKey

@@ -19,7 +19,7 @@ const (
 	computeMargin = 30_000
 	// computeRounding is the multiple to which limits are rounded up.
 	computeRounding = 10_000
-	// computeStep is added when a limit turned out too low all the same.
+	// computeStep is added when a limit turned out too low.
 	computeStep = 100_000
 	// priceMaxAge is how long recent fees are believed.
 	priceMaxAge = 5 * time.Second
@@ -27,8 +27,8 @@ const (
 	priceTimeout = time.Second
 )
 
-// computeLimits keeps one limit a kind, the largest seen and a margin, so that
-// transactions of a kind look alike.
+// computeLimits keeps one limit per kind, the largest consumption seen plus a margin, so
+// that transactions of a kind look alike.
 type computeLimits struct {
 	mu      sync.Mutex
 	largest map[shieldpool.Kind]uint32
@@ -38,7 +38,7 @@ func newComputeLimits() *computeLimits {
 	return &computeLimits{largest: map[shieldpool.Kind]uint32{}}
 }
 
-// observe learns what a simulation consumed and gives the kind's limit.
+// observe records the consumption of a simulation and returns the kind's limit.
 func (l *computeLimits) observe(k shieldpool.Kind, units uint64) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,15 +47,15 @@ func (l *computeLimits) observe(k shieldpool.Kind, units uint64) uint32 {
 	return l.of(k)
 }
 
-// limit is the kind's limit as far as it is known.
+// limit is the kind's limit if it is known.
 func (l *computeLimits) limit(k shieldpool.Kind) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of(k)
 }
 
-// of rounds up, so that processes which saw different transactions ask for the
-// same all the same.
+// of rounds up, so that processes which saw different transactions still ask for the same
+// limit.
 func (l *computeLimits) of(k shieldpool.Kind) uint32 {
 	largest, known := l.largest[k]
 	if !known {
@@ -64,7 +64,7 @@ func (l *computeLimits) of(k shieldpool.Kind) uint32 {
 	return limitOf(uint64(largest))
 }
 
-// limitOf is the limit for what took so many units.
+// limitOf is the limit for a transaction that consumed so many units.
 func limitOf(units uint64) uint32 {
 	rounded := (units + computeMargin + computeRounding - 1) / computeRounding * computeRounding
 	return uint32(min(rounded, maxComputeUnits))
@@ -91,9 +91,9 @@ func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
 	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
 }
 
-// current is the price in micro-lamports. When the chain does not say, the last
-// price holds, at first the floor: a price is no reason to stop. One step asks,
-// and the others go on with the last price meanwhile.
+// current is the price in micro-lamports. When the chain does not answer, the last price
+// stays, at first the floor: a missing price is no reason to stop. One step asks, and the
+// others go on with the last price meanwhile.
 func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana.PublicKey) uint64 {
 	last, old := p.last()
 	if !old {
@@ -111,7 +111,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 	return p.price
 }
 
-// last gives the price that is known, and whether the caller is the one to ask anew.
+// last gives the known price; old says that the caller is the one to ask for a new one.
 func (p *priceCache) last() (price uint64, old bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

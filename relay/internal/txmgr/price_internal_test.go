@@ -49,7 +49,7 @@ func TestAComputeLimitThatWasTooLowIsRaised(t *testing.T) {
 	}
 }
 
-// TestThePriceIsThePercentileWithinItsBounds: of what others paid lately.
+// TestThePriceIsThePercentileWithinItsBounds, over the fees that others paid recently.
 func TestThePriceIsThePercentileWithinItsBounds(t *testing.T) {
 	t.Parallel()
 	fees := []uint64{50, 10, 40, 20, 30} // in no order

@@ -18,8 +18,8 @@ func negateA(proof []byte) []byte {
 	return out
 }
 
-// TestACopiedProofWithItsSignTurnedPinsNothing: whoever copies a proof and
-// negates A must not be able to shut honest clients out.
+// TestACopiedProofWithItsSignTurnedPinsNothing: a stranger who copies a proof and negates A must
+// not be able to shut honest clients out.
 func TestACopiedProofWithItsSignTurnedPinsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Nobody works here, so every submission stays ahead of those that come after.
+// No process works here, so every submission stays ahead of later ones.
 func TestAQueueThatOutlivesANewcomersRootIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,7 +22,7 @@ func (quiet) Attempt(string)              {}
 func (quiet) Lease(string, int)           {}
 func (quiet) Poll(int, bool)              {}
 
-// till is one fee payer, and what is reserved with it.
+// till is one fee payer, and the amount reserved with it.
 type till struct {
 	FeePayers
 	key      solana.PrivateKey
@@ -57,7 +57,7 @@ func (rehearsed) LatestBlockhash(context.Context) (onchain.Blockhash, error) {
 }
 func (rehearsed) Send(context.Context, []byte, bool, uint64) error { return nil }
 
-// noted takes attempts, or loses the answer.
+// noted accepts attempts, or loses the answer.
 type noted struct {
 	Store
 	err error
@@ -65,8 +65,8 @@ type noted struct {
 
 func (s noted) RecordAttempt(context.Context, Lease, Attempt) error { return s.err }
 
-// TestWhatAnAttemptReservesIsGivenBackWhole: of rent, fee and outlay nothing stays
-// reserved with a payer whose attempt is over, or was never made.
+// TestWhatAnAttemptReservesIsGivenBackWhole: no part of rent, fee and upfront cost stays reserved
+// with a payer whose attempt is over, or was never made.
 func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -104,7 +104,7 @@ func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
 	}
 }
 
-// nameless is a row that nobody asks for anything.
+// nameless is a row whose methods are never called.
 type nameless struct{ Row }
 
 func (nameless) RequestID() uuid.UUID { return uuid.UUID{} }
@@ -117,8 +117,8 @@ func memo(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) 
 	return shieldpool.Versioned(payer, compute, hash, nil, solana.NewInstruction(solana.MemoProgramID, nil, []byte("swap")))
 }
 
-// TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce: the later lease of
-// the same row has reservations of its own.
+// TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce: the later lease of the same row has
+// reservations of its own.
 func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) {
 	t.Parallel()
 	payer := &till{}
@@ -141,8 +141,8 @@ func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) 
 	}
 }
 
-// TestAPanicGivesTheReservationBack: a row whose steps panic comes again and again, and
-// must not eat up what the payers hold.
+// TestAPanicGivesTheReservationBack: a row whose steps panic is claimed again and again, and must
+// not use up the payers' balances.
 func TestAPanicGivesTheReservationBack(t *testing.T) {
 	t.Parallel()
 	payer := &till{key: solana.NewWallet().PrivateKey}

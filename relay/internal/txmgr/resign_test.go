@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failedNote is a chain on which everything that is sent fails, although its simulation
-// does not, for a reason that does not last.
+// failedNote is a chain on which every sent transaction fails, although its simulation succeeds,
+// for a temporary reason.
 type failedNote struct {
 	txmgr.Chain
 	sent sync.Map // by signature
@@ -66,7 +66,7 @@ func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	// The database's clock is not the test's: what was signed becomes older instead.
+	// The database's clock is not the test's: the attempts are made older instead.
 	pass := func(d time.Duration) {
 		_, err := w.store.Pool.Exec(t.Context(), `UPDATE attempts SET created_at = created_at - $1::interval`, d)
 		must(t, err)
@@ -94,5 +94,5 @@ func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing
 		t.Errorf("after %d signatures the submission is %+v, failure %v; want 8, and that it failed by %s", r.of("signed"), s, s.Failure, refusal.ProgramError)
 	}
 	_, err := r.Submit(t.Context(), req)
-	_ = wantCode(t, err, refusal.RateLimited) // its note rests, whatever it comes with
+	_ = wantCode(t, err, refusal.RateLimited) // its note rests, in any submission
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// undecidedAfter is how long a process follows attempts that are undecided before
-// their job waits, held: it then keeps no place, and counts for none that would
-// drive roots out of the ring. A blockhash lives for about a minute.
+// undecidedAfter is how long a process tracks attempts that are undecided before their job
+// waits, held: it then keeps no place, and does not count among the jobs that push roots
+// out of the root history. A blockhash lives for about a minute.
 const undecidedAfter = 5 * time.Minute
 
-// undecidedRetry is when such a one is looked at again, by a search of its own.
+// undecidedRetry is the interval at which such a job is searched again, on its own.
 const undecidedRetry = time.Minute
 
-// Undecided is what a job waits for whose attempts should be dead or landed since long
-// ago; nil while this process has not followed them for long. One that waited for that
-// already goes on to wait, until they are decided.
+// Undecided is the deferral of a job whose attempts should have landed or expired long ago;
+// nil while this process has not tracked them for long. A job that waited for this already
+// goes on waiting until they are decided.
 func (m *Manager) Undecided(j *Job) error {
 	if len(j.Live) == 0 || (j.Hold != HoldExpiry && m.Now().Sub(j.since) <= undecidedAfter) {
 		return nil
@@ -33,7 +33,7 @@ func (m *Manager) Undecided(j *Job) error {
 	}
 }
 
-// Resolve looks the live attempts up in all history, unless the tracker just did, and
+// Resolve searches all history for the live attempts, unless the tracker just did, and
 // marks the dead ones as dead.
 func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	look := j.look
@@ -54,7 +54,7 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	return m.applyFates(ctx, j, look)
 }
 
-// applyFates takes one look's verdicts on the live attempts.
+// applyFates applies the fates of the live attempts by one look.
 func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.Look) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: look.FinalizedSlot}
 	var dead []DeadAttempt
@@ -83,7 +83,7 @@ func fateOf(a *Attempt, st *onchain.Status, l *onchain.Look) onchain.Fate {
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
-// reportFailure passes on what a failure says of payer and compute limit.
+// reportFailure passes on what a failure shows about payer and compute limit.
 func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause error) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:
@@ -96,11 +96,11 @@ func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, caus
 	}
 }
 
-// errUnconfirmed says that an attempt succeeded in a block that is not yet
-// confirmed: whose landing it is shows only then.
+// errUnconfirmed says that an attempt succeeded in a block that is not yet confirmed: only
+// then is it clear which transaction landed.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
-// FindLanding looks attempts up in all history, dead ones too: nil when none of them
+// FindLanding searches all history for attempts, including dead ones; nil when none of them
 // landed.
 func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (*Landing, error) {
 	for some := range slices.Chunk(attempts, statusBatch) {
@@ -123,8 +123,8 @@ func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (
 	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
 }
 
-// MarkDead gives up what still counts as live: it cannot land, and only its history
-// may be missing.
+// MarkDead gives up attempts that still count as live: they cannot land, and only their
+// history may be missing.
 func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	dead := make([]DeadAttempt, len(j.Live))
 	for i := range j.Live {
@@ -133,8 +133,8 @@ func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	return m.markDead(ctx, j, dead)
 }
 
-// markDead marks attempts as dead, in the database and in the job, and frees what
-// their payers keep for them.
+// markDead marks attempts as dead, in the database and in the job, and frees their payers'
+// reservations.
 func (m *Manager) markDead(ctx context.Context, j *Job, dead []DeadAttempt) error {
 	if len(dead) == 0 {
 		return nil

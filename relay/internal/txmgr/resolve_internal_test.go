@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// graves keeps what is buried.
+// graves keeps the attempts that are marked as dead.
 type graves struct {
 	Store
 	buried []DeadAttempt
@@ -23,8 +23,8 @@ func (g *graves) MarkAttemptsDead(_ context.Context, _ Lease, attempts []DeadAtt
 	return nil
 }
 
-// TestWhatADeadAttemptHasPaid: one that failed on the chain paid the network's fee,
-// and no rent of accounts that it has not made; one that never landed paid nothing.
+// TestWhatADeadAttemptHasPaid: one that failed on the chain paid the network's fee, and no rent for
+// accounts that it did not make; one that never landed paid nothing.
 func TestWhatADeadAttemptHasPaid(t *testing.T) {
 	t.Parallel()
 	db := &graves{}

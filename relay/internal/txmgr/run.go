@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// stepTimeout ends a step that hangs, on a database that is gone without a word for
-// instance; whoever claims the row next repeats it.
+// stepTimeout ends a step that hangs, for instance on a database that stopped responding;
+// the next process to claim the row repeats the step.
 const stepTimeout = 30 * time.Second
 
-// Run works until ctx ends: it beats, takes up what is due, frees what dead
-// processes held, follows the chain and writes outcomes. These run beside each
-// other, so that a chain that hangs costs no lease and a database that hangs no
-// look. When ctx ends nothing new is taken up, running steps end, and
-// everything is handed over at once.
+// Run works until ctx ends: it sends heartbeats, claims due jobs, frees leases of dead
+// processes, polls the chain and writes outcomes. These run concurrently, so that a chain
+// that hangs costs no lease and a database that hangs stops no poll. When ctx ends, nothing
+// new is claimed, running steps end, and all leases are handed over at once.
 func (m *Manager) Run(ctx context.Context) {
 	// The leases are kept, and outcomes written, until the last step has ended.
 	support, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -40,7 +39,7 @@ func (m *Manager) Run(ctx context.Context) {
 	m.handOver(context.WithoutCancel(ctx))
 }
 
-// Close ends the taking up of new jobs.
+// Close stops the claiming of new jobs.
 func (m *Manager) Close() { m.stop() }
 
 // every calls f at each tick until ctx ends.

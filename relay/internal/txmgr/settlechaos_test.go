@@ -29,8 +29,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The world's moves repeat with the seed; what they meet does not, because time
-// is real.
+// The world's moves repeat with the seed; their effects do not, because time is real.
 var (
 	settleFirst = flag.Uint64("settle.first", 1, "the first seed of the unruly world")
 	settleSeeds = flag.Uint64("settle.seeds", 3, "how many seeds the unruly world runs")
@@ -39,14 +38,13 @@ var (
 // errUnruly is a call without an answer.
 var errUnruly = fmt.Errorf("no answer came: %w", onchain.ErrUnavailable)
 
-// unruly is what goes wrong with the calls of one process, as long as it is on:
-// some are not made, some are made and their answer is lost, and some stand still
-// for longer than a lease lasts.
+// unruly is the faults of one process's calls, while it is on: some are not made, some are made and
+// their answer is lost, and some hang for longer than a lease lasts.
 type unruly struct {
 	on   *atomic.Bool
 	mu   sync.Mutex
 	rand *rand.Rand
-	// watch is told of each attempt that is recorded, with its lease.
+	// watch is called with each recorded attempt, with its lease.
 	watch func(txmgr.Lease, *txmgr.Attempt)
 }
 
@@ -59,7 +57,7 @@ const (
 	answerLost
 )
 
-// draw decides about a call, and how long it stands still before.
+// draw decides about a call, and how long it hangs first.
 func (u *unruly) draw() (fate, time.Duration) {
 	if !u.on.Load() {
 		return goesWell, 0
@@ -85,7 +83,7 @@ func unrulily[T any](ctx context.Context, u *unruly, call func() (T, error)) (T,
 	var none T
 	f, still := u.draw()
 	if still > 0 {
-		timer := time.NewTimer(still) // what goes wrong here, not what the test waits for
+		timer := time.NewTimer(still) // the fault itself, not a wait of the test
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -166,7 +164,7 @@ type unrulyChain struct {
 	u *unruly
 }
 
-// chainCalls are what both ask of the chain.
+// chainCalls are the chain calls of both.
 type chainCalls interface {
 	txmgr.Chain
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
@@ -207,14 +205,14 @@ func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, fir
 	return unrulily(ctx, c.u, func() (*onchain.SwapEnd, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
 }
 
-// chaos is a fleet, its swaps and the unruly world around them.
+// chaos is several processes, their swaps and the unruly world around them.
 type chaos struct {
 	*settleWorld
 	db    *pgxpool.Pool
 	swaps []*swapRun
 	ids   []uuid.UUID
 	rand  *rand.Rand
-	// stranger acts on swaps that are none of his.
+	// stranger acts on swaps of others.
 	stranger *feepayer.Key
 
 	mu     sync.Mutex
@@ -227,8 +225,8 @@ func (c *chaos) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
 }
 
-// recorded holds a new attempt against the death rule and the user's minimum. It
-// comes after the commit, when what was dead then is dead still.
+// recorded checks a new attempt against the rule for dead attempts and the user's minimum. It runs
+// after the commit; an attempt that was dead then stays dead.
 func (c *chaos) recorded(l txmgr.Lease, a *txmgr.Attempt) {
 	ctx := context.WithoutCancel(c.t.Context())
 	if a.Purpose == txmgr.PurposeExecute {
@@ -263,7 +261,7 @@ func (c *chaos) recorded(l txmgr.Lease, a *txmgr.Attempt) {
 	}
 }
 
-// mindsTheMinimum reads of an execution what it has the market give at least.
+// mindsTheMinimum reads the minimum output from an execution.
 func (c *chaos) mindsTheMinimum(a *txmgr.Attempt) {
 	tx, err := solana.TransactionFromBytes(a.Raw)
 	if err != nil {
@@ -289,15 +287,15 @@ func (c *chaos) mindsTheMinimum(a *txmgr.Attempt) {
 	c.fault("an execution executes nothing")
 }
 
-// price sets the market's, in per cent of the first one. On a fork that dies it
-// is lost, so that the last word is said until it holds.
+// price sets the market's price, in per cent of the first one. A fork that dies loses the setting,
+// so the last one is repeated until it stays.
 func (c *chaos) price(percent uint64) {
 	if err := c.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}); err != nil {
 		c.t.Logf("The price stays: %v", err)
 	}
 }
 
-// act does something to the world that nobody asked for.
+// act makes a random change to the world.
 func (c *chaos) act() {
 	c.t.Helper()
 	switch c.rand.IntN(8) {
@@ -335,9 +333,9 @@ func (c *chaos) act() {
 	}
 }
 
-// TestAnUnrulyWorld carries swaps with two processes whose calls are lost and
-// stand still, over a chain that forks, a router that lies and a price that goes
-// and comes, until all of it ends, and every swap with it, in one way alone.
+// TestAnUnrulyWorld carries swaps with two processes whose calls are lost and hang, over a chain
+// that forks, a router that lies and a price that varies, until the faults end, and every swap with
+// them, in one way only.
 func TestAnUnrulyWorld(t *testing.T) {
 	t.Parallel()
 	for seed := *settleFirst; seed < *settleFirst+*settleSeeds; seed++ {
@@ -371,7 +369,7 @@ func unrulyWorld(t *testing.T, seed uint64) {
 	}
 	for range moves {
 		c.act()
-		time.Sleep(time.Duration(20+c.rand.IntN(200)) * time.Millisecond) // the pace of what goes wrong
+		time.Sleep(time.Duration(20+c.rand.IntN(200)) * time.Millisecond) // the pace of the faults
 	}
 	on.Store(false)
 	must(t, c.chain.Router().Set(router.Settings{}))
@@ -380,7 +378,7 @@ func unrulyWorld(t *testing.T, seed uint64) {
 	looks := 0
 	err := await("all swaps end", func() (bool, error) {
 		if looks++; looks%60 == 0 {
-			c.clock.advance(31 * time.Second) // until attempts are old enough to be judged
+			c.clock.advance(31 * time.Second) // until attempts are old enough to be resolved
 		}
 		ended = ended[:0]
 		for i, r := range c.swaps {
@@ -396,7 +394,7 @@ func unrulyWorld(t *testing.T, seed uint64) {
 	c.verify(ended)
 }
 
-// newChaos has as many swaps ready, over a root that no fork takes away.
+// newChaos prepares that many swaps, over a root that no fork takes away.
 func newChaos(t *testing.T, seed uint64, swaps int) *chaos {
 	t.Helper()
 	c := &chaos{settleWorld: newSettleWorld(t), rand: rand.New(rand.NewPCG(seed, 99))}
@@ -429,8 +427,7 @@ func (r *swapRun) unrulyProcess(u *unruly) (*process, error) {
 	return r.wire(wiring{store: &unrulyStore{r.store, u}, chain: chain, reads: chain, router: func(c swap.Router) swap.Router { return c }})
 }
 
-// verify holds every swap's end against the chain, and the payer's balance
-// against all of them.
+// verify checks every swap's end against the chain, and the payer's balance against all of them.
 func (c *chaos) verify(ended []*submission.Submission) {
 	c.t.Helper()
 	ctx := c.t.Context()

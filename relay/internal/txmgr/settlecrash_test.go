@@ -32,7 +32,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// errDead is what a process gets to hear that has died.
+// errDead is the error that a dead process gets from its calls.
 var errDead = errors.New("the process is dead")
 
 // death is when a process dies: before or after the n-th call of a kind.
@@ -53,8 +53,8 @@ func (d death) String() string {
 	return fmt.Sprintf("%s %s %d", when, d.kind, d.n)
 }
 
-// mortal is one process's life. From its death on none of its calls is made, and
-// no answer of those under way arrives.
+// mortal is one process's life. After its death none of its calls is made, and no answer to those
+// under way arrives.
 type mortal struct {
 	death
 	mu     sync.Mutex
@@ -76,7 +76,7 @@ func (m *mortal) died() bool {
 	}
 }
 
-// step counts a call and says which it is, and whether the process still lives.
+// step counts a call and returns its number, and whether the process still lives.
 func (m *mortal) step(kind string) (n int, alive bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +105,7 @@ func (m *mortal) done(kind string, n int) (alive bool) {
 	return true
 }
 
-// mortally makes a call as long as the process lives.
+// mortally makes a call while the process lives.
 func mortally[T any](m *mortal, kind string, call func() (T, error)) (T, error) {
 	var none T
 	n, alive := m.step(kind)
@@ -119,7 +119,7 @@ func mortally[T any](m *mortal, kind string, call func() (T, error)) (T, error) 
 	return out, err
 }
 
-// mortally0 is mortally for calls that give nothing but an error.
+// mortally0 is mortally for calls that return only an error.
 func mortally0(m *mortal, kind string, call func() error) error {
 	_, err := mortally(m, kind, func() (struct{}, error) { return struct{}{}, call() })
 	return err
@@ -136,8 +136,8 @@ type mortalStore struct {
 	m *mortal
 }
 
-// claimed counts claims that found something, by when the lease is taken and the
-// answer is on its way.
+// claimed counts claims that found something; at that time the lease is taken and the answer is on
+// its way.
 func (s *mortalStore) claimed(kind string, claim func() ([]*txmgr.Job, error)) ([]*txmgr.Job, error) {
 	out, err := quietly(s.m, claim)
 	if err != nil || len(out) == 0 {
@@ -198,8 +198,8 @@ func (s *mortalStore) Finalize(ctx context.Context, landings []submission.Landin
 	return mortally(s.m, "end", func() ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
 }
 
-// mortalChain is a process's RPC, as the engine has it. It holds each send against
-// what the database knows.
+// mortalChain is a process's RPC, as the engine has it. It checks each send against the attempts in
+// the database.
 type mortalChain struct {
 	txmgr.Chain
 	m  *mortal
@@ -307,8 +307,7 @@ func newSettleWorld(t *testing.T) *settleWorld {
 	return s
 }
 
-// swapRun is one swap with a database and a payer of its own, from the proof to
-// its end.
+// swapRun is one swap with a database and a payer of its own, from the proof to its end.
 type swapRun struct {
 	*settleWorld
 	db    *pgxpool.Pool
@@ -373,7 +372,7 @@ func (r *swapRun) wiring(m *mortal) wiring {
 	}
 }
 
-// wiring is what lies between a process and the world.
+// wiring is the layer between a process and the world.
 type wiring struct {
 	store  submission.Store
 	chain  txmgr.Chain
@@ -474,8 +473,8 @@ func (r *swapRun) ended(ctx context.Context, id uuid.UUID) (*submission.Submissi
 	return s, nil
 }
 
-// carry has a process begin the swap, die, and another finish it. met says that
-// the process came to its death, or lived to the swap's end.
+// carry has a process begin the swap and die, and another finish it. met says that the process
+// reached its death, or lived to the swap's end.
 func (r *swapRun) carry(ctx context.Context, d death) (first *mortal, s *submission.Submission, err error) {
 	first = newMortal(d)
 	p, err := r.process(first)
@@ -511,7 +510,7 @@ func (r *swapRun) carry(ctx context.Context, d death) (first *mortal, s *submiss
 	return first, s, err
 }
 
-// check holds what is told against the chain, and what was spent against both.
+// check checks the reported results against the chain, and the spending against both.
 func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uint64) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	keys := []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.payer.PublicKey(), r.swap.WSOL, r.swap.Output}
@@ -582,7 +581,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 	return append(faults, r.checkRows(ctx, spent)...)
 }
 
-// checkRows holds the database against itself and against what was spent.
+// checkRows checks the database for consistency and against the spending.
 func (r *swapRun) checkRows(ctx context.Context, spent uint64) (faults []string) {
 	for question, want := range map[string]int64{
 		"SELECT COALESCE(sum(lamports), 0)::bigint FROM spend_buckets":                                               int64(spent),
@@ -602,7 +601,7 @@ func (r *swapRun) checkRows(ctx context.Context, spent uint64) (faults []string)
 	return faults
 }
 
-// crash carries a swap once for each death, so many beside each other.
+// crash carries a swap once for each death, with that many in parallel.
 func (s *settleWorld) crash(atOnce int, gross, least uint64, want submission.Phase, deaths []death) {
 	s.t.Helper()
 	places := make(chan struct{}, atOnce)
@@ -643,8 +642,7 @@ func (s *settleWorld) crash(atOnce int, gross, least uint64, want submission.Pha
 	}
 }
 
-// deathsOf are before and after each call that a life has, of a kind at most so
-// many times.
+// deathsOf are the points before and after each call of a life, with at most that many calls of a kind.
 func deathsOf(calls map[string]int, most int) (out []death) {
 	for _, kind := range slices.Sorted(maps.Keys(calls)) {
 		if kind == "" || strings.HasPrefix(kind, "sent ") {
@@ -657,7 +655,7 @@ func deathsOf(calls map[string]int, most int) (out []death) {
 	return out
 }
 
-// rehearse carries a swap without a death and gives the calls that it took.
+// rehearse carries a swap without a death and returns the calls that it took.
 func (s *settleWorld) rehearse(gross, least uint64, want submission.Phase) map[string]int {
 	s.t.Helper()
 	r := s.newSwapRun(gross, least)

@@ -31,8 +31,8 @@ func Simulate(ctx context.Context, chain interface {
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }
 
-// simulate sets the transaction's compute limit by a simulation: what that refuses
-// fails without a signature that could ever land.
+// simulate sets the transaction's compute limit by a simulation. A transaction that this
+// refuses fails before there is a signature that could ever land.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
 	units, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
@@ -47,15 +47,15 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		return failure, nil
 	}
 	t.compute.Limit = m.compute.observe(t.shape(), units)
-	if t.draft.Purpose == PurposeExecute { // routes differ: one of many units must not make all dearer
+	if t.draft.Purpose == PurposeExecute { // routes differ: one with many units must not raise the limit of all
 		t.compute.Limit = limitOf(units + units/10)
 	}
 	return nil, nil
 }
 
-// Try simulates a draft with one payer after the other, until it is not for want of
-// the payer's lamports that it fails: nil when it would run. What it finds of a payer
-// counts for nothing: nobody chose one that can pay.
+// Try simulates a draft with one payer after the other, until it fails for another reason
+// than the payer's lack of lamports; nil when it would run. What it finds about a payer is
+// not recorded, because the payer was not picked by what it can pay.
 func (m *Manager) Try(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
@@ -80,7 +80,7 @@ func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.Publi
 	}
 	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, sim.Err), Slot: sim.Slot}
 	if failure.Class == shieldpool.ClassRaiseCompute {
-		// The simulation had all that a transaction may have: it will never run.
+		// The simulation had the highest limit of all: the transaction will never run.
 		failure.Class = shieldpool.ClassBadInput
 	}
 	return 0, failure, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// asked is a cap of transfers that is reached, and notes what it is asked.
+// asked is a cap of transfers that is reached, and records the requests.
 type asked struct {
 	noTransfers
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func TestAdmissionRefusesTransfersAloneForTheirCap(t *testing.T) {
 func TestTheCapOfTransfersStopsAcceptedTransfersAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil) // never works: its submissions wait for whoever does
+	before := w.relay(nil) // never works: its submissions wait for another process
 	transfer := w.submit(before, w.transfer()).ID
 	req, _ := w.withdrawal(sol)
 	withdrawal := w.submit(before, req).ID
@@ -99,7 +99,7 @@ func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
 	}
 }
 
-// What the payers keep as their least balance is there to end swaps with.
+// The payers' least balance is kept for ending swaps.
 func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	t.Parallel()
 	s := newSettleWorld(t)
@@ -118,8 +118,8 @@ func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	r.end(heir, accepted.ID, submission.PhaseExecuted)
 }
 
-// end waits for the swap's end, which it should have, stops the process, and holds
-// what the caps count against what was spent.
+// end waits for the swap's expected end, stops the process, and checks the amounts that the caps
+// count against the spending.
 func (r *swapRun) end(p *process, id uuid.UUID, want submission.Phase) {
 	r.t.Helper()
 	var s *submission.Submission

@@ -13,25 +13,25 @@ import (
 const (
 	// statusBatch is how many signatures one call may ask for (Solana).
 	statusBatch = 256
-	// finalityEvery is how many polls pass between looks at jobs that
-	// are confirmed and wait only to be finalized.
+	// finalityEvery is how many polls pass between status requests for jobs that are
+	// confirmed and wait only to be finalized.
 	finalityEvery = 4
-	// missesUntilSearch is how many looks in a row must miss a confirmed signature
-	// before its fork counts as dead: a lagging endpoint misses some.
+	// missesUntilSearch is how many polls in a row must miss a confirmed signature before
+	// its fork counts as dead: a lagging endpoint misses some.
 	missesUntilSearch = 5
-	// resolveAge is how old the newest attempt must be before the tracker asks
-	// whether it is dead: a blockhash lives for about a minute.
+	// resolveAge is how old the newest attempt must be before the tracker searches whether
+	// it is dead: a blockhash lives for about a minute.
 	resolveAge = 30 * time.Second
-	// resolveInterval is how often it then asks.
+	// resolveInterval is the interval of these searches.
 	resolveInterval = 2 * time.Second
-	// sendWorkers bounds the rebroadcasts under way at once; what finds no worker
-	// waits for the next poll, so that sends which hang stop no look.
+	// sendWorkers bounds the concurrent rebroadcasts; a rebroadcast without a worker waits
+	// for the next poll, so that sends which hang stop no poll.
 	sendWorkers = 64
 )
 
-// tracker knows the jobs whose lease this process holds, and follows
-// what may be on the chain: one loop asks for all signatures at once, at most
-// once a slot, and sends the same bytes again.
+// tracker tracks the jobs whose lease this process has and that may be on the chain: one
+// loop asks for the statuses of all signatures at once, at most once a slot, and sends the
+// same bytes again.
 type tracker struct {
 	m *Manager
 	// pollSoon brings the next poll forward.
@@ -41,34 +41,34 @@ type tracker struct {
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*watch
 
-	// sends repeats transactions, and resolving judges old ones, beside the polling.
+	// sends repeats transactions, and resolving resolves old ones, both next to the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// recording is held while the database is told of doubts; placeless counts entries
-	// that gave their places back for one.
+	// recording is locked while doubts are written to the database; placeless counts
+	// entries that released their places because of one.
 	recording sync.Mutex
 	placeless int
 }
 
-// entry is one job in flight, under one lease. Its fields belong to whoever has it by
-// its phase; mu guards phase.
+// entry is one job in flight, under one lease. Its phase says which goroutine owns its
+// fields; mu guards phase.
 type entry struct {
 	j     *Job
 	phase phase
-	// sends counts the sends since it is tracked; next is when the next is due.
+	// sends counts the sends since tracking began; next is when the next is due.
 	sends int
 	next  time.Time
-	// resolveAt is when attempts that nobody has seen may be judged again.
+	// resolveAt is when attempts that no poll has found may be resolved again.
 	resolveAt time.Time
-	// placeReleased says that its place was given back while it is tracked.
+	// placeReleased says that its place was released while it is tracked.
 	placeReleased bool
-	// unverifiedSince is since when an outcome of it is the word of one endpoint alone;
-	// recorded says that the database knows, placeless that it gave its place back for it.
+	// unverifiedSince is since when only one endpoint reports an outcome of it; recorded
+	// says that the database knows, placeless that it released its place because of it.
 	unverifiedSince     time.Time
 	recorded, placeless bool
 }
 
-// phase says who has an entry.
+// phase says which goroutine owns an entry.
 type phase int
 
 const (
@@ -80,12 +80,12 @@ const (
 	recording
 )
 
-// watch is a job that landed and is not yet final: what is left of it, small, because
-// thousands are watched.
+// watch is the small remainder of a job that landed and is not yet final, because thousands
+// are watched.
 type watch struct {
 	Landed
-	// missed counts the looks in a row that did not find the signature. busy says
-	// that its end, or its way back, is being written; mu guards both.
+	// missed counts the polls in a row that did not find the signature. busy says that its
+	// finality or its return to processing is being written; mu guards both.
 	missed int
 	busy   bool
 }
@@ -96,9 +96,9 @@ func newTracker(m *Manager) *tracker {
 	return t
 }
 
-// add keeps a job whose lease and place were just taken, for the step that
-// begins. twice says that a step runs already under the very same lease, which a
-// failover of the database lost and handed out again.
+// add keeps a job whose lease and place were just claimed, for the step that starts. twice
+// says that a step already runs under the very same lease, which a failover of the database
+// lost and handed out again.
 func (t *tracker) add(j *Job) (w *entry, twice bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +112,8 @@ func (t *tracker) add(j *Job) (w *entry, twice bool) {
 	return w, twice
 }
 
-// track looks for the job on the chain from now on; one that was
-// followed before keeps its schedule.
+// track polls the chain for the job from now on; a job that was tracked before keeps its
+// schedule.
 func (t *tracker) track(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +121,7 @@ func (t *tracker) track(w *entry) {
 		return
 	}
 	w.phase = tracking
-	if w.j.since.After(w.unverifiedSince) { // signed anew: the doubt was of another attempt
+	if w.j.since.After(w.unverifiedSince) { // signed anew: the doubt was about another attempt
 		w.unverifiedSince, w.recorded = time.Time{}, false
 	}
 	if l := w.j.lane; l != nil && l.FreeWhenSent && !w.placeReleased {
@@ -143,9 +143,9 @@ func (t *tracker) record(w *entry, l Landing) {
 	t.m.recorder.queueLanding(w, l)
 }
 
-// stepEnded is called when a step has ended. One that neither let go of its entry nor
-// handed it on has panicked past its recovery: nothing holds it any more. One
-// whose entry was displaced meanwhile settles what it reserved.
+// stepEnded is called when a step has ended. A step that neither dropped its entry nor
+// handed it on has panicked past its recovery, and no goroutine owns the entry any more. If
+// the entry was replaced meanwhile, the step's reservations are released here.
 func (t *tracker) stepEnded(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,8 +157,8 @@ func (t *tracker) stepEnded(w *entry) {
 	}
 }
 
-// replace makes room for a later lease of the same row. What a step that is
-// still running has reserved is its own until it ends.
+// replace makes room for a later lease of the same row. A running step keeps its
+// reservations until it ends.
 func (t *tracker) replace(w *entry) {
 	delete(t.entries, w.j.ID)
 	t.releasePlace(w)
@@ -171,7 +171,7 @@ func (t *tracker) replace(w *entry) {
 	}
 }
 
-// releasePlace gives the entry's place back, unless it has been.
+// releasePlace releases the entry's place, unless that was done.
 func (t *tracker) releasePlace(w *entry) {
 	if !w.placeReleased {
 		w.placeReleased = true
@@ -179,20 +179,20 @@ func (t *tracker) releasePlace(w *entry) {
 	}
 }
 
-// releaseReservations gives the payers' reservations back.
+// releaseReservations releases the payers' reservations.
 func (t *tracker) releaseReservations(w *entry) {
 	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
 }
 
-// drop lets go of a job in flight. This process may hold a later lease of the same
-// job by now, which stays.
+// drop removes a job in flight. If this process has a later lease of the same job by now,
+// that one stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(w)
 }
 
-// remove gives the place and the payers' reservations back; the caller holds mu.
+// remove releases the place and the payers' reservations; the caller holds mu.
 func (t *tracker) remove(w *entry) {
 	if t.entries[w.j.ID] != w {
 		return
@@ -209,7 +209,7 @@ func (t *tracker) remove(w *entry) {
 	}
 }
 
-// addLanded goes on watching a job whose landing is written.
+// addLanded keeps watching a job whose landing is written.
 func (t *tracker) addLanded(w *entry, l Landing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +231,7 @@ func (t *tracker) newWatch(l Landed) *watch {
 	return &watch{Landed: l}
 }
 
-// adoptLanded takes up a job that another process saw landing.
+// adoptLanded adopts a job that another process saw landing.
 func (t *tracker) adoptLanded(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +255,7 @@ func (t *tracker) landedCount() int {
 	return len(t.landed)
 }
 
-// leases are all that this process believes to hold.
+// leases are all leases that this process believes to have.
 func (t *tracker) leases() map[Lease]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,8 +269,8 @@ func (t *tracker) leases() map[Lease]bool {
 	return out
 }
 
-// dropLease drops what was held under leases that are no longer this process's. A
-// step that is running finds out by itself.
+// dropLease drops the entries and watches under a lease that is no longer this process's. A
+// running step finds out by itself.
 func (t *tracker) dropLease(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,7 +282,7 @@ func (t *tracker) dropLease(l Lease) {
 	}
 }
 
-// tracked lists the entries whose signatures are asked for.
+// tracked lists the entries whose signatures are polled.
 func (t *tracker) tracked() []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -295,7 +295,7 @@ func (t *tracker) tracked() []*entry {
 	return out
 }
 
-// unfinalized lists the watches that are asked for.
+// unfinalized lists the watches that are polled.
 func (t *tracker) unfinalized() []*watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -314,7 +314,7 @@ func (t *tracker) isTracked(w *entry) bool {
 	return t.entries[w.j.ID] == w && w.phase == tracking
 }
 
-// startStep gives an entry to a step; false when it is gone or somebody else's.
+// startStep gives an entry to a step; false when it is gone or in another phase.
 func (t *tracker) startStep(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -334,9 +334,9 @@ func rebroadcastAfter(n int) time.Duration {
 	return 2 * time.Second
 }
 
-// run polls until ctx ends, once a slot. A notification brings the poll
-// forward, and the one after it is then left to the next notification for a
-// little longer, so that polls fall in step with the slots instead of doubling.
+// run polls once a slot until ctx ends. A notification brings the next poll forward. The
+// poll after that then waits a little longer for the next notification, so that polls fall
+// in step with the slots instead of doubling.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	slot := t.m.Timing.Poll
@@ -364,7 +364,7 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// sleep waits; false when ctx ended.
+// sleep waits; it returns false when ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

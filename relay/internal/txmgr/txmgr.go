@@ -1,10 +1,10 @@
-// Package txmgr carries transactions to their one true outcome on the chain: it
-// prepares, simulates, signs, records, sends, tracks and resolves them, a file each,
-// under leases, so that any process can finish any other's work. What they are for
-// its handlers know.
+// Package txmgr carries transactions to their one outcome on the chain: it prepares,
+// simulates, signs, records, sends, tracks and resolves them, each in its own file, under
+// leases, so that any process can finish any other's work. Its handlers know what the
+// transactions are for.
 //
-// Its rules: an attempt is committed before its first send; the same bytes are sent
-// until they have landed or never can; nothing is signed anew, and nothing fails,
+// Its rules: an attempt is committed before its first send; the same bytes are sent until
+// they have landed or can never land; no transaction is signed anew, and no job fails,
 // while an earlier attempt may land.
 package txmgr
 
@@ -26,15 +26,15 @@ import (
 
 // Timing is the manager's rhythm.
 type Timing struct {
-	// Lease is how long a process that says nothing keeps its jobs.
+	// Lease is how long a process without a heartbeat keeps its jobs.
 	Lease time.Duration
 	// Poll is how often signatures are asked for: once a slot.
 	Poll time.Duration
-	// Sweep is how often due rows are looked for that nobody told of.
+	// Sweep is how often the store is searched for due rows without a notification.
 	Sweep time.Duration
 	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
 	Backoff, BackoffCap time.Duration
-	// Hold is the pause between tries while the deployment holds the queue.
+	// Hold is the pause between tries while the queue is paused.
 	Hold time.Duration
 }
 
@@ -55,18 +55,18 @@ type Options struct {
 	Outcomes Outcomes
 	// Class says what a failure of a transaction of the purpose means.
 	Class func(p Purpose, err *shieldpool.TransactionError) shieldpool.Class
-	// Readable is nil when what the jobs rest on can be read of the chain. Its refusal
+	// Readable returns nil when the chain state that the jobs need can be read. The refusal
 	// pool_not_initialised pauses the queue until that is over.
 	Readable func(ctx context.Context) error
-	// Landed is told of a landing as soon as it is seen, before it is recorded.
+	// Landed is called with a landing as soon as it is seen, before it is recorded.
 	Landed func(*Job, Landing)
-	// Writable are accounts that every transaction writes: what others pay for them
-	// says what to pay.
+	// Writable are accounts that every transaction writes: the fees that others pay for
+	// them determine the price.
 	Writable []solana.PublicKey
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Worker names this process among the holders of leases.
+	// Worker names this process among the owners of leases.
 	Worker uuid.UUID
 	Timing Timing
 	Price  PriceRule
@@ -75,23 +75,23 @@ type Options struct {
 // Manager advances jobs to their outcome.
 type Manager struct {
 	Options
-	// lanes are served beside each other; the first is the main one, and takes the jobs
-	// that landed, too.
+	// lanes are served concurrently; the first is the main one, which also takes the jobs
+	// that landed.
 	lanes    []*Lane
 	compute  *computeLimits
 	price    *priceCache
 	tracker  *tracker
 	recorder *recorder
 	paused   queuePause
-	// outage is about transactions that no endpoint takes.
+	// outage records the time in which no endpoint takes transactions.
 	outage sendOutage
-	// leaseHealth is since when this process's leases have not lapsed.
+	// leaseHealth records since when this process's leases have not lapsed.
 	leaseHealth leaseHealth
 	// mayClaimMore says that there was more to claim than there were places.
 	mayClaimMore atomic.Bool
 	// orphaned are leases that the last audit did not know of.
 	orphaned map[Lease]bool
-	// othersNeeded has other processes told.
+	// othersNeeded triggers a notification of other processes.
 	othersNeeded chan struct{}
 	// stopping ends when nothing new is to be taken up; running steps then have
 	// half a lease to finish.
@@ -100,7 +100,7 @@ type Manager struct {
 	steps    sync.WaitGroup
 }
 
-// check tells what is missing or out of bounds.
+// check returns an error for an option that is missing or out of bounds.
 func (o *Options) check() error {
 	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil ||
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
@@ -126,8 +126,8 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Add adds a lane. The first is the main one: it can be paused, and takes what is
-// accepted into a reserved place.
+// Add adds a lane. The first is the main one: it can be paused, and accepted jobs go into
+// its reserved places.
 func (m *Manager) Add(l *Lane) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:
@@ -142,38 +142,38 @@ func (m *Manager) Add(l *Lane) error {
 	return nil
 }
 
-// main is the lane of what clients sent.
+// main is the lane of clients' submissions.
 func (m *Manager) main() *Lane { return m.lanes[0] }
 
-// ReserveCapacity gives a place for a job about to be accepted, so that it is
-// this process's from its commit on. It is false when there is none, or when
-// others wait for one: the row then waits with them, and the most urgent goes
-// first. Start or CancelReservation ends it.
+// ReserveCapacity reserves a place for a job about to be accepted, so that it is this
+// process's from its commit on. It returns false when there is no place, or when other jobs
+// wait for one: the row then waits with them, and the most urgent goes first. Start or
+// CancelReservation ends the reservation.
 func (m *Manager) ReserveCapacity() bool {
 	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().places.acquire(1) == 1
 }
 
-// CancelReservation gives a reserved place back.
+// CancelReservation releases a reserved place.
 func (m *Manager) CancelReservation() { m.main().places.release() }
 
-// Start works on a job that was accepted into a reserved place. The request that
-// brought it may end before its first step does.
+// Start works on a job that was accepted into a reserved place. The request that brought it
+// may end before the first step does.
 func (m *Manager) Start(ctx context.Context, j *Job) {
 	j.accepted = m.Now()
 	m.start(context.WithoutCancel(ctx), m.main(), j)
 }
 
-// ClaimSoon tells that something may be due: looking for it is brought forward.
+// ClaimSoon brings the next claim forward, because something may be due.
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
 
-// NotifyOthers tells that a job was accepted that this process had no place
-// for: all processes are told.
+// NotifyOthers notifies all processes that a job was accepted for which this process had no
+// place.
 func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }
 
-// PollSoon brings the next look at the chain forward.
+// PollSoon brings the next poll of the chain forward.
 func (m *Manager) PollSoon() { signal(m.tracker.pollSoon) }
 
-// signal leaves a mark that a loop finds; one is enough.
+// signal wakes a loop; one pending signal is enough.
 func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
@@ -181,8 +181,8 @@ func signal(bell chan struct{}) {
 	}
 }
 
-// InProgress is how many jobs this process holds: in flight, and landed
-// ones that are watched until finalized.
+// InProgress is how many jobs this process has: in flight, and landed ones that are watched
+// until finalized.
 func (m *Manager) InProgress() (inFlight, watched int) {
 	for _, l := range m.lanes {
 		inFlight += l.places.inUse()
@@ -190,7 +190,7 @@ func (m *Manager) InProgress() (inFlight, watched int) {
 	return inFlight, m.tracker.landedCount()
 }
 
-// PausedBy is why this process takes nothing up; "" when it works.
+// PausedBy is why this process claims nothing; "" when it works.
 func (m *Manager) PausedBy() string { return m.paused.reason() }
 
 // start runs the first step of a job whose lease and place are held.
@@ -200,7 +200,7 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
-		if twice { // released, it comes again under an epoch that the step which still runs does not hold
+		if twice { // after a release it is claimed under a new epoch, not under that of the running step
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -208,9 +208,8 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	})
 }
 
-// step acts on a job whose lease is held, and lets go of it on the way
-// out unless it is to be followed. A step that panics must not take the
-// process with it, and with that every other job.
+// step acts on a job whose lease this process has, and drops it at the end unless it is to
+// be tracked. A step that panics must not end the process and thereby every other job.
 func (m *Manager) step(ctx context.Context, w *entry) {
 	defer m.tracker.stepEnded(w)
 	defer func() {
@@ -232,8 +231,8 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 	}
 }
 
-// redact keeps of a panic what holds nothing of a request: an error of the
-// runtime, or the type alone.
+// redact keeps the part of a panic that has nothing of a request: a runtime error, or the
+// type alone.
 func redact(p any) any {
 	type runtimeError interface {
 		error
@@ -245,13 +244,13 @@ func redact(p any) any {
 	return fmt.Sprintf("%T", p)
 }
 
-// deferJob gives the lease back, to come again after a pause.
+// deferJob releases the lease; the job is due again after a pause.
 func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	defer m.tracker.drop(w)
 	if errors.Is(cause, ErrLeaseLost) {
 		m.Observer.Lease("lost", 1)
 		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
-		m.release(ctx, w, 0, "") // unless nobody did: the process may only have been late to beat
+		m.release(ctx, w, 0, "") // the lease may still be this process's: its heartbeat may only have been late
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)
@@ -274,9 +273,9 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	m.release(ctx, w, delay, reason)
 }
 
-// release gives the lease back.
+// release releases the lease.
 func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
-	// A step that was cancelled still has to give its lease back, while there is time for it.
+	// A step that was cancelled still has to release its lease, while there is time for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
 	defer cancel()
 	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -11,11 +11,11 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// UndecidedStore is what ending undecided attempts needs of the store.
+// UndecidedStore is the part of the store that is needed to end undecided attempts.
 type UndecidedStore interface {
-	// ClaimUndecided takes up to limit jobs that are held by HoldExpiry, due or not.
+	// ClaimUndecided claims up to limit jobs that are held by HoldExpiry, due or not.
 	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// CountUndecided counts all of them, those too that a relay holds at this moment.
+	// CountUndecided counts all of them, including those that a relay has claimed.
 	CountUndecided(ctx context.Context) (n int, err error)
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
@@ -23,24 +23,24 @@ type UndecidedStore interface {
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
 }
 
-// Search is Chain's.
+// Search is the method of Chain.
 type Search func(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
 
-// decideLease is how long the jobs of a pass are held without a beat.
+// decideLease is how long the jobs of a pass are kept without a heartbeat.
 const decideLease = time.Minute
 
-// DecideUndecided judges once, by the search that it is given, the attempts of all
-// jobs that wait for the end of one. Those that are dead by the rule by which
-// the manager goes are marked as dead, and their jobs are due at once, as are
-// those of which one has landed: the relays do the rest. It gives how many were
-// ended, and how many still wait, those too that a relay held meanwhile.
+// DecideUndecided resolves once, by the given search, the attempts of all jobs that wait for
+// the end of one. Attempts that are dead by the manager's own rule are marked as dead. Their
+// jobs are due at once, as are jobs with an attempt that landed: the relays do the rest. It
+// returns how many were ended, and how many still wait, including those that a relay claimed
+// meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 		return 0, 0, err
 	}
 	defer func() {
-		// What is left is given back, whatever has happened: else it waits for the lease to lapse.
+		// The rest is released in any case: else it waits until the lease lapses.
 		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
 		if err == nil {
 			err = retireErr
@@ -53,8 +53,8 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 	return ended, waiting, err
 }
 
-// decideAll goes on until there is no more to claim. What it cannot end it keeps until
-// then, or it would claim it again.
+// decideAll goes on until there is no more to claim. It keeps the jobs that it cannot end
+// until then, or it would claim them again.
 func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
 	var undecided []*Job
 	for more := true; more; {
@@ -64,7 +64,7 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 		}
 		more = len(claimed) == statusBatch
 		for _, c := range claimed {
-			// Searches may take longer, all together, than the lease.
+			// All searches together may take longer than the lease.
 			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 				return ended, err
 			}
@@ -90,8 +90,8 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 	return ended, nil
 }
 
-// decideOne marks a job's dead attempts as dead; over says that none is left
-// of which nothing is known.
+// decideOne marks a job's dead attempts as dead; over says that the job no longer waits for
+// the end of one.
 func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (over bool, err error) {
 	if len(c.Live) == 0 {
 		return true, nil
@@ -111,7 +111,7 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 		case onchain.MayLand:
 			over = false
 		case onchain.FailedOnChain, onchain.Forgotten:
-			// The manager knows what each costs or waits for.
+			// The manager handles these: it knows their costs and what they wait for.
 		}
 	}
 	return over, store.MarkAttemptsDead(ctx, c.Lease, dead)

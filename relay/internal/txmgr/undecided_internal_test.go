@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// docket is what is undecided; a relay holds some of it.
+// docket is the undecided jobs; a relay has claimed some of them.
 type docket struct {
 	free      []*Job
 	held      int
@@ -34,7 +34,7 @@ func (d *docket) Heartbeat(context.Context, Worker, time.Duration) (bool, error)
 
 func (d *docket) MarkAttemptsDead(context.Context, Lease, []DeadAttempt) error { return nil }
 
-// Release offers what is not decided again.
+// Release offers undecided jobs again.
 func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold string) error {
 	if hold == HoldExpiry {
 		d.undecided++
@@ -45,8 +45,8 @@ func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold strin
 
 func (d *docket) ReleaseAll(context.Context, uuid.UUID) (int, error) { return 0, nil }
 
-// TestAPassDecidesAllThatWaits: however much it is, once each, under a lease that is
-// kept however long the searches take.
+// TestAPassDecidesAllThatWaits: any number of jobs, once each, under a lease that is kept no matter
+// how long the searches take.
 func TestAPassDecidesAllThatWaits(t *testing.T) {
 	t.Parallel()
 	const all, alive, held = 2*statusBatch + 50, 300, 7

@@ -7,21 +7,21 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// HoldSecondEndpoint is the reason while one endpoint says what came of a job, and no second one does.
-// An outcome waits for it; new work does not.
+// HoldSecondEndpoint is the reason while only one endpoint reports the outcome of a job. The
+// outcome waits for a second one; new work does not.
 const HoldSecondEndpoint = "second_endpoint"
 
 const (
-	// unverifiedAfter is how long an outcome may be one endpoint's word before the
-	// job counts as waiting: others are often a slot or two behind.
+	// unverifiedAfter is how long only one endpoint may report an outcome before the job
+	// counts as waiting: others are often a slot or two behind.
 	unverifiedAfter = 2 * time.Second
-	// maxUnverified is how many jobs may wait beside those that have a place:
+	// maxUnverified is how many jobs may wait in addition to those that have a place:
 	// they stay in memory, some kilobytes each.
 	maxUnverified = 10_000
 )
 
-// markUnverified notes that an outcome is the word of one endpoint. A job for which
-// that lasts gives its place back: it is followed and sent again all the same.
+// markUnverified records that only one endpoint reports an outcome. When that lasts, the job
+// releases its place: it is tracked and sent again all the same.
 func (t *tracker) markUnverified(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +50,8 @@ func (t *tracker) isUnverified(w *entry) bool {
 	return !w.recorded && !w.unverifiedSince.IsZero() && t.m.Now().Sub(w.unverifiedSince) >= unverifiedAfter
 }
 
-// recordUnverified tells the database what waits for a second endpoint, so that it keeps
-// no pool busy. What could not be told is told at the next poll.
+// recordUnverified writes to the database which jobs wait for a second endpoint, so that
+// they keep no pool busy. Failed writes are repeated at the next poll.
 func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 	var batch []*entry
 	var leases []Lease
@@ -80,7 +80,7 @@ func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 	})
 }
 
-// errUnverified says that one endpoint alone fails a transaction.
+// errUnverified says that only one endpoint reports that a transaction fails.
 func errUnverified(method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint says that the transaction fails, and no second one fails it the same way"}
 }

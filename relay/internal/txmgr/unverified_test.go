@@ -67,14 +67,14 @@ func (w *world) heldBy(reason string) int64 {
 	return b.Held[reason]
 }
 
-// lies are that every signature is final, whatever becomes of the transaction.
+// lies report every signature as final, regardless of the transaction's fate.
 var lies = []fault.Rule{
 	{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds},
 	{Method: "sendTransaction", Drop: true},
 }
 
-// TestOneLiarOfTwoCompletesNothing: what one endpoint calls final is sent again and
-// again, keeps neither a place nor the pool, and ends when it has truly landed.
+// TestOneLiarOfTwoCompletesNothing: a transaction that one endpoint reports as final is sent again
+// and again, keeps neither a place nor the pool busy, and ends when it has truly landed.
 func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +115,7 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	}
 }
 
-// pin is the sign of a proof's A that is taken unseen; "" before one has landed for good.
+// pin is the sign of a proof's A that is accepted without a trial; "" before one has landed for good.
 func (w *world) pin() string {
 	w.t.Helper()
 	sign, err := w.store.PinnedProofA(w.t.Context(), w.key.Hash())
@@ -123,8 +123,8 @@ func (w *world) pin() string {
 	return sign
 }
 
-// TestNothingIsFinalOnTheWordOfOne: a landing that both know and one of them calls
-// final is an outcome, which a fork may still undo, and teaches nothing.
+// TestNothingIsFinalOnTheWordOfOne: a landing that both endpoints know and only one reports as
+// final is an outcome that a fork may still undo, and pins nothing.
 func TestNothingIsFinalOnTheWordOfOne(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, slot, func(o *localnet.Options) { o.FinalizeAfter = 100_000 }) // half an hour
@@ -211,8 +211,7 @@ func TestALyingSimulationFailsNothing(t *testing.T) {
 	}
 }
 
-// TestALyingFailureFailsNothing: a signature of which one endpoint says that it
-// failed for good lands all the same.
+// TestALyingFailureFailsNothing: a transaction that one endpoint reports as finally failed still lands.
 func TestALyingFailureFailsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,13 +230,13 @@ func TestALyingFailureFailsNothing(t *testing.T) {
 	}
 }
 
-// TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far
-// ahead of the chain, or answers with the past as if it were now.
+// TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far ahead of the
+// chain, or answers with old state as if it were current.
 func TestALiarAheadStopsNoSigning(t *testing.T) {
 	t.Parallel()
 	behind, ahead, past := []fault.Rule{{Lag: 15}}, []fault.Rule{{Ahead: 1000}}, []fault.Rule{{Lag: 140, Ahead: 140}}
 	tests := map[string]struct {
-		honest, first, later []fault.Rule // what the honest one does, and the liar
+		honest, first, later []fault.Rule // the rules of the honest endpoint and of the liar
 	}{
 		"once the relay runs": {later: ahead},
 		"from the relay's start, when the honest one lags by more than a few slots": {honest: behind, first: ahead, later: ahead},
@@ -257,7 +256,7 @@ func TestALiarAheadStopsNoSigning(t *testing.T) {
 			w.run(r)
 			w.faults("liar", test.later...)
 			for range 3 {
-				w.deposit(10_000_000) // the past does not know the root
+				w.deposit(10_000_000) // the old state does not have the root
 				req, _ := w.withdrawal(sol)
 				id := w.submit(r, req).ID
 				w.eventually("it is final", func() bool { return w.get(id).Finalized })
@@ -269,8 +268,8 @@ func TestALiarAheadStopsNoSigning(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidToBeProcessedIsSentAgain: an endpoint takes the transaction, drops it, and
-// says from then on that it is processed.
+// TestWhatIsSaidToBeProcessedIsSentAgain: an endpoint takes the transaction, drops it, and reports
+// it as processed from then on.
 func TestWhatIsSaidToBeProcessedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 200*time.Millisecond) // it does not expire meanwhile

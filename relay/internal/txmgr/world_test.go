@@ -213,7 +213,7 @@ func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }
 
-// counts keeps what the engine tells its observer.
+// counts keeps what the engine reports to its observer.
 type counts struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -237,7 +237,7 @@ func (c *counts) Attempt(e string)                    { c.add(e) }
 func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
 func (c *counts) Poll(int, bool)                      {}
 
-// relay is one process's half of the world.
+// relay is one relay process of the world.
 type relay struct {
 	*admission.Admission
 	*txmgr.Manager
@@ -254,13 +254,13 @@ type unlimited struct{}
 func (unlimited) Ready(context.Context, bool, uint64) error { return nil }
 func (unlimited) Allow(context.Context, bool, uint64) error { return nil }
 
-// parts are what a test may change of a relay.
+// parts are the parts of a relay that a test may change.
 type parts struct {
 	chain       func(txmgr.Chain) txmgr.Chain
 	store       func(submission.Store) submission.Store
 	state       submission.PoolState
 	spending    txmgr.Spending
-	payers      []*feepayer.Key // beside the world's own
+	payers      []*feepayer.Key // in addition to the world's own
 	timing      txmgr.Timing
 	concurrency int
 }
