@@ -118,9 +118,9 @@ func TestSessions(t *testing.T) {
 	}{
 		"all of it: processes and rows are changed alone": {
 			nil, []string{
-				"latency: 1 process, 1 k rows", "carry: 1 process, 1 k rows", "accept: 1 process, 1 k rows",
-				"latency: 4 processes, 1 k rows", "carry: 4 processes, 1 k rows", "accept: 4 processes, 1 k rows",
-				"latency: 1 process, 100 k rows", "carry: 1 process, 100 k rows", "accept: 1 process, 100 k rows",
+				"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows",
+				"latency: 4 processes, 1000 rows", "carry: 4 processes, 1000 rows", "accept: 4 processes, 1000 rows",
+				"latency: 1 process, 100000 rows", "carry: 1 process, 100000 rows", "accept: 1 process, 100000 rows",
 				"ring: 1 process", "ring: 4 processes", "swaps: 1 process", "swaps: 4 processes", "memory: ",
 			},
 		},
@@ -133,7 +133,7 @@ func TestSessions(t *testing.T) {
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
 		"all but them": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
-			[]string{"latency: 1 process, 1 k rows", "carry: 1 process, 1 k rows", "accept: 1 process, 1 k rows", "ring: 1 process", "swaps: 1 process", "memory: "},
+			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "ring: 1 process", "swaps: 1 process", "memory: "},
 		},
 	}
 	for name, tc := range tests {
