@@ -73,6 +73,7 @@ type Client struct {
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
 
+	// gate is what a call waits for before it is made; nil for no wait.
 	gate func(context.Context) error
 }
 

@@ -61,19 +61,20 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
-	// Executable is reported by every node, and needed only by the checks of a pool.
-	Executable bool `json:"executable"`
+	// Executable is a pointer so that an answer without it is malformed: a program would
+	// otherwise be reported as missing.
+	Executable *bool `json:"executable"`
 }
 
 func (w *wireAccount) account() (*onchain.Account, error) {
-	if w.Owner == nil || w.Lamports == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
-		return nil, errors.New("owner, lamports or base64 data are missing")
+	if w.Owner == nil || w.Lamports == nil || w.Executable == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
+		return nil, errors.New("owner, lamports, executable or base64 data are missing")
 	}
 	data, err := base64.StdEncoding.DecodeString(w.Data[0])
 	if err != nil {
 		return nil, errors.New("data is not base64")
 	}
-	return &onchain.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: w.Executable}, nil
+	return &onchain.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: *w.Executable}, nil
 }
 
 // Accounts reads up to 100 accounts, all at the slot that it returns, which is
@@ -191,9 +192,15 @@ func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) {
 	return read[uint64](ctx, c, "getFirstAvailableBlock")
 }
 
-// GenesisHash reads the hash that identifies the cluster.
+// GenesisHash reads the hash that identifies the cluster. It is never zero, which callers
+// take for a hash that is not known.
 func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	return read[solana.Hash](ctx, c, "getGenesisHash")
+	const method = "getGenesisHash"
+	hash, err := read[solana.Hash](ctx, c, method)
+	if err == nil && hash.IsZero() {
+		err = onchain.Malformed(method, "the hash is zero")
+	}
+	return hash, err
 }
 
 // PriorityFees reads the lowest fees that recent blocks took from transactions that write the

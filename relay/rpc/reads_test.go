@@ -68,7 +68,7 @@ func TestCalls(t *testing.T) {
 				v, slot, err := c.Balances(ctx, []solana.PublicKey{keyA, keyB})
 				return slotted{v, slot}, err
 			},
-			answer:     fmt.Sprintf(`{"context":{"slot":9},"value":[{"data":["","base64"],"lamports":5,"owner":%q,"space":3},null]}`, keyB),
+			answer:     fmt.Sprintf(`{"context":{"slot":9},"value":[{"data":["","base64"],"executable":false,"lamports":5,"owner":%q,"space":3},null]}`, keyB),
 			wantMethod: "getMultipleAccounts",
 			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"confirmed","dataSlice":{"length":0,"offset":0},"encoding":"base64"}]`, keyA, keyB),
 			want:       slotted{[]uint64{5, 0}, 9},
@@ -219,6 +219,7 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 		return err
 	}
 	horizon := func(ctx context.Context, c *Client) error { _, err := c.Newest(ctx, onchain.Finalized); return err }
+	genesis := func(ctx context.Context, c *Client) error { _, err := c.GenesisHash(ctx); return err }
 	owner := fmt.Sprintf(`"owner":%q`, keyA)
 	tests := map[string]struct {
 		do     func(context.Context, *Client) error
@@ -226,11 +227,13 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	}{
 		"fewer accounts than asked for":              {accounts, `{"context":{"slot":1},"value":[]}`},
 		"more accounts than asked for":               {accounts, `{"context":{"slot":1},"value":[null,null]}`},
-		"an account without lamports":                {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],` + owner + `}]}`},
-		"an account without owner":                   {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"lamports":1}]}`},
-		"an account without data":                    {accounts, `{"context":{"slot":1},"value":[{"lamports":1,` + owner + `}]}`},
-		"an account in another encoding":             {accounts, `{"context":{"slot":1},"value":[{"data":["","base64+zstd"],"lamports":1,` + owner + `}]}`},
-		"an account whose data is not base64":        {accounts, `{"context":{"slot":1},"value":[{"data":["?","base64"],"lamports":1,` + owner + `}]}`},
+		"an account without lamports":                {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,` + owner + `}]}`},
+		"an account without owner":                   {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,"lamports":1}]}`},
+		"an account without data":                    {accounts, `{"context":{"slot":1},"value":[{"executable":false,"lamports":1,` + owner + `}]}`},
+		"an account without executable":              {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"lamports":1,` + owner + `}]}`},
+		"a genesis hash of zeros":                    {genesis, fmt.Sprintf(`%q`, solana.Hash{})},
+		"an account in another encoding":             {accounts, `{"context":{"slot":1},"value":[{"data":["","base64+zstd"],"executable":false,"lamports":1,` + owner + `}]}`},
+		"an account whose data is not base64":        {accounts, `{"context":{"slot":1},"value":[{"data":["?","base64"],"executable":false,"lamports":1,` + owner + `}]}`},
 		"fewer statuses than asked for":              {statuses, `{"context":{"slot":1},"value":[]}`},
 		"a status without slot":                      {statuses, `{"context":{"slot":1},"value":[{"confirmationStatus":"confirmed","err":null}]}`},
 		"a status without confirmation":              {statuses, `{"context":{"slot":1},"value":[{"slot":1,"err":null}]}`},

@@ -126,7 +126,7 @@ func TestSearchAsksAnother(t *testing.T) {
 // down makes no answer worse.
 func TestNothingIsDoubted(t *testing.T) {
 	t.Parallel()
-	account := fmt.Sprintf(`{"data":["","base64"],"lamports":7,"owner":%q}`, keyB)
+	account := fmt.Sprintf(`{"data":["","base64"],"executable":false,"lamports":7,"owner":%q}`, keyB)
 	accounts := func(ctx context.Context, e *Endpoints) (any, error) {
 		a, _, err := e.Accounts(ctx, []solana.PublicKey{keyA}, onchain.Confirmed, 0)
 		return len(a) == 1 && a[0] != nil && a[0].Lamports == 7, err

@@ -76,20 +76,20 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 type Observer interface {
 	// RouterCalled records every call that was made: CallQuote or
 	// CallInstructions, its outcome ("ok", "no_route", "route_rejected" or a kind of
-	// swap.Unavailable), and its duration.
+	// swap.RouterUnavailable), and its duration.
 	RouterCalled(call, outcome string, took time.Duration)
 	// RouterSkipped records every call that was not made, by the kind of
-	// swap.Unavailable: busy, breaker_open or cancelled.
+	// swap.RouterUnavailable: busy, breaker_open or cancelled.
 	RouterSkipped(call, kind string)
 	// RouteRejected counts an answer that contradicts the question, by
-	// swap.Hostile's What.
+	// swap.RejectedRoute's What.
 	RouteRejected(what string)
 }
 
 // Client asks one router. It repeats only calls that a dead idle connection lost, because
 // the caller that waits for a price decides how long. Safe for concurrent use.
 //
-// Every error of a call is *swap.Unavailable, *swap.NoRoute or *swap.Hostile, except for
+// Every error of a call is *swap.RouterUnavailable, *swap.NoRoute or *swap.RejectedRoute, except for
 // an invalid request, which is never sent.
 type Client struct {
 	// base and key are functions so that formatting a Client, with any verb, does not show

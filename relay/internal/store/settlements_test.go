@@ -700,6 +700,24 @@ func TestSeparateAccountsOfAnEarlierReleaseAreDropped(t *testing.T) {
 	}
 }
 
+// TestASecondLegOfAnEarlierReleaseIsClaimed: it was stored as a settlement, which a claim
+// would pass over for good.
+func TestASecondLegOfAnEarlierReleaseIsClaimed(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	_, id := funded(t, s, w, 1)
+	ok(t, migrateTo(ctx, s.Pool, 8))
+	if kind := one[string](t, s, `SELECT kind FROM submissions WHERE id = $1`, id); kind != "settlement" {
+		t.Fatalf("before the migration the kind is %s, want settlement", kind)
+	}
+	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
+	got := claimSettlements(t, s, w)
+	if len(got) != 1 || got[0].ID != id || submission.Of(got[0]).Swap.Phase != submission.PhaseFunded {
+		t.Errorf("claimed are %+v, want the funded swap %s", got, id)
+	}
+}
+
 // TestAnUpgradeScansNoWholeTable: it would block all writes to it.
 func TestAnUpgradeScansNoWholeTable(t *testing.T) {
 	t.Parallel()

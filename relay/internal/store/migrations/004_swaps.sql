@@ -1,5 +1,5 @@
 -- A swap has two legs. The first is a submission like every other; the second,
--- its second leg, is a row of its own in the same table, made when the first
+-- its settlement, is a row of its own in the same table, made when the first
 -- lands, so that leases, attempts and outcomes are the same for both.
 --
 -- Constraints that older rows cannot break are NOT VALID: they hold for what is
@@ -7,17 +7,17 @@
 ALTER TABLE submissions
     ADD COLUMN parent uuid,
     DROP CONSTRAINT submissions_kind_check,
-    ADD CONSTRAINT submissions_kind_check CHECK (kind IN ('transfer', 'withdrawal', 'swap', 'swap_execution')) NOT VALID,
-    -- A second leg carries no root: the largest root_seq puts it behind all that
+    ADD CONSTRAINT submissions_kind_check CHECK (kind IN ('transfer', 'withdrawal', 'swap', 'settlement')) NOT VALID,
+    -- A settlement carries no root: the largest root_seq puts it behind all that
     -- does, and a claim that stops before that never meets one.
     ADD CONSTRAINT submissions_parent_check CHECK (
-        (kind = 'swap_execution') = (parent IS NOT NULL) AND (kind = 'swap_execution') = (root_seq = 9223372036854775807)) NOT VALID;
+        (kind = 'settlement') = (parent IS NOT NULL) AND (kind = 'settlement') = (root_seq = 9223372036854775807)) NOT VALID;
 
--- One second leg a swap, however often its first leg lands.
+-- One settlement a swap, however often its first leg lands.
 CREATE UNIQUE INDEX submissions_parent ON submissions (parent) WHERE parent IS NOT NULL;
--- Second legs that a worker may take up, those first that have been due longest.
+-- Settlements that a worker may take up, those first that have been due longest.
 CREATE INDEX submissions_settling ON submissions (due_at, job_id)
-    WHERE kind = 'swap_execution' AND state IN ('pending', 'processing') AND lease_owner IS NULL;
+    WHERE kind = 'settlement' AND state IN ('pending', 'processing') AND lease_owner IS NULL;
 
 -- swap_terms are those 72 bytes that TransactSwap has more than Transact; recipient
 -- is then the wallet that the lamports go back to.
@@ -29,8 +29,8 @@ ALTER TABLE attempts ADD COLUMN purpose text NOT NULL DEFAULT 'transact', ADD CO
     ADD CONSTRAINT attempts_purpose_check CHECK (purpose IN ('transact', 'accounts', 'execute', 'refund')) NOT VALID,
     ADD CONSTRAINT attempts_fee_check CHECK (fee >= 0) NOT VALID;
 
--- Where each swap stands between its legs; id is the second leg's. It is written
--- by who holds the second leg, which is locked first. No foreign key, as for requests.
+-- Where each swap stands between its legs; id is the settlement's. It is written
+-- by who holds the settlement, which is locked first. No foreign key, as for requests.
 CREATE TABLE swaps (
     id           uuid PRIMARY KEY,
     phase        text NOT NULL CHECK (phase IN ('funded', 'accounts_ready', 'quoted', 'executed', 'refunded')),
@@ -51,7 +51,7 @@ ALTER TABLE ledger_days ADD COLUMN returned bigint NOT NULL DEFAULT 0;
 
 ALTER TABLE ledger_days DROP COLUMN returned;
 DROP TABLE swaps;
-DELETE FROM submissions WHERE kind = 'swap_execution';
+DELETE FROM submissions WHERE kind = 'settlement';
 DROP INDEX submissions_settling, submissions_parent;
 ALTER TABLE attempts DROP COLUMN purpose, DROP COLUMN fee;
 ALTER TABLE requests DROP COLUMN swap_terms;

@@ -18,9 +18,9 @@ CREATE TABLE sweeps (
     state                   text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'landed', 'failed', 'expired')),
     slot                    bigint,
     created_at              timestamptz NOT NULL DEFAULT now(),
-    ended_at              timestamptz,
+    settled_at              timestamptz,
     CHECK (cardinality(recipients) = cardinality(lamports) AND cardinality(recipients) > 0),
-    CHECK ((state = 'open') = (ended_at IS NULL)),
+    CHECK ((state = 'open') = (settled_at IS NULL)),
     CHECK ((slot IS NOT NULL) = (state IN ('landed', 'failed')))
 );
 -- At most one of a payer may land at any time: what the next one moves is worked
