@@ -3,6 +3,7 @@ package release
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -50,8 +51,19 @@ func (c *Client) configuration() (*action.Configuration, error) {
 	return configuration, nil
 }
 
-// Install runs helm install --create-namespace.
+// Install runs helm install --create-namespace, again where Helm was faster than the API
+// server: an established definition is in the server's list of kinds only a moment later,
+// and Helm reads that list once. It has stored nothing by then.
 func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(time.Second) {
+		got, err := c.install(ch, values)
+		if err == nil || !strings.Contains(err.Error(), "ensure CRDs are installed first") || time.Now().After(deadline) {
+			return got, err
+		}
+	}
+}
+
+func (c *Client) install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
 	configuration, err := c.configuration()
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package app
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -12,10 +11,6 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-// forking is a slot time at which seconds pass between landing and finality, so that a
-// fork can happen in between.
-const forking = 200 * time.Millisecond
 
 // landedAt is the slot of a signature that the chain has.
 func (s *swapStand) landedAt(signature any) uint64 {
@@ -77,11 +72,6 @@ func TestAForkUndoesTheFirstLeg(t *testing.T) {
 	s.books(notesRent + tokenRent)
 }
 
-// lasting is a swap's time to its timeout, in slots, when a fork removes the execution's
-// blockhash too: only finality 150 blocks later proves the execution dead, which leaves
-// next to nothing of the usual 200 slots.
-const lasting = 1000
-
 // TestAForkUndoesBothLegs: the fork lands some transactions again by itself, or none.
 func TestAForkUndoesBothLegs(t *testing.T) {
 	t.Parallel()
@@ -91,7 +81,7 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapStand(t, standOptions{slot: forking, timeout: lasting})
+			s := newSwapStand(t, standOptions{slot: forking})
 			w := s.begin(nil)
 			var first any
 			eventually(t, "it is executed", func() bool {
@@ -108,7 +98,7 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 			eventually(t, "the first leg has landed again", func() bool { return w.status().at("data", "swap_phase") != nil })
 			// The execution's blockhash was usually younger than the first leg's, and is lost too:
 			// finality past its last valid block proves that, and the test does not wait for it.
-			s.chain.Advance(lasting / 5)
+			s.chain.Advance(blockhashLife + 50)
 			a := w.executed()
 			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
 				t.Errorf("after the fork %d executions were signed, and that which counts is the first: %v", n, same)
@@ -121,11 +111,11 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 // TestAForkUndoesAnExecution: the same bytes land again.
 func TestAForkUndoesAnExecution(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	s := newSwapStand(t, standOptions{slot: forking})
 	s.holdBefore()
 	w := s.begin(nil)
 	w.shows("funded", "router_hostile")
-	w.until(-150) // the first leg is final
+	s.chain.Finalize() // the first leg
 	s.honest()
 	var execution any
 	eventually(t, "it is executed", func() bool {
@@ -145,11 +135,11 @@ func TestAForkUndoesAnExecution(t *testing.T) {
 // completed, and ends in a refund.
 func TestAForkUndoesAnExecutionAndThePriceHasFallen(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	s := newSwapStand(t, standOptions{slot: forking})
 	s.holdBefore()
 	w := s.begin(nil)
 	w.shows("funded", "router_hostile")
-	w.until(-150) // the first leg is final
+	s.chain.Finalize() // the first leg
 	s.honest()
 	var execution any
 	eventually(t, "it is executed", func() bool {
@@ -175,10 +165,10 @@ func TestAForkUndoesAnExecutionAndThePriceHasFallen(t *testing.T) {
 // TestAForkUndoesARefund: the lamports are in the state again, and go back again.
 func TestAForkUndoesARefund(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	s := newSwapStand(t, standOptions{slot: forking})
 	s.down(fault.Rule{Cut: true})
 	w := s.begin(nil)
-	w.until(-2)
+	w.skipTo(0)
 	var refund any
 	eventually(t, "it is refunded", func() bool {
 		a := w.status()

@@ -123,7 +123,14 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 			t.Parallel()
 			s := newSwapStand(t, standOptions{})
 			routers := all(s)
-			for name, w := range s.meet(routers) {
+			swaps := s.meet(routers)
+			for name, w := range swaps {
+				eventually(t, "the swap with a router that "+name+" waits", func() bool {
+					got, _ := w.status().at("data", "swap_waits").(string)
+					return slices.Contains(routers[name].waits, got)
+				})
+			}
+			for name, w := range swaps {
 				t.Log(name)
 				w.refunded(0)
 				if n := w.attempts("execute"); n != 0 {

@@ -34,9 +34,13 @@ import (
 )
 
 const (
-	// quick is a slot time with which a swap times out after 8 s, and slow one with which it
-	// has 20 s, for tests whose events have to happen in between.
-	quick, slow = 40 * time.Millisecond, 100 * time.Millisecond
+	// quick is the usual slot time. A blockhash then lasts for 6 s, and with slow for 15 s, for
+	// tests that count the transactions of a swap. With forking it lasts for 30 s, and a
+	// transaction is final 6 s after it landed, so that a fork can happen in between.
+	quick, slow, forking = 40 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond
+	// lasting is a swap's time to its timeout, in slots, which no test is slow enough to
+	// reach: a test ends that time itself, with skipTo.
+	lasting = 100_000
 	// oneEndpoint is the relay's only endpoint, so that its faults do not affect the test.
 	oneEndpoint = "one"
 
@@ -122,7 +126,7 @@ func newSwapStand(t *testing.T, o standOptions) *swapStand {
 	server := httptest.NewServer(s.door)
 	t.Cleanup(server.Close)
 	s.f, o.vk = newForger(t)
-	o.slot = cmp.Or(o.slot, quick)
+	o.slot, o.timeout = cmp.Or(o.slot, quick), lasting
 	if len(o.endpoints) == 0 {
 		o.endpoints = []string{oneEndpoint}
 	}
@@ -349,10 +353,11 @@ func (w *swapping) executed() *answer {
 	return a
 }
 
-// refunded waits for the lamports, which include rents that are paid in addition to those
-// of the swap's state.
+// refunded ends the swap's time and waits for the lamports, which include rents that are
+// paid in addition to those of the swap's state.
 func (w *swapping) refunded(rents uint64) *answer {
 	w.t.Helper()
+	w.skipTo(0)
 	a := w.ends("failed", "refunded")
 	if got, want := w.lamportsOf(w.wallet.PublicKey())-w.lamports, w.net+stateRent+rents; got != want {
 		w.t.Errorf("the wallet got %d lamports back, want %d", got, want)
