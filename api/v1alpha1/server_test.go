@@ -33,8 +33,7 @@ func newTypedClient(t *testing.T) client.Client {
 	return cl
 }
 
-// Samples are what people start from, so that the server must take them as
-// they are, field for field.
+// People start from the samples, so the server must accept them unchanged.
 func TestSamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	cl := newClient(t)
@@ -60,7 +59,7 @@ func TestUnknownFieldsAreErrorsWithStrictValidation(t *testing.T) {
 }
 
 // The server sets defaults: neither the operator nor a reader of the object has
-// to know them. Those of an omitted part apply, too.
+// to know them. The defaults of an omitted part apply, too.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	object := minimal(t, apiservertest.Namespace(t), `{"spec":{
@@ -136,7 +135,7 @@ func TestScaleSubresource(t *testing.T) {
 		"scaling writes spec.replicas":            {spec: `{"spec":{"replicas":2}}`, scaleTo: 5, wantReplicas: 5},
 		"a fleet can be scaled to nothing":        {spec: `{"spec":{"replicas":2}}`, scaleTo: 0, wantReplicas: 0},
 		"scaling keeps to the bounds":             {spec: `{"spec":{"replicas":2}}`, scaleTo: 201, wantErr: "should be less than or equal to 200"},
-		"an autoscaled fleet is not scaled":       {spec: `{"spec":{"autoscaling":{"maxReplicas":3}}}`, scaleTo: 5, wantErr: "replicas"},
+		"an autoscaled fleet refuses scaling":     {spec: `{"spec":{"autoscaling":{"maxReplicas":3}}}`, scaleTo: 5, wantErr: "replicas"},
 		"without spec.replicas there is no scale": {spec: `{}`, scaleTo: 5, wantErr: ".spec.replicas"},
 	}
 	for sentence, tt := range tests {
@@ -178,8 +177,8 @@ func TestScaleSubresource(t *testing.T) {
 	}
 }
 
-// kubectl scale patches, which needs no number to be there: a fleet at its
-// default size is scaled as any other.
+// kubectl scale sends a patch, which works without spec.replicas: a fleet of
+// the default size can be scaled like any other.
 func TestKubectlScale(t *testing.T) {
 	t.Parallel()
 	cl := newTypedClient(t)
@@ -188,9 +187,9 @@ func TestKubectlScale(t *testing.T) {
 		want    *int32
 		wantErr string
 	}{
-		"a fleet with a number":         {spec: `{"spec":{"replicas":2}}`, want: new(int32(3))},
-		"a fleet at its default":        {spec: `{}`, want: new(int32(3))},
-		"a fleet that is scaled for it": {spec: `{"spec":{"autoscaling":{"maxReplicas":3}}}`, wantErr: "replicas and autoscaling exclude each other"},
+		"a fleet with spec.replicas":    {spec: `{"spec":{"replicas":2}}`, want: new(int32(3))},
+		"a fleet without spec.replicas": {spec: `{}`, want: new(int32(3))},
+		"an autoscaled fleet":           {spec: `{"spec":{"autoscaling":{"maxReplicas":3}}}`, wantErr: "replicas and autoscaling exclude each other"},
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -217,7 +216,7 @@ func TestKubectlScale(t *testing.T) {
 	}
 }
 
-// TestPrintColumns is what kubectl get relaypools shows.
+// TestPrintColumns checks what kubectl get relaypools shows.
 func TestPrintColumns(t *testing.T) {
 	t.Parallel()
 	cl := newClient(t)
@@ -292,7 +291,7 @@ func TestStatusIsASubresource(t *testing.T) {
 	}
 }
 
-// TestNames: the names include the short one of kubectl get rp.
+// TestNames checks the resource names, with the short name rp.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	config := apiservertest.Config(t)

@@ -42,8 +42,8 @@ func TestRendersAreTheGoldens(t *testing.T) {
 	}
 }
 
-// golden is the rendered text of a set, and then the notes. It leaves out the definition and
-// the alerts, which are config's and have other tests.
+// golden is the rendered text of a set, and then the notes. It leaves out the specs of the CRD
+// and the alerts, which come from config and have other tests.
 func golden(t *testing.T, s set) string {
 	t.Helper()
 	objects, notes := rendered(t, s)

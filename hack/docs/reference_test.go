@@ -253,8 +253,8 @@ func fields(t *testing.T, below string) []resourceField {
 	return out
 }
 
-// ours reports whether a type is made of fields of the resource's own. A reference to a Secret, a
-// destination, and a type of Kubernetes are not.
+// ours reports whether the page lists the fields of a type. A reference to a Secret, a destination,
+// and a type of Kubernetes are each listed as one value.
 func ours(path string, p apiextensionsv1.JSONSchemaProps) bool {
 	names := slices.Sorted(maps.Keys(p.Properties))
 	return len(names) > 0 && !slices.Equal(names, []string{"key", "name"}) && !slices.Equal(names, []string{"name"}) && !slices.Equal(names, []string{"cidr", "port"}) &&
@@ -266,7 +266,7 @@ var (
 	subject   = regexp.MustCompile(`^\w+ (?:is|are) `)
 )
 
-// describe splits a comment into its first sentence and its default.
+// describe splits a comment into its meaning, without the example, and its default.
 func describe(description string) (meaning, fallback string) {
 	text := strings.Join(strings.Fields(description), " ")
 	meaning = text

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// authorityLamports pay for the pool's accounts, whose tree grows with the root history.
+	// authorityLamports pay for the pool's accounts; the tree's size depends on the root history.
 	authorityLamports = 100 * solana.LAMPORTS_PER_SOL
 	// poolLamports pay for the withdrawals with simulated proofs.
 	poolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
@@ -31,7 +31,7 @@ type chain struct {
 	Pool    *shieldpool.Pool
 	// Market is where swaps trade.
 	Market *market.Market
-	// sent are the lamports of airdrops.
+	// sent is the sum of airdropped lamports by account.
 	sent map[solana.PublicKey]uint64
 }
 
@@ -52,13 +52,13 @@ func newChain(t *testing.T, url string, with *http.Client) *chain {
 	return c
 }
 
-// airdrop gives lamports and waits until they are final.
+// airdrop sends lamports and waits until they are finalized.
 func (s *suite) airdrop(t *testing.T, to solana.PublicKey, lamports uint64) {
 	t.Helper()
 	signature, err := s.stage.RPC.RequestAirdrop(s.ctx, to, lamports, rpc.CommitmentConfirmed)
 	ok(t, err)
 	s.stage.sent[to] += lamports
-	s.await(t, "an airdrop is final", 2*time.Minute, func(ctx context.Context) error {
+	s.await(t, "an airdrop is finalized", 2*time.Minute, func(ctx context.Context) error {
 		answer, err := s.stage.RPC.GetSignatureStatuses(ctx, true, signature)
 		if err != nil {
 			return err

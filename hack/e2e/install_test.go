@@ -21,7 +21,7 @@ const (
 	// operatorReplicas the number of pods with external metrics.
 	operatorContainer = "operator"
 	operatorReplicas  = 2
-	// refsInterval is the interval of reading Secrets, less than a minute to save time.
+	// refsInterval is how often Secrets are read, less than the default of 1m to save time.
 	refsInterval = "15s"
 )
 
@@ -58,8 +58,8 @@ type leading struct {
 	since    time.Time
 }
 
-// leader waits until a living operator holds the Lease, whose identity is none of the given
-// ones.
+// leader waits until a living operator holds the Lease under an identity that is not among the
+// given ones.
 func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
 	t.Helper()
 	s.await(t, "an operator leads", 2*time.Minute, func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
 			return errors.New("nobody holds the Lease")
 		}
 		if slices.Contains(not, *holder) {
-			return errors.New("the Lease is still held by the one before")
+			return errors.New("the previous leader still holds the Lease")
 		}
 		pods, err := s.listPods(ctx, operatorNamespace, operatorLabels())
 		// The identity is the pod's name and a random part.

@@ -22,7 +22,7 @@ func (s *suite) waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// scaleUp floods the fleet until it has its most pods, then returns to calm traffic.
+// scaleUp floods the fleet until it has maxReplicas pods, then returns to calm traffic.
 func (s *suite) scaleUp(t *testing.T) {
 	s.startTraffic(t, peakRate)
 	var first, backlog time.Time
@@ -68,9 +68,9 @@ func (s *suite) scaleUp(t *testing.T) {
 	s.log(t, "the backlog is worked off")
 }
 
-// pace is the autoscaler's: the scale-down of its definition, by its own clock. The
-// tolerance of ten seconds is for times to the second and for two clocks; a wrong pace
-// differs by more.
+// pace is how fast the autoscaler's definition lets it scale down. The tolerance of ten
+// seconds is for timestamps in whole seconds and from two clocks; a wrong pace differs by
+// more.
 func pace() check.Pace {
 	return check.Pace{Calm: 5 * time.Minute, Apart: time.Minute, Slack: 10 * time.Second}
 }
@@ -91,7 +91,7 @@ func (s *suite) scaleDown(t *testing.T) {
 	s.await(t, "every change of the fleet's size was seen", time.Minute, func(context.Context) error {
 		sizes = s.sizes.sizes()
 		if len(sizes) == 0 || sizes[len(sizes)-1].Pods != 1 {
-			return errors.New("its way to 1 pod was not")
+			return errors.New("the change to 1 pod was not")
 		}
 		return nil
 	})

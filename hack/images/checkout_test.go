@@ -22,7 +22,7 @@ func checkout(t *testing.T, folder string) (commit string) {
 		t.Fatalf("list the source: %v", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(root, name), filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // just deleted
+		if err := copyFile(filepath.Join(root, name), filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // deleted, not committed
 			t.Fatalf("copy the source: %v", err)
 		}
 	}

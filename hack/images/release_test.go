@@ -54,7 +54,7 @@ func TestARelease(t *testing.T) {
 	}
 	t.Run("digests", first.digests)
 	// These are the files that the Dockerfile copies, from the other clone.
-	t.Run("is what a folder of its files has", func(t *testing.T) {
+	t.Run("has the same files as a rootfs folder", func(t *testing.T) {
 		folder, want := filepath.Join(t.TempDir(), "rootfs"), t.TempDir()
 		args := []string{"rootfs", "-root", second.root, "-image", "relay", "-platform", "linux/" + runtime.GOARCH, "-out", folder}
 		if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
@@ -264,17 +264,16 @@ func (b built) licenses(t *testing.T, file string, img v1.Image) {
 		case file != "":
 			same(filepath.Join(thirdParty, module, filepath.Base(file)), file)
 		case !slices.Contains(withoutLicense, path):
-			t.Errorf("%s has texts in none of the files that this test knows", module)
+			t.Errorf("%s has no licence file under a name that this test knows", module)
 		}
 	}
 	if len(all) < 40 {
-		t.Errorf("%d modules are linked, want what the program is really built from", len(all))
+		t.Errorf("%d modules are linked, want all that the program is built from", len(all))
 	}
 }
 
-// licenseFiles returns the file with the licence of each module that a program is linked from, of
-// Go and of the authorities, by its folder in the image; empty if there is
-// none.
+// licenseFiles returns the licence files of all modules that a program is linked from, of Go and of
+// the CA certificates, by the module's folder in the image; empty if a module has none.
 func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]string {
 	ask := func(folder string, args ...string) string {
 		t.Helper()
@@ -351,7 +350,7 @@ func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
 	if len(want) < 20 {
-		t.Errorf("the program names %d modules, want what it is really built from", len(want))
+		t.Errorf("the program names %d modules, want all that it is built from", len(want))
 	}
 }
 

@@ -31,8 +31,8 @@ func TestAPIPathsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// Tests of other packages use the lists, so nothing would be compared with a name that is
-// missing from its list.
+// Tests of other packages go through the lists, so they would not check a name that is missing
+// from its list.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
 	metrics := make([]string, 0, len(contract.Metrics()))

@@ -190,12 +190,12 @@ func TestFromBytes(t *testing.T) {
 		in      [32]byte
 		wantErr error
 	}{
-		"zero is canonical":                       {in: [32]byte{}},
-		"the order less one is canonical":         {in: order(-1)},
-		"the order itself is not":                 {in: order(0), wantErr: ErrNotCanonical},
-		"the order and one is not":                {in: order(1), wantErr: ErrNotCanonical},
-		"the largest 32 bytes are not":            {in: [32]byte([]byte(strings.Repeat("\xff", 32))), wantErr: ErrNotCanonical},
-		"a value with its high byte last is fine": {in: [32]byte{31: 0xff}},
+		"zero is canonical":                 {in: [32]byte{}},
+		"the order less one is canonical":   {in: order(-1)},
+		"the order itself is not":           {in: order(0), wantErr: ErrNotCanonical},
+		"the order plus one is not":         {in: order(1), wantErr: ErrNotCanonical},
+		"the largest 32 bytes are not":      {in: [32]byte([]byte(strings.Repeat("\xff", 32))), wantErr: ErrNotCanonical},
+		"255 in the last byte is canonical": {in: [32]byte{31: 0xff}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestFromBytes(t *testing.T) {
 	}
 }
 
-func TestRootOfEveryLengthIsTheFullTrees(t *testing.T) {
+func TestRootEqualsTheFullTreesAtEveryLength(t *testing.T) {
 	t.Parallel()
 	leaves := squares(70)
 	tree := NewTree()
@@ -236,7 +236,7 @@ func TestRootOfEveryLengthIsTheFullTrees(t *testing.T) {
 	}
 }
 
-func TestTreeAtItsEnd(t *testing.T) {
+func TestTreeThatBecomesFull(t *testing.T) {
 	t.Parallel()
 	var frontier [Height]fr.Element
 	copy(frontier[:], squares(Height))
@@ -319,7 +319,7 @@ func FuzzFromBytes(f *testing.F) {
 	})
 }
 
-// FuzzTree reads its input as leaves of eight bytes; a restore happens wherever a leaf is odd.
+// FuzzTree reads its input as leaves of eight bytes; the tree is restored after each odd leaf.
 func FuzzTree(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a leaf. another. a third."))
@@ -347,7 +347,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// naiveRoot hashes every node of every level that holds a leaf.
+// naiveRoot computes the root level by level, from every node above a leaf.
 func naiveRoot(leaves []fr.Element) fr.Element {
 	nodes := append([]fr.Element(nil), leaves...)
 	var zero fr.Element

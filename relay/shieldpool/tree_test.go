@@ -27,7 +27,7 @@ func TestTreeAccountLayout(t *testing.T) {
 	tree := grown(t, p, 5)
 	raw := tree.Bytes()
 	if len(raw) != 4304 || p.TreeLength() != 4304 {
-		t.Errorf("the account has %d bytes and should have %d, want 4304", len(raw), p.TreeLength())
+		t.Errorf("the account has %d bytes and TreeLength is %d, want 4304", len(raw), p.TreeLength())
 	}
 	if [32]byte(raw[1064:1096]) != tree.Root {
 		t.Error("the root is not at offset 1064")
@@ -54,7 +54,7 @@ func TestSelfCheck(t *testing.T) {
 	p := ShieldPoolV1()
 	for _, n := range []int{0, 1, 2, 3, 7, 8, 130} {
 		if err := grown(t, p, n).SelfCheck(); err != nil {
-			t.Errorf("a true tree of %d leaves fails: %v", n, err)
+			t.Errorf("a correct tree of %d leaves fails: %v", n, err)
 		}
 	}
 	breaks := map[string]func(*TreeAccount){
@@ -63,7 +63,7 @@ func TestSelfCheck(t *testing.T) {
 		"a root index that is off by one":    func(a *TreeAccount) { a.RootIndex++ },
 		"a wrong frontier":                   func(a *TreeAccount) { a.Frontier[0][31] ^= 1 },
 		"a wrong next index":                 func(a *TreeAccount) { a.NextIndex++ },
-		"a frontier that is no field":        func(a *TreeAccount) { a.Frontier[0] = modulus },
+		"a frontier outside the field":       func(a *TreeAccount) { a.Frontier[0] = modulus },
 	}
 	for name, spoil := range breaks {
 		tree := grown(t, p, 3)
@@ -82,11 +82,11 @@ func TestEmptyTree(t *testing.T) {
 		t.Errorf("the empty root has headroom %d, want 99", tree.Headroom(tree.Root))
 	}
 	if tree.Headroom([32]byte{}) != -1 {
-		t.Error("the all-zero root is known, although it fills the unused ring")
+		t.Error("the all-zero root is known, although it only fills unused history")
 	}
 }
 
-func TestHeadroomCountsDownAcrossTheRing(t *testing.T) {
+func TestHeadroomCountsDownAsTheHistoryWraps(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
 	tree := grown(t, p, 60)
@@ -100,7 +100,7 @@ func TestHeadroomCountsDownAcrossTheRing(t *testing.T) {
 		}
 	}
 	if got := tree.Headroom(root); got != -1 {
-		t.Errorf("a root that has left the ring has headroom %d, want -1", got)
+		t.Errorf("a root that has left the history has headroom %d, want -1", got)
 	}
 	if err := tree.Append(modulus); err == nil {
 		t.Error("a leaf that is no field element is appended")

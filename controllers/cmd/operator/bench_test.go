@@ -30,11 +30,10 @@ var (
 	benchRest  = flag.Duration("rest", 5*time.Minute, "how long BenchmarkOperator counts requests while nothing changes: as long as the rarest reading at rest, of generated keys")
 )
 
-// BenchmarkOperator measures how soon an operator has applied RelayPools, its requests to
-// the API server and the chain for each of them, the same while nothing changes and after a
-// restart, and its memory and processor time. API server, Kubernetes' controllers and local
-// chain are real and fresh for each number of RelayPools; a stand-in makes pods
-// ready.
+// BenchmarkOperator measures how soon an operator has made RelayPools ready, its memory and
+// processor time, and its requests for each RelayPool: to the API server at creation and after
+// a restart, to it and the chain while nothing changes. API server, Kubernetes' controllers and
+// local chain are real and fresh for each number of RelayPools; a stand-in makes pods ready.
 //
 // make bench ARGS='-only operator' runs it.
 func BenchmarkOperator(b *testing.B) {
@@ -57,8 +56,8 @@ func BenchmarkOperator(b *testing.B) {
 	}
 }
 
-// This is the benchmark with few RelayPools, and the rule that it has to confirm.
-func TestAFewWritesMakeARelayPoolAndNoneKeepIt(t *testing.T) {
+// This runs the benchmark briefly with few RelayPools, and checks its figures.
+func TestCreatingARelayPoolTakesFewWritesAndKeepingItNone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs an API server, which -short does without")
 	}
@@ -73,12 +72,12 @@ func TestAFewWritesMakeARelayPoolAndNoneKeepIt(t *testing.T) {
 	}
 	for _, unit := range []string{"writes/pool/h", "restart-writes/pool", "restart-not-ready"} {
 		if figures[unit] != 0 {
-			t.Errorf("%s is %g, want none", unit, figures[unit])
+			t.Errorf("%s is %g, want 0", unit, figures[unit])
 		}
 	}
 	for _, unit := range []string{"ready-s", "reads/pool", "cpu-ms/pool", "restart-s", "restart-reads/pool", "MB", "heap-MB"} {
 		if figures[unit] <= 0 {
-			t.Errorf("%s is %g, want more than none", unit, figures[unit])
+			t.Errorf("%s is %g, want more than 0", unit, figures[unit])
 		}
 	}
 }
@@ -160,7 +159,7 @@ func since(page, before gauge.Metrics) gauge.Metrics {
 	return out
 }
 
-// requests counts those to the API server; writes change something or try to.
+// requests counts requests to the API server; writes change something or try to.
 func requests(page gauge.Metrics) (reads, writes float64) {
 	const name = "rest_client_requests_total"
 	reads = page.Sum(name, `method="GET"`)
@@ -228,7 +227,7 @@ func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metric
 			written, since, last = writes, time.Now(), page
 		}
 		if time.Since(since) < calm {
-			return errors.New("something was")
+			return errors.New("the operator still writes")
 		}
 		return nil
 	})

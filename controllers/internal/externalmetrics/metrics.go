@@ -47,8 +47,8 @@ func (o *outcomes) count(metric string, as outcome) {
 	o.WithLabelValues(metric, string(as)).Inc()
 }
 
-// Certificate returns when the served certificate expires, zero when none is served;
-// servingcert.Keeper is one.
+// Certificate returns when the served certificate expires, zero when none is served.
+// servingcert.Keeper implements it.
 type Certificate interface{ Expires() time.Time }
 
 // Collector is a prometheus.Collector of the requests and of the ages of readings.
@@ -94,7 +94,7 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // since is when each fleet's backlog was last read. A fleet that has never been read counts
 // from when it was first seen with a ready pod. Otherwise a process that never reached the
-// pods would report nothing, and half of the autoscalers' requests would fail without an
+// pods would report nothing, and the autoscalers' requests to it would fail without an
 // alert.
 func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	c.mutex.Lock()

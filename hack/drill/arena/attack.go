@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// attacks are the actions of hostile clients, by name, until ctx ends. Anybody who
-// speaks HTTP can do each of them.
+// attacks are the actions of hostile clients, by name. Each runs until ctx ends, and
+// anybody who speaks HTTP can do it.
 func attacks() map[string]func(*attacker, context.Context) {
 	return map[string]func(*attacker, context.Context){
 		"forges":          (*attacker).forge,
@@ -37,15 +37,15 @@ func attacks() map[string]func(*attacker, context.Context) {
 	}
 }
 
-// AttackNames are what hostile clients can do.
+// AttackNames are the names of the attacks.
 func AttackNames() []string { return slices.Sorted(maps.Keys(attacks())) }
 
 const (
-	// hostileNumbers is the first number of hostile clients' spends, beyond those
-	// of honest ones; each event has hostileSpends of them.
+	// hostileNumbers is where the numbers of hostile spends start, above those of
+	// honest clients; each event has hostileSpends numbers.
 	hostileNumbers, hostileSpends = 1 << 40, 1 << 20
 	// busyPause is the pause between requests that cost the relay little, calmPause
-	// that between requests that make it work.
+	// the pause between expensive ones.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
 	// hostilePatience is how long a hostile client waits for an answer.
 	hostilePatience = 5 * time.Second
@@ -130,8 +130,8 @@ func (at *attacker) forge(ctx context.Context) {
 	})
 }
 
-// negate posts proofs that verify with the other sign of A, which the program
-// refuses. A relay that has seen no finalized transaction cannot know the sign.
+// negate posts proofs with A negated. They verify as the other encoding of A, but the program
+// refuses that. A relay that has seen no finalized transaction cannot know which one it takes.
 func (at *attacker) negate(ctx context.Context) {
 	at.until(ctx, calmPause, func() {
 		q, ok := at.draw(ctx)
@@ -207,7 +207,7 @@ func (at *attacker) copyLanded(ctx context.Context) {
 	}
 	at.until(ctx, calmPause, func() {
 		q := landed[at.sent*7%len(landed)]
-		if at.sent%2 == 0 { // for a recipient of his own
+		if at.sent%2 == 0 { // for a recipient of the attacker's
 			q.Recipient = stranger().PublicKey()
 		}
 		at.postRequest(ctx, &q)
@@ -228,8 +228,8 @@ func (at *attacker) spendTwice(ctx context.Context) {
 	})
 }
 
-// closeAccounts swaps. Whenever the token account that the relay makes for the
-// output exists and is empty, it closes that account to get its rent.
+// closeAccounts requests a swap. Whenever the token account that the relay makes for
+// the output exists and is empty, it closes that account to get its rent.
 func (at *attacker) closeAccounts(ctx context.Context) {
 	at.next++
 	var seed [ed25519.SeedSize]byte

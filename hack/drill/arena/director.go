@@ -21,7 +21,7 @@ type director struct {
 	// active describes the events under way, by their number.
 	mu     sync.Mutex
 	active map[int]string
-	// staying are the ends of lies that go on after the load.
+	// staying undo the lies that go on after the load.
 	staying []func() error
 	bands   []timeline.Band
 	errs    []error
@@ -95,10 +95,10 @@ func (d *director) end() error {
 	return errors.Join(errs...)
 }
 
-// liePrefix distinguishes lies from faults in the lines of progress and in the picture.
+// liePrefix distinguishes lies from faults in progress lines and in the picture.
 const liePrefix = "lies: "
 
-// names are the lane of each kind of event in the picture, and its label there.
+// names maps each kind of event to its lane and its label in the picture.
 var names = map[schedule.Kind][2]string{
 	schedule.KillRelay: {"relay {n}", "SIGKILL"}, schedule.StopRelay: {"relay {n}", "SIGTERM"},
 	schedule.StopPostgres: {"Postgres", "stop"}, schedule.CrashPostgres: {"Postgres", "crash"}, schedule.CutConnections: {"Postgres", "cut"},
@@ -167,7 +167,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 	return nil
 }
 
-// lie has an endpoint lie for the event's time, or to the end.
+// lie makes an endpoint lie for the event's duration, or until end undoes it.
 func (a *arena) lie(ctx context.Context, e schedule.Event) error {
 	told := a.network.lie(e.Target, e.Fault)
 	if e.Stays {
@@ -177,7 +177,7 @@ func (a *arena) lie(ctx context.Context, e schedule.Event) error {
 	return errors.Join(told, a.network.lie(e.Target, ""))
 }
 
-// down ends a relay, and starts it again after the event.
+// down stops a relay, and starts it again after the event.
 func (d *director) down(ctx context.Context, e schedule.Event) error {
 	r := d.arena.relays[e.Target]
 	until := time.Now().Add(e.For)
@@ -196,7 +196,7 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 	return err
 }
 
-// outage takes the database away for the event's time.
+// outage stops the database for the event's duration.
 func (d *director) outage(ctx context.Context, e schedule.Event) error {
 	db := d.arena.database
 	stop := db.stop

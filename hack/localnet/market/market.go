@@ -20,7 +20,7 @@ import (
 // ProgramID is the program's address on every local chain.
 var ProgramID = solana.PublicKey(sha256.Sum256([]byte("relaypool local chain market program v1")))
 
-// MaxBPS is one, in basis points.
+// MaxBPS is 100 %, in basis points.
 const MaxBPS = 10_000
 
 // stateSize is the data of a market's account: State, integers little-endian.
@@ -38,7 +38,7 @@ type Reserves struct {
 type State struct {
 	Mint, Admin solana.PublicKey
 	Reserves
-	// FeeBPS is what stays in the market of every input, in basis points.
+	// FeeBPS is the part of each input that the market keeps, in basis points.
 	FeeBPS uint16
 	// Bump is that of the market's address.
 	Bump uint8
@@ -132,7 +132,7 @@ func (r Reserves) append(tag byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64([]byte{tag}, r.Lamports), r.Tokens)
 }
 
-// Trade is one swap of a user's.
+// Trade is a user's swap.
 type Trade struct {
 	// User signs. WSOL and Tokens are the user's token accounts, of wrapped SOL
 	// and of the market's mint.

@@ -30,8 +30,8 @@ func (c *call) getVersion(p params) (any, error) {
 
 func (c *call) getGenesisHash(p params) (any, error) { return c.genesis, p.read(0) }
 
-// onView answers with what fn makes of the state that the one parameter
-// configures.
+// onView makes a method that answers with fn's result. Its only parameter, which
+// is optional, says which state fn reads.
 func onView(fn func(view) any) method {
 	return func(c *call, p params) (any, error) {
 		var cfg contextConfig
@@ -58,8 +58,8 @@ func latestBlockhash(v view) any {
 	return answerAt(v.Slot(), rpc.LatestBlockhashResult{Blockhash: hash, LastValidBlockHeight: last})
 }
 
-// getLatestBlockhash answers, when it is frozen, what was true when the faults
-// were set.
+// getLatestBlockhash answers with the newest blockhash, or, while that is
+// frozen, with the newest at the time when the faults were set.
 func (c *call) getLatestBlockhash(p params) (any, error) {
 	if !c.plan.FrozenBlockhash {
 		return onView(latestBlockhash)(c, p)

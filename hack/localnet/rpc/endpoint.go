@@ -27,7 +27,7 @@ type Options struct {
 	Genesis solana.Hash
 	// Airdrop lands a transaction that sends lamports to an address.
 	Airdrop func(to solana.PublicKey, lamports uint64) (solana.Signature, error)
-	// Seed makes the draws of faults repeat.
+	// Seed makes random faults reproducible.
 	Seed uint64
 	Log  *slog.Logger
 }
@@ -41,14 +41,14 @@ type Endpoint struct {
 	log     *slog.Logger
 	methods map[string]method
 	faults  *fault.Injector
-	// setting is locked while rules are replaced.
+	// setting serialises replacements of the rules.
 	setting sync.Mutex
 	// frozen are the answers of getLatestBlockhash when the faults were set.
 	frozen atomic.Pointer[map[bank.Commitment]any]
-	// subscribed numbers the subscriptions of all sockets.
+	// subscribed counts the subscriptions of all sockets, for their ids.
 	subscribed atomic.Uint64
 
-	// unhook ends the wake-ups by the bank.
+	// unhook cancels the bank's calls of wake.
 	unhook    func()
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -157,7 +157,7 @@ func (e *Endpoint) knows(method string) bool {
 	return method == methodSubscribe || method == "" || method == fault.MethodSocket
 }
 
-// freeze keeps today's blockhashes for a rule that freezes them, unless such a
+// freeze keeps the current blockhashes for a rule that freezes them, unless such a
 // rule was there already.
 func (e *Endpoint) freeze() {
 	for _, rule := range e.faults.Rules() {

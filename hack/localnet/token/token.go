@@ -1,6 +1,6 @@
 // Package token is the token programs of the local chain: SPL Token and the
 // Associated Token Account program with the accounts and errors of the real
-// ones and the instructions that the relay and its tests meet, and Token-2022 as
+// ones and the instructions that the relay and its tests use, and Token-2022 as
 // a program that refuses everything.
 //
 // The other instructions of SPL Token (delegates, multisignatures, amounts as
@@ -65,7 +65,7 @@ type instruction struct {
 	name  string
 	units uint64
 	// accounts is how many accounts it names, and args the least number of bytes
-	// behind its tag.
+	// after its tag.
 	accounts, args int
 	run            func(*call) error
 }
@@ -92,9 +92,9 @@ func instructions() map[byte]instruction {
 // call is one instruction while it runs.
 type call struct {
 	*bank.Invocation
-	// args are the instruction's data behind its tag.
+	// args are the instruction's data after its tag.
 	args []byte
-	// accounts are as many as the instruction names.
+	// accounts are only those that the instruction names.
 	accounts []*bank.AccountRef
 }
 
@@ -132,10 +132,10 @@ func dispatch(v *bank.Invocation, known map[byte]instruction) error {
 	return ix.run(c)
 }
 
-// amount is what the instructions that move tokens begin with.
+// amount reads the first argument of the instructions that move tokens.
 func (c *call) amount() uint64 { return binary.LittleEndian.Uint64(c.args) }
 
-// optionalKey reads a key behind a byte that says whether there is one.
+// optionalKey reads a key after a byte that says whether there is one.
 func optionalKey(args []byte) (*solana.PublicKey, error) {
 	switch {
 	case len(args) > 0 && args[0] == 0:

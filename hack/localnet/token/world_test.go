@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// key makes the key pair that belongs to a name, so that failures repeat.
+// key derives a key pair from a name, so that failures are reproducible.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -30,7 +30,7 @@ func pointer[T any](v T) *T { return &v }
 type world struct {
 	*bank.Bank
 	t testing.TB
-	// units differs for transactions that are otherwise the same.
+	// units makes otherwise equal transactions differ.
 	units uint32
 }
 
@@ -63,8 +63,8 @@ func newWorld(t testing.TB, more map[string]bank.Account, programs ...bank.Progr
 	return &world{Bank: b, t: t}
 }
 
-// try lands a transaction of the payer that the named accounts sign as well, and returns its error
-// as RPC clients see it; "null" for none.
+// try lands a transaction signed by the payer and the named accounts, and returns its error as RPC
+// clients see it; "null" for none.
 func (w *world) try(instruction solana.Instruction, signers ...string) string {
 	w.t.Helper()
 	_, err := w.land(instruction, signers...)

@@ -1,11 +1,11 @@
 // Package trapdoor makes Groth16 keys whose secrets are known, and with them
 // proofs of any public inputs, true or not, in a fraction of a millisecond.
 //
-// A set-up that keeps its secrets is worthless, which is what makes it useful
-// here: tests and load need proofs that the real verifier accepts, thousands a
-// second and also of statements that no honest prover can prove, such as a nullifier
-// spent twice. The verification is the real one; only the key is not. Package
-// hack/circuit makes proofs of a real circuit.
+// Whoever knows the secrets of a set-up can prove anything. Tests and load need
+// that: proofs that the real verifier accepts, thousands a second, also of
+// statements that no honest prover can prove, such as a nullifier spent twice. The
+// verification is the real one; only the key is not. Package hack/circuit makes
+// proofs of a real circuit.
 package trapdoor
 
 import (
@@ -28,8 +28,7 @@ type Key struct {
 	ic []fr.Element
 }
 
-// New makes the key that belongs to a seed, for circuits with that many public
-// inputs.
+// New derives a key from a seed, for circuits with that many public inputs.
 func New(seed string, publics int) *Key {
 	k := &Key{ic: make([]fr.Element, publics+1)}
 	secrets := []*fr.Element{&k.alpha, &k.beta, &k.gamma, &k.delta}

@@ -124,7 +124,7 @@ func (c *picture) curves(p *Panel) (all []plot.Curve, missing string) {
 	return all, missing
 }
 
-// axes is a chart of the run.
+// axes makes a chart with the run's time axis.
 func (c *picture) axes(b plot.Box, curves ...plot.Curve) plot.Chart {
 	return plot.Chart{Box: b, Times: c.Seconds, Total: c.Seconds[len(c.Seconds)-1], Curves: curves}
 }

@@ -26,7 +26,7 @@ import (
 type relay struct {
 	t      *testing.T
 	answer func(n int) (status int, code string)
-	// looks is the body of the nth answer to GET /status.
+	// looks returns the body of the nth answer to GET /status.
 	looks func(n int) string
 
 	mu       sync.Mutex

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// firstDepth is how many slots the first rewind goes back when it has no confirmed
-	// prefix to start from, more than an unfinalized fork can span; each further one goes
-	// depthGrowth times deeper, and soon back to the tree's beginning.
+	// firstDepth is how many slots the first rewind without a confirmed prefix goes back:
+	// more than an unfinalized fork can span. Further rewinds go depthGrowth times deeper
+	// each, so they soon reach the tree's beginning.
 	firstDepth, depthGrowth = 512, 16
 	// firstRest and longestRest bound the wait between rewinds that did not help.
 	firstRest, longestRest, maxDoublings = time.Second, 10 * time.Minute, 10
@@ -36,7 +36,7 @@ type verdict int
 const (
 	confirmed verdict = iota // their root is one that the chain remembers
 	unchecked                // the account contradicts itself
-	early                    // the account was read before the blocks, or the blocks before a burst of others
+	early                    // the account was read before the blocks, or a whole root history of leaves came after them
 	wrong                    // leaves are missing, in the wrong order, or from a dead fork
 )
 
@@ -156,7 +156,7 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	}
 }
 
-// isStuck reports whether the leaves read are right but incomplete for too long. An
+// isStuck reports whether the leaves read have been right but incomplete for too long. An
 // endpoint's list of transactions trails its accounts by moments, which is no problem.
 func (f *Follower) isStuck(l look) bool {
 	if l.verdict != confirmed || l.pos.Leaves >= l.known {
@@ -180,8 +180,8 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	return nil
 }
 
-// rest delays the next rewind: otherwise an endpoint whose history is short would be read
-// from its beginning all day.
+// rest delays the next rewind: otherwise an endpoint with a short history would be read
+// from the start again and again.
 func (f *Follower) rest(err error) error {
 	f.retryAt = f.Now().Add(min(longestRest, firstRest<<min(f.rests, maxDoublings)))
 	f.rests++
@@ -190,8 +190,8 @@ func (f *Follower) rest(err error) error {
 }
 
 // rewind removes leaves to be read again: first only those that the chain disproves, then
-// ever more, because the slots of right leaves may have changed on another fork too. Leaves
-// that the endpoint can no longer provide are kept, unless they are disproved.
+// more each time, because a fork can also move right leaves to other slots. Leaves that the
+// endpoint can no longer provide are kept, unless they are disproved.
 func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
 	kept, err := f.retain(ctx, &pos, snap)
 	if err != nil {
@@ -217,7 +217,7 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// rewindSlot is the slot from which the given strike reads again.
+// rewindSlot is the slot from which a rewind reads again; strike is its number, from 1.
 func rewindSlot(slot uint64, strike int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < strike && depth < slot; n++ {
@@ -227,22 +227,22 @@ func rewindSlot(slot uint64, strike int) uint64 {
 }
 
 // window is the range of leaf counts whose roots the chain still remembers, because each
-// leaf takes one place in the root history.
+// leaf takes one entry of the root history.
 func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
 }
 
 // prefix is the longest run of whole slots, from the tree's first leaf, whose root the
-// chain remembers. slot is its last one.
+// chain remembers. slot is the last of these slots.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64
 }
 
-// retain publishes the part that the chain confirms of leaves that it does not confirm as
-// a whole. When it confirms none, a list whose root it would still remember is disproved
-// and no longer served; an older list is as good as when it was confirmed.
+// retain publishes the confirmed prefix of leaves that the chain does not confirm as a
+// whole. Without such a prefix, published leaves whose root the chain should still remember
+// are wrong and are withdrawn; older ones stay.
 func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.common(ctx, *pos, snap)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxSlippage is all of the price, in hundredths of a percent. Without slippage hardly an
+	// maxSlippage is all of the price, in hundredths of a percent. Without slippage hardly any
 	// execution would succeed: prices move with every block.
 	minSlippage, maxSlippage = 1, 10_000
 	// maxRouterTimeout leaves time for more than one quote before a swap's
@@ -23,7 +23,7 @@ const (
 
 // Router says where the swap router is.
 type Router struct {
-	// URL is a Secret, because providers key URLs by their path.
+	// URL is a Secret, because some providers put the API key into its path.
 	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, for no swaps: POST /transact_swap is then answered 501, and swaps that are under way are refunded once their time is over."`
 	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
@@ -40,8 +40,8 @@ type Swaps struct {
 	Program solana.PublicKey
 }
 
-// swaps gives the settings of swaps, or nil when swaps are off. It then checks no setting of
-// swaps, except those that show that swaps were meant to be on.
+// swaps returns the settings of swaps, or nil when swaps are off. With swaps off it checks only
+// that there is no API key, which would show that they were meant to be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
 	note := func(flag, format string, args ...any) {

@@ -112,7 +112,7 @@ func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
 }
 
 // The longest texts in requests, in bytes, as in relay/openapi.yaml. A longer
-// text is refused before it is decoded: decoding base58 takes time with the
+// text is refused before it is decoded: the time to decode base58 grows with the
 // square of the length.
 const (
 	longestAddress   = 44  // 32 bytes in base58
@@ -125,9 +125,9 @@ const (
 
 // field is a member whose value is text.
 type field struct {
-	// name is its own; want says what its text has to be.
+	// name is the member's; want says what its text has to be.
 	name, want string
-	// longest is the most bytes of its text, and tooLong the code of more.
+	// longest is the most bytes of its text, tooLong the code when there are more.
 	longest int
 	tooLong refusal.Code
 }
@@ -139,8 +139,8 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// object is a JSON object's members, undecoded: a missing member differs from
-// one of the wrong kind, and names are exact.
+// object is a JSON object's members, undecoded. It distinguishes a missing member
+// from one of the wrong kind, and a name from the same name in other letter case.
 type object map[string]json.RawMessage
 
 // parseObject reads one JSON object and nothing after it.
@@ -152,7 +152,7 @@ func parseObject(raw []byte) (object, error) {
 	case len(raw) == 0:
 		return nil, refusal.New(refusal.InvalidJSON, "the body is empty: expected a JSON object")
 	case errors.As(err, &syntax):
-		// The decoder's own words would quote the character.
+		// The decoder's message would quote the character.
 		return nil, refusal.New(refusal.InvalidJSON, "the body is not JSON: it goes wrong at byte %d of %d; expected one JSON object and nothing after it", syntax.Offset, len(raw))
 	case err != nil || o == nil:
 		return nil, refusal.New(refusal.InvalidRequest, "the body is a JSON %s: expected an object", kindOf(raw))

@@ -17,9 +17,9 @@ const (
 	idleTimeout   = 2 * time.Minute
 	// writeMargin is for a slow client to read the largest answer.
 	writeMargin = 30 * time.Second
-	// sendBuffer is what the kernel keeps of an answer for a connection: left to
-	// itself it grows to several megabytes for each reader that stalls, and
-	// counts as the pod's memory.
+	// sendBuffer is the size of a connection's send buffer in the kernel. The
+	// default grows to several megabytes for each reader that stalls, and counts
+	// as the pod's memory.
 	sendBuffer = 256 << 10
 	// maxHeader is the most bytes of a request's headers.
 	maxHeader = 16 << 10
@@ -39,7 +39,7 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       boundBuffer,
-		// OPTIONS * is answered like any path that is no route.
+		// OPTIONS * is answered like any unknown path.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     log.New(newErrorLog(l), "", 0),
 	}
@@ -47,13 +47,13 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 
 func boundBuffer(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // a closed connection ends at its first read
+		_ = tcp.SetWriteBuffer(sendBuffer) // when the connection is closed, its first read fails
 	}
 	return ctx
 }
 
-// errorLog passes the server's own complaints on without the addresses of
-// clients that it writes into them, and without the value of a panic.
+// errorLog logs net/http's own error messages without the client addresses and
+// the values of panics that they contain.
 type errorLog struct {
 	log     *slog.Logger
 	address *regexp.Regexp
@@ -63,7 +63,7 @@ func newErrorLog(l *slog.Logger) *errorLog {
 	return &errorLog{log: l, address: regexp.MustCompile(`\[?[0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*(%\w+)?\]?:\d{1,5}`)}
 }
 
-// Write takes one complaint.
+// Write logs one message.
 func (e *errorLog) Write(p []byte) (int, error) {
 	text, _, _ := strings.Cut(strings.TrimSpace(string(p)), "\n")
 	if strings.HasPrefix(text, "http: panic serving") {

@@ -29,8 +29,8 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 	a.answerSwap(w, r, a.await(r, s, prefer.wait))
 }
 
-// answerSwap answers 200 once the first leg is confirmed, unless the swap has
-// ended without its tokens.
+// answerSwap answers 200 once the first leg is confirmed, unless the swap was
+// refunded.
 func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
 	switch {
 	case s.State == submission.Failed:
@@ -103,8 +103,8 @@ func swapRefunded() *refusal.Refusal {
 		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
 }
 
-// The second leg counts while the first is completed: on a fork that died the
-// first is under way again, and what is known of the second is of that fork.
+// The second leg counts only while the first is completed. When a fork dies, the
+// first is under way again, and what is stored of the second is of the dead fork.
 
 func settled(s *submission.Submission) bool {
 	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
@@ -114,7 +114,7 @@ func refunded(s *submission.Submission) bool {
 	return settled(s) && s.Swap.Phase == submission.PhaseRefunded
 }
 
-// statusOf is the public status of a submission, for a swap that of both its legs.
+// statusOf is the public status of a submission; a swap's covers both legs.
 func statusOf(s *submission.Submission) openapi.JobStatus {
 	switch {
 	case s.Kind != shieldpool.KindSwap || s.State != submission.Completed:

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// TestAnOutageIsNoGap: what could not be asked for is asked for again, however many
-// they are, and however long that lasts.
+// TestAnOutageIsNoGap: transactions that could not be fetched are fetched again, however
+// many they are and however long the outage lasts.
 func TestAnOutageIsNoGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -24,7 +24,7 @@ func TestAnOutageIsNoGap(t *testing.T) {
 			t.Fatalf("the pass ends with %v, want the outage", err)
 		}
 		if w.cursor.Slot != 4 {
-			t.Fatalf("the ledger goes up to slot %d, want 4: of the next one a payment is missing", w.cursor.Slot)
+			t.Fatalf("the ledger goes up to slot %d, want 4: a payment of the next slot is missing", w.cursor.Slot)
 		}
 		w.now = w.now.Add(time.Hour)
 	}

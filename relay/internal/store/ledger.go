@@ -51,8 +51,8 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*ledger.Cu
 	return &c, nil
 }
 
-// attemptsSQL returns for both legs of a swap the id of the submission that the
-// client knows, and none for a sweep.
+// attemptsSQL returns the submission id that the client knows: both legs of a
+// swap share it, and a sweep has none.
 const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
@@ -97,8 +97,8 @@ func (l *Ledger) Append(ctx context.Context, from *ledger.Cursor, to ledger.Curs
 	})
 }
 
-// moveCursor makes two processes that read the same history wait for each
-// other, and the second one lose.
+// moveCursor serialises processes that read the same history: the second one
+// gets ledger.ErrMoved.
 func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	var checked *time.Time
 	if !to.CheckedAt.IsZero() {
@@ -121,7 +121,7 @@ func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	return nil
 }
 
-// insertEntries adds rows, and adds those that are new to their days.
+// insertEntries inserts rows, and adds the new ones to the sums of their days.
 func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error {
 	n := len(entries)
 	signatures, payers := make([][]byte, n), make([][]byte, n)

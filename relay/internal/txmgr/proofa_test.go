@@ -19,7 +19,7 @@ func negateA(proof []byte) []byte {
 }
 
 // TestACopiedProofWithItsSignTurnedPinsNothing: a stranger who copies a proof and negates A must
-// not be able to shut honest clients out.
+// not make the relay refuse honest clients.
 func TestACopiedProofWithItsSignTurnedPinsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,6 +45,6 @@ func TestACopiedProofWithItsSignTurnedPinsNothing(t *testing.T) {
 	again.Proof = negateA(again.Proof)
 	_, err := later.Submit(t.Context(), again)
 	if refused := wantCode(t, err, refusal.ProofInvalid); refused.Message == turned.Failure.Message {
-		t.Error("the pinned sign is not what refuses the copy")
+		t.Error("the copy is not refused because of the pinned sign")
 	}
 }

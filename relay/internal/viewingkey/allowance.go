@@ -10,8 +10,8 @@ import (
 const (
 	// newPerHour is how many new keys one process accepts in an hour, newPerAddress
 	// from one client address and newPerWallet for one wallet. Rows are never
-	// deleted, and anybody can make wallets: this bounds the growth of the table and
-	// leaves others a share.
+	// deleted, and anybody can make wallets: these limits bound the growth of the
+	// table and keep one client from using up the hour's total.
 	newPerHour    = 3600
 	newPerAddress = 60
 	newPerWallet  = 8
@@ -28,7 +28,7 @@ type allowance struct {
 }
 
 // take counts a new key of the wallet from the address, or refuses it until the
-// hour is over. giveBack uncounts a key that was not registered.
+// hour is over. giveBack subtracts a key that was not registered.
 func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBa
 	return func() { a.giveBack(wallet, address, hour) }, nil
 }
 
-// giveBack uncounts a key, in the hour in which it was counted.
+// giveBack subtracts a key if the hour in which it was counted is not over.
 func (a *allowance) giveBack(wallet [32]byte, address string, hour time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // Longest base58 texts of 32 and 64 bytes. Longer text is refused before it is
-// decoded, because the time that takes grows with the square of the length.
+// decoded, because decoding time grows with the square of the length.
 const (
 	maxBase58Key       = 44
 	maxBase58Signature = 88
