@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -274,6 +275,31 @@ func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
 			t.Errorf("the blockhash is of slot %d and lives to %d, error %v, want %d or more, and its life", h.Slot, h.LastValidBlockHeight, err, least)
 		}
 	})
+}
+
+// TestNoSlotOverflows: a liar's slot is at the end of its range while nobody's height is known,
+// and no transaction must seem dead for that.
+func TestNoSlotOverflows(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"liar", "honest"}, {"honest", "liar"}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(order...)
+			n["honest"].at(5000)
+			n["liar"].at(5000)
+			n["liar"].set("getMultipleAccounts", says(`{"context":{"slot":18446744073709551615},"value":[null]}`))
+			n["liar"].set("getEpochInfo", sick)
+			n["liar"].set("getLatestBlockhash", sick)
+			e, _ := newEndpoints(t, n, of(order...), nil)
+			for range 3 {
+				_, _, _ = e.Accounts(t.Context(), []solana.PublicKey{keyA}, onchain.Confirmed, 0) // the liar's slot is noted
+				time.Sleep(time.Second)
+			}
+			h, err := e.LatestBlockhash(t.Context())
+			if err != nil || h.Slot > math.MaxInt64 || h.LastValidBlockHeight < 5000+hashLife || h.LastValidBlockHeight > math.MaxInt64 {
+				t.Errorf("the blockhash is of slot %d and lives to %d, error %v, asking %v first", h.Slot, h.LastValidBlockHeight, err, order[0])
+			}
+		})
+	}
 }
 
 // TestAFailedSimulationNeedsTwo: a single endpoint can neither fail a transaction for good nor

@@ -249,7 +249,7 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
 	}
 	return corroborate(ctx, e, q, first, by, func(a, b *onchain.Creation) bool {
-		if a.Signature != b.Signature {
+		if a.Signature != b.Signature || a.Slot != b.Slot {
 			return false
 		}
 		if !b.Confirmation.AtLeast(a.Confirmation) {
@@ -276,7 +276,7 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 		return end, err
 	}
 	return corroborate(ctx, e, q, end, by, func(a, b *onchain.SwapEnd) bool {
-		if a.Signature != b.Signature || a.How != b.How {
+		if a.Signature != b.Signature || a.How != b.How || a.Slot != b.Slot {
 			return false
 		}
 		if !b.Confirmation.AtLeast(a.Confirmation) {

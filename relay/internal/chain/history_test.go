@@ -58,6 +58,37 @@ func accountsOf(t *testing.T, raw []byte) int {
 	return len(tx.Message.AccountKeys) + tx.Message.NumLookups()
 }
 
+// TestASlotThatOneEndpointAloneReportsIsNotAdopted: a swap's timeout follows from the slot.
+func TestASlotThatOneEndpointAloneReportsIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	maker := transact(t, pool, 5)
+	for name, other := range map[string]uint64{"both report the slot": 7, "one reports another slot": 1 << 40} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNetwork("a", "b")
+			for host, slot := range map[string]uint64{"a": 7, "b": other} {
+				n[host].set("getTransaction", says(strings.Replace(landed(maker, balances(accountsOf(t, maker))), `"slot":7`, fmt.Sprintf(`"slot":%d`, slot), 1)))
+				n[host].page = func(params string) reply {
+					if strings.Contains(params, `"before"`) {
+						return says("[]")
+					}
+					return says(fmt.Sprintf(`[{"signature":%q,"slot":%d,"err":null,"confirmationStatus":"finalized"}]`, sigA, slot))
+				}
+			}
+			e, _ := newEndpoints(t, n, of("a", "b"), func(o *EndpointsOptions) { o.Timeout = time.Second })
+			got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+			if other == 7 {
+				if err != nil || got == nil || got.Slot != 7 {
+					t.Errorf("creation is %+v, error %v, want one in slot 7", got, err)
+				}
+				return
+			}
+			checkError(t, err, onchain.KindUnverified, 0, nil)
+		})
+	}
+}
+
 func TestCreation(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)

@@ -83,7 +83,8 @@ type PoolReader struct {
 
 	mu     sync.Mutex
 	last   *onchain.Snapshot
-	around time.Time // when the last round of all endpoints began
+	agreed *onchain.Snapshot // the last tree that two endpoints showed
+	around time.Time         // when the last round of all endpoints began
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -149,7 +150,7 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 }
 
 // Root gives the newest root for clients to prove against, at most MinInterval
-// old. mint is a base58 address, or empty for the pool's own; one that is not
+// old, as two endpoints show it: see AgreedTree. mint is a base58 address, or empty for the pool's own; one that is not
 // this pool's is refused with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
@@ -159,6 +160,7 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 	if err != nil {
 		return onchain.Root{}, err
 	}
+	s = p.agreedRoot(ctx, s)
 	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
 }
 
@@ -214,9 +216,12 @@ func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey)
 // reading is the result of one read of the tree account, started at at.
 type reading struct {
 	snapshot onchain.Snapshot
-	all      []onchain.Snapshot // of every endpoint, when all were asked
 	at       time.Time
 	err      error
+	// When all endpoints were asked: their trees, and the one on which they agree.
+	all       []onchain.Snapshot
+	agreed    onchain.Snapshot
+	agreedErr error
 }
 
 func (p *PoolReader) cached() *onchain.Snapshot {

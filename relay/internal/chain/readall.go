@@ -61,6 +61,9 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 	return all
 }
 
+// errOneAnswer says that only one endpoint told of a nullifier when all were asked.
+var errOneAnswer = errors.New("one endpoint says that a note is spent, and no other endpoint answered")
+
 // errNoAnswer says that no endpoint gave the tree account when all were asked.
 var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
 
@@ -106,7 +109,8 @@ func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
 
 // Spent reports whether all answering endpoints agree that a nullifier is spent, after
 // one endpoint reported it: its account exists, and the program owns it. An endpoint
-// that is behind disagrees, and so does one that has lost the account.
+// that is behind disagrees, and so does one that has lost the account. It fails with
+// chain_unavailable when only one of several answers, which may be the one that reported it.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
 	if p.everywhere == nil {
 		return true, nil
@@ -115,10 +119,14 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	for _, t := range p.everywhere(ctx, key) {
+	told := p.everywhere(ctx, key)
+	for _, t := range told {
 		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
 			return false, nil
 		}
+	}
+	if len(told) < 2 {
+		return false, unavailable(errOneAnswer)
 	}
 	return true, nil
 }
@@ -168,6 +176,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	default:
 		r.snapshot = p.repeat(r.at)
 	}
+	r.agreed, r.agreedErr = p.agree(r.all, r.at)
 	return r
 }
 

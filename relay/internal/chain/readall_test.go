@@ -233,11 +233,12 @@ func TestANoteIsSpentWhenAllSaySo(t *testing.T) {
 		first, second *onchain.Account
 		down          bool // the second one
 		want          bool
+		code          refusal.Code
 	}{
-		"both have it":                     {spent, spent, false, true},
-		"one has it":                       {spent, nil, false, false},
-		"one has it, and one a lamport":    {spent, lamport, false, false},
-		"one has it, and one says nothing": {spent, nil, true, true},
+		"both have it":                     {spent, spent, false, true, ""},
+		"one has it":                       {spent, nil, false, false, ""},
+		"one has it, and one a lamport":    {spent, lamport, false, false, ""},
+		"one has it, and one says nothing": {spent, nil, true, false, refusal.ChainUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -248,8 +249,12 @@ func TestANoteIsSpentWhenAllSaySo(t *testing.T) {
 				if test.down {
 					all[1].fail(errors.New("down"))
 				}
-				if got, err := p.Spent(t.Context(), n); got != test.want || err != nil {
+				got, err := p.Spent(t.Context(), n)
+				if got != test.want {
 					t.Errorf("it is spent: %v, error %v, want %v", got, err, test.want)
+				}
+				if r, _ := refusal.As(err); (test.code == "") != (err == nil) || r != nil && r.Code != test.code {
+					t.Errorf("error is %v, want refusal %q", err, test.code)
 				}
 			})
 		})

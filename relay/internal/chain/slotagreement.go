@@ -20,6 +20,8 @@ const (
 	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that the
 	// clock says is not possible before it is believed.
 	jumpAcceptedAfter = 2 * time.Second
+	// highestSlot is one that no chain reaches, with room above it for what is added to a slot.
+	highestSlot = 1 << 62
 )
 
 // slotAgreement is the newest confirmed slot of a chain that several endpoints report,
@@ -100,6 +102,9 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	if f.first.IsZero() {
 		f.first = now
 	}
+	if slot > highestSlot {
+		return false
+	}
 	possible = f.learn(i, float64(slot), now)
 	p := &f.all[i]
 	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
@@ -135,7 +140,7 @@ func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
+	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
 }
 
 // Highest is the highest slot that an endpoint reported recently, or that the clock gives

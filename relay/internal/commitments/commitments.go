@@ -67,7 +67,7 @@ type Chain interface {
 
 // Tree reads the pool's tree account: the checkpoint.
 type Tree interface {
-	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
+	AgreedTree(ctx context.Context) (onchain.Snapshot, error)
 }
 
 // Options configure a Follower. All are needed.

@@ -198,7 +198,7 @@ func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
 	return max(h.first, h.pruned), nil
 }
 
-func (h *history) Tree(ctx context.Context, _ time.Duration) (onchain.Snapshot, error) {
+func (h *history) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	h.mu.Lock()
 	gate := h.gate
 	h.looks++

@@ -72,7 +72,7 @@ func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) lo
 
 // pass reads the slots since the position and publishes what the chain confirms.
 func (f *Follower) pass(ctx context.Context) error {
-	snap, err := f.Tree.Tree(ctx, 0)
+	snap, err := f.Tree.AgreedTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	if err != nil {
 		return look{}, err
 	}
-	if snap, err = f.Tree.Tree(ctx, 0); err != nil {
+	if snap, err = f.Tree.AgreedTree(ctx); err != nil {
 		return look{}, err
 	}
 	return f.compare(pos, known, snap), nil

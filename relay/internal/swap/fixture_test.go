@@ -45,6 +45,8 @@ type fakeChain struct {
 	// err fails every call; tables only those for other accounts than the swap's.
 	err, tables error
 	floor       uint64
+	// alone says that no second endpoint bears the slot out.
+	alone bool
 	// searched counts the searches of the history; first and last bound the newest one.
 	searched    int
 	first, last uint64
@@ -67,6 +69,8 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 	c.floor = floor
 	return out, c.slot, nil
 }
+
+func (c *fakeChain) Corroborated(uint64) bool { return !c.alone }
 
 func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	c.searched++

@@ -186,6 +186,8 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchai
 }
 
 // Settlement implements swap.Chain.
+func (s *attacked) Corroborated(uint64) bool { return true }
+
 func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	return &onchain.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
 }

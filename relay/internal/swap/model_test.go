@@ -159,6 +159,8 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.C
 }
 
 // Settlement implements Chain, with a history that may be short for a while.
+func (m *model) Corroborated(uint64) bool { return true }
+
 func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil

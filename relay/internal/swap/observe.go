@@ -31,9 +31,13 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(floor, r.began))
+	least := max(floor, r.began)
+	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, least)
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
+	}
+	if !s.chain.Corroborated(slot) {
+		slot = least
 	}
 	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
 	s.readAccounts(r, found[0])
@@ -60,13 +64,20 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	if err == nil {
 		said = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
-	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || state.TimeoutSlot <= state.CreatedSlot {
+	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
 		// Its timeout is then doubtful too, so the swap's record counts.
 		r.state = stateWrong
 		return
 	}
 	s.remember(r, func(k *notes) { k.held = max(k.held, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
+}
+
+// isPossible reports whether a state that was read at the slot can have its slots: a
+// timeout far ahead would be written to the swap's record, and no node could answer at the
+// beginning that follows from it.
+func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
+	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }
 
 // findWallet finds the wallet that owns the token account of the terms: the submission's

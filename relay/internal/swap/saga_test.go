@@ -95,6 +95,23 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
 		}, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
+		"a timeout that no swap can have": {func(w *world) {
+			w.ready()
+			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = 1 << 62 })
+		}, want{reason: ReasonStateWrong}},
+		"a beginning that is still to come": {func(w *world) {
+			w.ready()
+			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
+		}, want{reason: ReasonStateWrong}},
+		"a slot that one endpoint alone reports, and a state to match": {func(w *world) {
+			w.ready()
+			w.chain.slot, w.chain.alone = 1<<61+10, true
+			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
+		}, want{reason: ReasonStateWrong}},
+		"a slot past the timeout that one endpoint alone reports": {func(w *world) {
+			w.ready()
+			w.chain.slot, w.chain.alone = testTimeout, true
+		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"another minimum than was proved": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })

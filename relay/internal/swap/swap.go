@@ -33,6 +33,9 @@ type Chain interface {
 	// Settlement is the transaction that ended the swap in the slots from first to
 	// last, confirmed at least; nil when no endpoint's history has it.
 	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
+	// Corroborated reports whether the chain has reached a slot, by more than one endpoint
+	// where several are configured.
+	Corroborated(slot uint64) bool
 }
 
 // Router gives prices, and instructions for them. Its errors are

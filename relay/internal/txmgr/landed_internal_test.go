@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // archive counts searches, and knows everything as confirmed.
@@ -55,6 +56,38 @@ func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 	}
 	if n := look(missesUntilSearch, nil); n != 1 {
 		t.Errorf("it is looked for in all history %d times after %d looks in a row without it, want once", n, missesUntilSearch)
+	}
+}
+
+// TestOneEndpointUndoesNoLanding: a landing is undone when two endpoints, or the only one that
+// is configured, no longer have it in a history that reaches back to it.
+func TestOneEndpointUndoesNoLanding(t *testing.T) {
+	t.Parallel()
+	const slot = 10
+	two := onchain.Look{Slot: 20, FinalizedHeight: 9, FirstAvailable: 1}
+	failed := &shieldpool.TransactionError{}
+	tests := map[string]struct {
+		look onchain.Look
+		st   *onchain.Status
+		want bool
+	}{
+		"two do not have it":                     {two, nil, true},
+		"one alone does not have it":             {onchain.Look{Slot: 20, FirstAvailable: 1}, nil, false},
+		"their history is too short":             {onchain.Look{Slot: 20, FinalizedHeight: 9, FirstAvailable: 11}, nil, false},
+		"they have not reached its slot":         {onchain.Look{Slot: 9, FinalizedHeight: 9, FirstAvailable: 1}, nil, false},
+		"it is final":                            {two, &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}, true},
+		"it is still confirmed":                  {two, &onchain.Status{Slot: slot, Confirmation: onchain.Confirmed}, false},
+		"it failed on another fork":              {two, &onchain.Status{Slot: slot, Confirmation: onchain.Finalized, Err: failed}, true},
+		"it failed on one that may die":          {two, &onchain.Status{Slot: slot, Confirmation: onchain.Confirmed, Err: failed}, false},
+		"one alone says that it failed for good": {two, &onchain.Status{Slot: slot, Confirmation: onchain.Finalized, Err: failed, Unverified: true}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := saysEnough(test.look, test.st, slot); got != test.want {
+				t.Errorf("the search says enough: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -268,7 +268,7 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil, st != nil && st.Unverified, st == nil && (look.FirstAvailable > w.Slot || look.Slot < w.Slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(onchain.Finalized):
+		case err != nil || !saysEnough(look, st, w.Slot):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()
@@ -280,6 +280,17 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 		}
 	}
 	t.m.recorder.queueFinalized(final)
+}
+
+// saysEnough reports whether a search shows that a transaction that landed in the slot is
+// final, or is gone. An endpoint alone shows neither: it has no verified status and no height.
+func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
+	switch {
+	case st == nil:
+		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0
+	default:
+		return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
+	}
 }
 
 // reopen returns a job whose fork died to processing. The next process to claim it resolves

@@ -169,6 +169,7 @@ type chainCalls interface {
 	txmgr.Chain
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
+	Corroborated(slot uint64) bool
 }
 
 func (c *unrulyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {

@@ -1,0 +1,143 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// Anybody can hash, so an endpoint can append leaves to the tree that nobody inserted. What
+// clients prove against, and what the stored leaves are compared with, is therefore a tree
+// that two endpoints show.
+
+const (
+	// farBehind is how many slots an endpoint may be behind another and still count.
+	farBehind = 100
+	// rootPatience is how long a client waits for all endpoints to answer.
+	rootPatience = 500 * time.Millisecond
+)
+
+// errTreesDiffer says that no two endpoints show the same tree.
+var errTreesDiffer = errors.New("the endpoints show different trees: GET /health names those that contradict each other")
+
+// AgreedTree gives the newest tree that two endpoints show, read after the call: its root
+// is in the other one's history too. A tree that a single endpoint shows counts when it
+// continues the last agreed one and no other does, or after a minute in which the others
+// do not answer. With a single endpoint it is what Tree gives.
+func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
+	if p.everywhere == nil {
+		return p.Tree(ctx, 0)
+	}
+	r, err := p.readEverywhere(ctx)
+	if err != nil {
+		return onchain.Snapshot{}, err
+	}
+	return r.agreed, r.agreedErr
+}
+
+// agreedRoot gives the agreed tree in place of the snapshot, which one endpoint shows.
+// Without one, and where all others take long, the snapshot has to do.
+func (p *PoolReader) agreedRoot(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
+	if p.everywhere == nil || !s.Checked {
+		return s
+	}
+	last := p.lastAgreed()
+	if last != nil && last.Tree.Root == s.Tree.Root {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, rootPatience)
+	defer cancel()
+	if agreed, err := p.AgreedTree(ctx); err == nil {
+		return agreed
+	}
+	if last != nil && p.now().Sub(last.At) < slotTrust {
+		return *last
+	}
+	return s
+}
+
+func (p *PoolReader) lastAgreed() *onchain.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.agreed
+}
+
+// agree finds the agreed tree among those of one round, and remembers it.
+func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
+	last := p.lastAgreed()
+	s, ok := agreedTree(all, last, at)
+	switch {
+	case ok:
+		s.At = at
+		p.mu.Lock()
+		p.agreed = &s
+		p.mu.Unlock()
+		return s, nil
+	case last != nil && at.Sub(last.At) < slotTrust:
+		return *last, nil
+	default:
+		return onchain.Snapshot{}, unavailable(errTreesDiffer)
+	}
+}
+
+// agreedTree chooses between the trees of all endpoints that answered. last is the tree
+// that was agreed on before them, nil for none.
+func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (onchain.Snapshot, bool) {
+	all = upToDateTrees(all)
+	var shown, continuing []onchain.Snapshot
+	for i, s := range all {
+		if slices.ContainsFunc(slices.Delete(slices.Clone(all), i, i+1), func(o onchain.Snapshot) bool { return has(o, s) }) {
+			shown = append(shown, s)
+		}
+		if last != nil && has(s, *last) {
+			continuing = append(continuing, s)
+		}
+	}
+	agreed := newest(shown)
+	switch {
+	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
+		return *agreed, true
+	case len(continuing) == 1:
+		return continuing[0], true
+	case len(continuing) > 1: // all of them show the last one
+		return *last, true
+	case agreed != nil:
+		return *agreed, true
+	case len(all) == 1 && (last == nil || at.Sub(last.At) >= slotTrust):
+		return all[0], true
+	default:
+		return onchain.Snapshot{}, false
+	}
+}
+
+// upToDateTrees are those of endpoints that are not far behind another; those that fail
+// their self-check only when all do.
+func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
+	if checked := slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return !s.Checked }); len(checked) > 0 {
+		all = checked
+	}
+	var highest uint64
+	for _, s := range all {
+		highest = max(highest, s.Slot)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+farBehind < highest })
+}
+
+// has reports whether a's root history has b's root.
+func has(a, b onchain.Snapshot) bool { return a.Tree.Headroom(b.Tree.Root) >= 0 }
+
+func newest(of []onchain.Snapshot) *onchain.Snapshot {
+	if len(of) == 0 {
+		return nil
+	}
+	best := of[0]
+	for _, s := range of[1:] {
+		if newer(s, best) {
+			best = s
+		}
+	}
+	return &best
+}

@@ -1,0 +1,121 @@
+package chain
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// invented is the tree with that many honest leaves, and others that nobody inserted.
+func invented(t *testing.T, pool *shieldpool.Pool, honest byte, more ...byte) *onchain.Account {
+	t.Helper()
+	tree, err := pool.Profile.ParseTree(treeOf(t, pool, honest).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range more {
+		if err := tree.Append([32]byte{30: 1, 31: leaf}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return owned(pool, tree.Bytes())
+}
+
+func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	at := time.Unix(2000, 0)
+	snapshot := func(slot uint64, a *onchain.Account) onchain.Snapshot {
+		tree, err := pool.Profile.ParseTree(a.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return onchain.Snapshot{Tree: tree, Slot: slot, At: at.Add(-time.Second), Checked: true}
+	}
+	honest := func(slot uint64, leaves byte) onchain.Snapshot { return snapshot(slot, treeOf(t, pool, leaves)) }
+	six := honest(99, 6)
+	old := six
+	old.At = at.Add(-slotTrust)
+	tests := map[string]struct {
+		all  []onchain.Snapshot
+		last *onchain.Snapshot
+		want any // the number of leaves; nil for no agreement
+	}{
+		"two show the same":                                {[]onchain.Snapshot{honest(100, 8), honest(100, 8)}, &six, uint64(8)},
+		"one is a leaf ahead":                              {[]onchain.Snapshot{honest(101, 9), honest(100, 8)}, &six, uint64(8)},
+		"one invents leaves after the real ones":           {[]onchain.Snapshot{snapshot(100, invented(t, pool, 8, 1, 2)), honest(100, 8)}, &six, uint64(8)},
+		"one invents leaves after the agreed ones":         {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8)}, &six, uint64(6)},
+		"one invents a whole tree":                         {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, &six, uint64(8)},
+		"one invents a whole tree, and nothing was agreed": {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, nil, nil},
+		"one of three invents a tree":                      {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
+		"one shows the past as now":                        {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
+		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+farBehind+1, 9)}, &six, uint64(9)},
+		"a fork took leaves at both":                       {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
+		"a fork took leaves, and one has not noticed":      {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
+		"one alone that continues the agreed tree":         {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
+		"one alone that does not":                          {[]onchain.Snapshot{honest(100, 4)}, &six, nil},
+		"one alone that does not, for long":                {[]onchain.Snapshot{honest(100, 4)}, &old, uint64(4)},
+		"one alone at the start":                           {[]onchain.Snapshot{honest(100, 4)}, nil, uint64(4)},
+		"none":                                             {nil, &six, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, ok := agreedTree(test.all, test.last, at)
+			var got any
+			if ok {
+				got = s.Tree.NextIndex
+			}
+			if got != test.want {
+				t.Errorf("the agreed tree has %v leaves, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNobodyProvesAgainstAnInventedRoot: the endpoint that is asked first appends leaves to the
+// real tree, which no check of its own can find.
+func TestNobodyProvesAgainstAnInventedRoot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, all, tell := watched(t, 2)
+		leaves := func(want uint64) {
+			t.Helper()
+			time.Sleep(time.Second)
+			root, err := p.Root(t.Context(), "")
+			if err != nil || root.NextIndex != want {
+				t.Errorf("the root is of %d leaves, error %v, want %d", root.NextIndex, err, want)
+			}
+			s, err := p.AgreedTree(t.Context())
+			if err != nil || s.Tree.NextIndex != want {
+				t.Errorf("the agreed tree has %d leaves, error %v, want %d", s.Tree.NextIndex, err, want)
+			}
+		}
+		tell(1, 100, 6)
+		all[0].set(100, p.pool.MerkleTree, invented(t, p.pool, 6, 1))
+		leaves(6)
+		tell(1, 101, 8)
+		all[0].set(101, p.pool.MerkleTree, invented(t, p.pool, 8, 1, 2))
+		leaves(8)
+		all[1].fail(errors.New("down"))
+		tell(0, 102, 9)
+		leaves(9)
+	})
+}
+
+func TestWithoutAgreementTheRootIsTheNewest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, all, tell := watched(t, 2)
+		tell(0, 100, 6)
+		all[1].set(100, p.pool.MerkleTree, invented(t, p.pool, 0, 1, 2))
+		root, err := p.Root(t.Context(), "")
+		if err != nil || root.NextIndex != 6 {
+			t.Errorf("the root is of %d leaves, error %v, want 6", root.NextIndex, err)
+		}
+		_, err = p.AgreedTree(t.Context())
+		checkRefusal(t, err, refusal.ChainUnavailable)
+	})
+}
