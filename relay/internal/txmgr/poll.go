@@ -285,12 +285,10 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 // saysEnough reports whether a search shows that a transaction that landed in the slot is
 // final, or is gone. An endpoint alone shows neither: it has no verified status and no height.
 func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
-	switch {
-	case st == nil:
+	if st == nil {
 		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0
-	default:
-		return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
 	}
+	return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
 }
 
 // reopen returns a job whose fork died to processing. The next process to claim it resolves
