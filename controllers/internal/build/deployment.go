@@ -1,11 +1,6 @@
 package build
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -102,24 +97,6 @@ func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfigurat
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(pool))).
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
-}
-
-// rolloutHash changes when pods would read something else at their start. An update of a
-// ConfigMap or Secret reaches their files without a rollout, but pods read the files only
-// once.
-func rolloutHash(in Input) string {
-	seen := slices.Sorted(slices.Values(in.Rollout))
-	config := configFiles(in.Pool)
-	parts := [][]string{slices.Compact(seen)}
-	for _, name := range slices.Sorted(maps.Keys(config)) {
-		parts = append(parts, []string{name, config[name]})
-	}
-	content, err := json.Marshal(parts) // quotes keep one list from reading like another
-	if err != nil {
-		panic("build: strings cannot be written as JSON: " + err.Error())
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:16])
 }
 
 // podDisruptionBudget lets the drain of a node evict one pod at a time, and any pod that

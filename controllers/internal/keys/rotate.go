@@ -246,3 +246,55 @@ func inputs(want JobWanted, request string) string {
 	sum := sha256.Sum256([]byte(text.String()))
 	return hex.EncodeToString(sum[:8])
 }
+
+// useGeneratedKeys determines from the labels how far a rotation has come.
+func (d *decision) useGeneratedKeys() {
+	d.findLost()
+	d.mount()
+	incoming, active := d.newest(v1alpha1.PayerIncoming), d.newest(v1alpha1.PayerActive)
+	draining := d.newest(v1alpha1.PayerDraining)
+	switch {
+	case incoming >= 0:
+		d.bringIn(incoming)
+	case active < 0 && draining < 0:
+		d.first()
+	case active < 0:
+		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
+			"no generated fee payer key is active, and some are draining: label one that the fleet shall use %s=active", LabelState))
+	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
+		d.cutOver(active)
+	default:
+		d.idle(active)
+	}
+	d.mark()
+	if d.plan.Mounted == nil && d.plan.Create == nil && !d.has(v1alpha1.ReasonNoPayers) {
+		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets say why")
+	}
+}
+
+// idle keeps the wanted number of keys, and starts a rotation when the spec asks
+// for a higher revision.
+func (d *decision) idle(active int32) {
+	wanted := wantedRevision(d.Pool)
+	if wanted > active {
+		// One revision at a time, so that no revision is without keys and a search
+		// down from the newest finds all.
+		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
+		d.clearJobs(active + 1)
+		d.create(active+1, v1alpha1.PayerIncoming)
+		d.inTheWay(active + 1)
+		return
+	}
+	if d.create(active, v1alpha1.PayerActive) {
+		return
+	}
+	if last := d.Pool.Status.Rotation; d.below(active) || last != nil && last.Revision == active {
+		message := ""
+		if wanted < active {
+			message = fmt.Sprintf("the keys in use have revision %d, which an earlier RelayPool of this name left: "+
+				"spec.feePayers.rotation.revision starts a rotation from %d on", active, active+1)
+		}
+		d.rotate(active, v1alpha1.RotationDone, message)
+		d.plan.Rotating = false
+	}
+}

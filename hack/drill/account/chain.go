@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -200,4 +201,66 @@ func clock(t time.Time) string {
 		return "no time"
 	}
 	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
+}
+
+// diesFirst checks invariant 4 as well as it can be observed afterwards: when an
+// attempt was committed, no earlier attempt of its submission could still land.
+// Heights are the chain's, because a blockhash's height in the database may be a lie.
+func diesFirst(e *Evidence, r *Result) {
+	x := indexed(e)
+	attempts := make(map[uuid.UUID][]*Attempt)
+	for i := range e.Attempts {
+		if a := &e.Attempts[i]; a.Purpose == purposeTransact {
+			attempts[a.Submission] = append(attempts[a.Submission], a)
+		}
+	}
+	for submission, all := range attempts {
+		slices.SortFunc(all, func(a, b *Attempt) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		for i, later := range all {
+			for _, earlier := range all[:i] {
+				r.Examined++
+				seen := finalizedAfter(e, later.CreatedAt)
+				made, known := e.Heights[earlier.Blockhash]
+				switch tx := x.landed[earlier.Signature]; {
+				case seen == nil || !known: // an abandoned fork's blockhash, or no observation
+					r.Undecided++
+				case tx != nil && tx.Failed && tx.Slot <= seen.Slot:
+				case seen.Height < made+blockhashLife:
+					r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d", submission, later.Signature, clock(later.CreatedAt), seen.Height, earlier.Signature, made+blockhashLife)
+				}
+			}
+		}
+	}
+}
+
+// finalizedAfter is the first observation of finality from then on: finality had
+// reached at most this height then.
+func finalizedAfter(e *Evidence, then time.Time) *Finality {
+	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
+	if i == len(e.Finality) {
+		return nil
+	}
+	return &e.Finality[i]
+}
+
+// Finality is the finalized slot and height at a time.
+type Finality struct {
+	At           time.Time
+	Slot, Height uint64
+}
+
+// Heights are the block heights of blockhashes.
+type Heights map[solana.Hash]uint64
+
+// blockhashLife is how many blocks after its own a blockhash is valid.
+const blockhashLife = 150
+
+// pinIsTrue compares the encoding of A that the relays have learnt with the program's.
+func pinIsTrue(e *Evidence, r *Result) {
+	for _, sign := range e.Pins {
+		r.Examined++
+		if sign != e.Sign {
+			r.fault("the database says that the program takes proofs whose A is %s; it takes those whose A is %s", sign, e.Sign)
+		}
+	}
 }

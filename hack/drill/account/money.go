@@ -2,6 +2,8 @@ package account
 
 import (
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // lamportsAccounted computes each payer's balance from the blocks and compares it
@@ -103,10 +105,91 @@ func (entry *Entry) hold(tx *Transaction, r *Result) {
 	}
 }
 
-// nothingShown checks invariant 9.
-func nothingShown(e *Evidence, r *Result) {
-	r.Examined = int(e.Scanned)
-	for _, leak := range e.Leaks {
-		r.fault("%s:%d holds a part of a %s", leak.Source, leak.Line, leak.What)
+// payersPayRent checks each transaction's cost by the purpose that the database
+// records: no answer of a router may make a payer lose lamports beyond that.
+func payersPayRent(e *Evidence, r *Result) {
+	x, swaps := indexed(e), swapsOf(e)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		attempt := x.attempts[tx.Signature]
+		if attempt == nil || !x.payers[tx.Payer] {
+			continue // nothingUnknownSigned reports transactions of ours without an attempt
+		}
+		r.Examined++
+		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
+		if attempt.Purpose == PurposeMove {
+			tx.holdMove(attempt, e.Payers, spent, r)
+			continue
+		}
+		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
+			r.fault("transaction %s, to %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
+		}
+		for _, p := range e.Payers {
+			if other := tx.Changes[p.Key]; p.Key != tx.Payer && other != 0 {
+				r.fault("transaction %s of payer %s changed payer %s by %d lamports", tx.Signature, tx.Payer, p.Key, other)
+			}
+		}
 	}
+}
+
+// holdMove compares a move with the amounts recorded before it was sent: it takes
+// the sum that the other payers get, and no lamport more.
+func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r *Result) {
+	var want int64
+	for _, p := range payers {
+		got, due := tx.Changes[p.Key], int64(attempt.Moves[p.Key]) //nolint:gosec // far below 2^63 lamports exist
+		if tx.Failed {
+			due = 0
+		}
+		want += due
+		if p.Key != tx.Payer && got != due {
+			r.fault("transaction %s, to move, brought payer %s %d lamports, expected %d", tx.Signature, p.Key, got, due)
+		}
+	}
+	if spent != want {
+		r.fault("transaction %s, to move, took %d lamports from payer %s, expected %d", tx.Signature, spent, tx.Payer, want)
+	}
+	if len(tx.Calls)+len(tx.Ends) > 0 {
+		r.fault("transaction %s, to move, calls the pool", tx.Signature)
+	}
+}
+
+// rent is what a transaction should cost its payer in addition to the fee; false
+// when its instructions do not match its purpose.
+func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
+	if tx.Failed {
+		return 0, true
+	}
+	switch {
+	case purpose == "transact" && len(tx.Calls) == 1:
+		call := &tx.Calls[0]
+		for i := range call.Inputs.Nullifiers {
+			if call.Inputs.HasNullifier(i) {
+				lamports += nullifierRent
+			}
+		}
+		if call.Swap != nil {
+			lamports += stateRent
+		}
+		return lamports, true
+	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
+		begun := swaps[tx.Ends[0].State]
+		if begun == nil {
+			return 0, false
+		}
+		return tx.executionRent(&tx.Ends[0], begun.leg.Changes[tx.Ends[0].State]-stateRent)
+	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
+		return 0, true
+	}
+	return 0, false
+}
+
+// executionRent is the rent of an execution. It gives back the rent of the state,
+// and of each of the state's two token accounts that existed before, no matter who
+// made it; the recipient's account may be made in the same transaction. The net
+// lamports that are swapped may have been wrapped before.
+func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
+	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
+	lamports = made + wrapped + output - stateRent
+	return lamports, (made == 0 || made == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
 }

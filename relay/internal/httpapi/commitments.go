@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -125,63 +124,6 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:named]))
 	l.text, l.next, err = a.chunks.text(ctx, pos, l.from, l.to)
 	return l, err
-}
-
-// writeList writes the answer, chunk by chunk. Each write has a deadline, which
-// ends a stalled reader, and the whole answer another, which ends one that
-// reads a byte now and then.
-func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
-	control := http.NewResponseController(w)
-	write := func(text []byte) error {
-		deadline := a.Now().Add(a.ListStall)
-		if last := began.Add(a.ListTime); last.Before(deadline) {
-			deadline = last
-		}
-		if err := control.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return err
-		}
-		_, err := w.Write(text)
-		return err
-	}
-	if err := write([]byte(listHead)); err != nil {
-		return err
-	}
-	for text, next := l.text, l.next; len(text) > 0; {
-		if next == l.to {
-			text = text[:len(text)-1]
-		}
-		if err := write(text); err != nil {
-			return err
-		}
-		if next == l.to {
-			break
-		}
-		var err error
-		if text, next, err = a.nextChunk(r.Context(), l, next); err != nil {
-			return err
-		}
-	}
-	return write([]byte(l.end()))
-}
-
-func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint64, error) {
-	ctx, cancel := a.call(ctx)
-	defer cancel()
-	return a.chunks.text(ctx, l.pos, from, l.to)
-}
-
-// brokeOff names why a list was cut off. A network error contains the client's
-// address, so only its kind is logged.
-func brokeOff(err error) string {
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.Is(err, commitments.ErrMoved):
-		return err.Error()
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "the client did not read it in time"
-	default:
-		return "the client left, or the leaves could not be read"
-	}
 }
 
 // matches reports whether an If-None-Match names the tag. Comparison is weak

@@ -4,34 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-// undecidedAfter is how long a process tracks attempts that are undecided before their job
-// waits, held: it then keeps no place, and does not count among the jobs that push roots
-// out of the root history. A blockhash lives for about a minute.
-const undecidedAfter = 5 * time.Minute
-
-// undecidedRetry is the interval at which such a job is searched again, on its own.
-const undecidedRetry = time.Minute
-
-// Undecided is the deferral of a job whose attempts should have landed or expired long ago;
-// nil while this process has not tracked them for long. A job that waited for this already
-// goes on waiting until they are decided.
-func (m *Manager) Undecided(j *Job) error {
-	if len(j.Live) == 0 || (j.Hold != HoldExpiry && m.Now().Sub(j.since) <= undecidedAfter) {
-		return nil
-	}
-	return &Deferral{
-		Reason: HoldExpiry, Delay: undecidedRetry, Fault: true,
-		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name"),
-	}
-}
 
 // Resolve searches all history for the live attempts, unless the tracker just did, and
 // marks the dead ones as dead.

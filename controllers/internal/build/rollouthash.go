@@ -1,0 +1,27 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// rolloutHash changes when pods would read something else at their start. An update of a
+// ConfigMap or Secret reaches their files without a rollout, but pods read the files only
+// once.
+func rolloutHash(in Input) string {
+	seen := slices.Sorted(slices.Values(in.Rollout))
+	config := configFiles(in.Pool)
+	parts := [][]string{slices.Compact(seen)}
+	for _, name := range slices.Sorted(maps.Keys(config)) {
+		parts = append(parts, []string{name, config[name]})
+	}
+	content, err := json.Marshal(parts) // quotes keep one list from reading like another
+	if err != nil {
+		panic("build: strings cannot be written as JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,43 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+)
+
+// drain waits until the database knows that no attempt of the payers can land any more and
+// that all landed ones are final.
+func (r *run) drain(ctx context.Context) error {
+	for {
+		u, err := r.Store.Unresolved(ctx, r.payers())
+		if err != nil {
+			return fmt.Errorf("count attempts: %w", err)
+		}
+		if u.Total() == 0 {
+			return nil
+		}
+		waits := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final, which a relay that serves settles", u.Open, u.Unfinalized)
+		if err := r.pause(ctx, waits); err != nil {
+			return err
+		}
+	}
+}
+
+// completeAccounting brings the payers' ledger up to the end of their history: no serving
+// relay has their keys any more, so none would read it.
+func (r *run) completeAccounting(ctx context.Context) error {
+	for {
+		complete, err := r.Accounting.Complete(ctx, r.payers())
+		switch {
+		case err != nil:
+			err = r.retry(ctx, "bring the old payers' ledger up to it", err)
+		case !complete:
+			err = r.pause(ctx, "the old payers' ledger to be brought up to the chain")
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// UndecidedStore is the part of the store that is needed to end undecided attempts.
+type UndecidedStore interface {
+	// ClaimUndecided claims up to limit jobs that are held by HoldExpiry, due or not.
+	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
+	// CountUndecided counts all of them, including those that a relay has claimed.
+	CountUndecided(ctx context.Context) (n int, err error)
+	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
+	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
+	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
+}
+
+// Search is the method of Chain.
+type Search func(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
+
+// decideLease is how long the jobs of a pass are kept without a heartbeat.
+const decideLease = time.Minute
+
+// DecideUndecided resolves once, by the given search, the attempts of all jobs that wait for
+// the end of one. Attempts that are dead by the manager's own rule are marked as dead. Their
+// jobs are due at once, as are jobs with an attempt that landed: the relays do the rest. It
+// returns how many were ended, and how many still wait, including those that a relay claimed
+// meanwhile.
+func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
+	worker := Worker{ID: uuid.New()}
+	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		// The rest is released in any case: else it waits until the lease lapses.
+		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
+		if err == nil {
+			err = retireErr
+		}
+	}()
+	if ended, err = decideAll(ctx, store, search, worker); err != nil {
+		return ended, 0, err
+	}
+	waiting, err = store.CountUndecided(ctx)
+	return ended, waiting, err
+}
+
+// decideAll goes on until there is no more to claim. It keeps the jobs that it cannot end
+// until then, or it would claim them again.
+func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
+	var undecided []*Job
+	for more := true; more; {
+		claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
+		if err != nil {
+			return ended, err
+		}
+		more = len(claimed) == statusBatch
+		for _, c := range claimed {
+			// All searches together may take longer than the lease.
+			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
+				return ended, err
+			}
+			over, err := decideOne(ctx, store, search, c)
+			if err != nil {
+				return ended, err
+			}
+			if !over {
+				undecided = append(undecided, c)
+				continue
+			}
+			if err := store.Release(ctx, c.Lease, 0, ""); err != nil {
+				return ended, err
+			}
+			ended++
+		}
+	}
+	for _, c := range undecided {
+		if err := store.Release(ctx, c.Lease, undecidedRetry, HoldExpiry); err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
+}
+
+// decideOne marks a job's dead attempts as dead; over says that the job no longer waits for
+// the end of one.
+func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (over bool, err error) {
+	if len(c.Live) == 0 {
+		return true, nil
+	}
+	look, err := search(ctx, signaturesOf(c.Live))
+	if err != nil {
+		return false, fmt.Errorf("look attempts up: %w", err)
+	}
+	var dead []DeadAttempt
+	over = true
+	for i := range c.Live {
+		switch fateOf(&c.Live[i], look.Statuses[i], &look) {
+		case onchain.Expired:
+			dead = append(dead, DeadAttempt{Signature: c.Live[i].Signature})
+		case onchain.Landed:
+			return true, nil
+		case onchain.MayLand:
+			over = false
+		case onchain.FailedOnChain, onchain.Forgotten:
+			// The manager handles these: it knows their costs and what they wait for.
+		}
+	}
+	return over, store.MarkAttemptsDead(ctx, c.Lease, dead)
+}
