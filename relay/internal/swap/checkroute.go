@@ -81,7 +81,7 @@ func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) 
 	return nil
 }
 
-// check refuses an instruction that is not fit to be signed: a *found, or
+// check refuses an instruction that is not fit to be signed: an *ownRejection, or
 // errTooLarge for one that fits no transaction.
 func (g *guard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
