@@ -50,8 +50,8 @@ type PoolOptions struct {
 	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
-	// Changed is called with every new state of the tree account, and with the error of
-	// its self-check or nil. Calls do not overlap. Nil for none.
+	// Changed is called with every new state of the tree account, newest or agreed on, and
+	// with the error of its self-check or nil. Calls do not overlap. Nil for none.
 	Changed func(onchain.Snapshot, error)
 }
 

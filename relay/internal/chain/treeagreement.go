@@ -65,16 +65,20 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 	return p.agreed
 }
 
-// agree finds the agreed tree among those of one round, and remembers it.
+// agree finds the agreed tree among those of one round, and remembers it. The caller holds
+// p.taking.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At = at
+		s.At, s.Doubtful = at, !p.corroborated(s.Slot)
 		p.mu.Lock()
 		p.agreed = &s
 		p.mu.Unlock()
+		if s.Checked && (last == nil || last.Tree.Root != s.Tree.Root) {
+			p.changed(s, nil) // clients are given its root, so others have to know of its slot
+		}
 		return s, nil
 	case last != nil && at.Sub(last.At) < slotTrust:
 		return *last, nil
