@@ -198,7 +198,7 @@ type Snapshot struct {
 	At      time.Time
 	Checked bool
 	// Doubtful says that only the endpoint that answered reports that the chain has reached
-	// the slot. The account may be old, and the chain's tree may already have a root that it lacks.
+	// the slot, or that the chain had passed it. The account may be old, and the chain's tree may already have a root that it lacks.
 	Doubtful bool
 }
 

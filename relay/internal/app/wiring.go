@@ -52,7 +52,7 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, History: a.endpoints.Creation, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, Passed: a.endpoints.Passed, History: a.endpoints.Creation, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
 		o.Everywhere = a.endpoints.Everywhere
 	}

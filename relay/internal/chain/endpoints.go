@@ -333,6 +333,10 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 // that the chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
+// Passed reports whether the chain, by what two endpoints agreed on, had long passed the slot
+// at the time.
+func (e *Endpoints) Passed(slot uint64, at time.Time) bool { return e.slots.Passed(slot, at) }
+
 // Status reports how every endpoint is doing, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
 	out := make([]EndpointStatus, len(e.all))

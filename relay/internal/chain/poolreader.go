@@ -43,6 +43,9 @@ type PoolOptions struct {
 	// Corroborated reports whether more than one endpoint confirms that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
 	Corroborated func(slot uint64) bool
+	// Passed reports whether the chain had long passed a slot at a time: an account that was
+	// read then, at that slot, is old. Nil for never.
+	Passed func(slot uint64, at time.Time) bool
 	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
 	// Nil when it is not needed.
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
@@ -67,6 +70,7 @@ type PoolReader struct {
 	pool         *shieldpool.Pool
 	now          func() time.Time
 	corroborated func(uint64) bool
+	passed       func(uint64, time.Time) bool
 	interval     time.Duration
 	changed      func(onchain.Snapshot, error)
 	mints        map[string]bool
@@ -95,12 +99,15 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, interval: o.MinInterval, changed: o.Changed, history: o.History, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, passed: o.Passed, interval: o.MinInterval, changed: o.Changed, history: o.History, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
 	if p.corroborated == nil {
 		p.corroborated = func(uint64) bool { return true }
+	}
+	if p.passed == nil {
+		p.passed = func(uint64, time.Time) bool { return false }
 	}
 	if p.changed == nil {
 		p.changed = func(onchain.Snapshot, error) {}
@@ -220,6 +227,7 @@ type reading struct {
 	err      error
 	// When all endpoints were asked: their trees, and the one on which they agree.
 	all       []onchain.Snapshot
+	misplaced []onchain.Snapshot // of endpoints that reported a slot that cannot be
 	agreed    onchain.Snapshot
 	agreedErr error
 }
@@ -304,11 +312,17 @@ func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 }
 
 func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
-	s.Doubtful = !p.corroborated(s.Slot)
+	s.Doubtful = p.isDoubtful(s.Slot, s.At)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data
 	return s
+}
+
+// isDoubtful reports whether the chain may not have reached the slot, or had long passed it
+// at the time.
+func (p *PoolReader) isDoubtful(slot uint64, at time.Time) bool {
+	return !p.corroborated(slot) || p.passed(slot, at)
 }
 
 // malformedAccount is the error for an account that is not laid out as the profile says.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,15 +30,15 @@ const (
 )
 
 // AccountAt is one endpoint's answer about an account, with its slot; the account is nil
-// when it does not exist.
+// when it does not exist. The slot is 0 when the endpoint reported one that the chain
+// cannot have reached.
 type AccountAt struct {
 	Account *onchain.Account
 	Slot    uint64
 }
 
 // Everywhere reads a confirmed account at every endpoint at once. Endpoints that do not
-// answer soon, or report a slot that the chain cannot have reached, are left out. An
-// endpoint with an open breaker is asked too: failed sends may have opened it, and the
+// answer soon are left out. An endpoint with an open breaker is asked too: failed sends may have opened it, and the
 // only other endpoint may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
@@ -49,6 +50,9 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 		permit := ep.breaker.Force()
 		running.Go(func() {
 			s, err := attempt(ctx, e, ep, permit, q, 2)
+			if onchain.KindOf(err) == onchain.KindContradiction && len(s.value) == 1 {
+				s.slot, err = 0, nil
+			}
 			if err != nil {
 				return
 			}
@@ -82,7 +86,8 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 	if err != nil {
 		return onchain.Snapshot{}, err
 	}
-	for _, other := range r.all {
+	// An endpoint may be wrong about the slot and right about the root.
+	for _, other := range slices.Concat(r.all, r.misplaced) {
 		if other.Checked && other.Tree.Headroom(root) >= 0 {
 			return other, nil
 		}
@@ -119,13 +124,16 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	told := p.everywhere(ctx, key)
-	for _, t := range told {
+	told := 0
+	for _, t := range p.everywhere(ctx, key) {
 		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
 			return false, nil
 		}
+		if t.Slot > 0 {
+			told++
+		}
 	}
-	if len(told) < 2 {
+	if told < 2 {
 		return false, unavailable(errOneAnswer)
 	}
 	return true, nil
@@ -161,6 +169,11 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	for _, t := range told {
 		s, err := p.parse(t.Account, t.Slot, r.at)
 		if err != nil {
+			continue
+		}
+		if t.Slot == 0 {
+			s.Doubtful = true
+			r.misplaced = append(r.misplaced, s)
 			continue
 		}
 		r.all = append(r.all, s)

@@ -143,6 +143,14 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
 }
 
+// Passed reports whether the chain had surely passed the slot at the time: by more than
+// endpoints that agree are apart.
+func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known(at) && float64(slot)+f.near < f.expected(at)
+}
+
 // Highest is the highest slot that an endpoint reported recently, or that the clock gives
 // since two last agreed, while it is not known where the chain is; 0 while it is.
 func (f *slotAgreement) Highest(now time.Time) uint64 {

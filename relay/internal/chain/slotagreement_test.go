@@ -47,6 +47,25 @@ func off(slots float64) func(float64) float64 {
 	return func(truth float64) float64 { return truth + slots }
 }
 
+func TestTheChainHasPassedASlotThatIsFarBehindTheClock(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 2, 2.5)
+	if c.f.Passed(1, c.now) {
+		t.Error("a slot is passed before anybody said where the chain is")
+	}
+	c.pass(20*time.Second, 400*time.Millisecond, agree...)
+	for behind, want := range map[float64]bool{0: false, 8: false, 13: true} {
+		if got := c.f.Passed(uint64(c.truth-behind), c.now); got != want {
+			t.Errorf("the chain has passed a slot that is %g behind: %v, want %v", behind, got, want)
+		}
+	}
+	at := c.now
+	c.pass(20*time.Second, 400*time.Millisecond, agree...)
+	if c.f.Passed(uint64(c.truth-50), at) {
+		t.Error("the chain had passed the slot at which it stood then")
+	}
+}
+
 func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -72,11 +72,12 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Doubtful = at, !p.corroborated(s.Slot)
+		s.At, s.Doubtful = at, p.isDoubtful(s.Slot, at)
 		p.mu.Lock()
+		newest := p.last
 		p.agreed = &s
 		p.mu.Unlock()
-		if s.Checked && (last == nil || last.Tree.Root != s.Tree.Root) {
+		if s.Checked && (last == nil || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
 			p.changed(s, nil) // clients are given its root, so others have to know of its slot
 		}
 		return s, nil

@@ -106,6 +106,27 @@ func TestNobodyProvesAgainstAnInventedRoot(t *testing.T) {
 	})
 }
 
+// TestATreeOfASlotThatTheChainHadPassedIsDoubtful: a root that it lacks may be too new for it.
+func TestATreeOfASlotThatTheChainHadPassedIsDoubtful(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, err := NewPool(PoolOptions{
+			Accounts: a, Pool: testPool(t), Now: time.Now,
+			Passed: func(slot uint64, at time.Time) bool { return slot < 100 && time.Since(at) < time.Minute },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for slot, want := range map[uint64]bool{99: true, 100: false} {
+			a.set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+			time.Sleep(2 * time.Minute) // else the lower slot is an answer that is behind
+			if s := mustTree(t, p, 0); s.Slot != slot || s.Doubtful != want {
+				t.Errorf("the tree is of slot %d and doubtful: %v, want slot %d and %v", s.Slot, s.Doubtful, slot, want)
+			}
+		}
+	})
+}
+
 func TestWithoutAgreementTheRootIsTheNewest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, tell := watched(t, 2)
