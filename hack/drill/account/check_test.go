@@ -284,7 +284,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"a request was refused for a root that the ring held": {
 			func(e *account.Evidence) {
 				a := &e.Records[3].Requests[0].Answers[0]
-				a.Sent, a.At = at(4.2), at(6.9)
+				a.Sent, a.At = at(4.2), at(6.4)
 			},
 			"stale-root-is-true", "when the ring held it",
 		},

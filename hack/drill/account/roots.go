@@ -63,20 +63,24 @@ const (
 // A longer gap in the observations proves nothing.
 const ringGap = 5 * time.Second
 
+// nextRing is how long after a judgement the next ring was observed at the latest.
+const nextRing = 500 * time.Millisecond
+
 // missing reports whether the root was not in the ring at some moment from first
-// to last.
+// to last. It may have left the ring between the observations around last, so a root
+// that the next ones lack was missing too.
 func (e *Evidence) missing(root [32]byte, first, last time.Time) answer {
 	// The ring observed last before that time was still the current one.
 	from := max(sort.Search(len(e.Rings), func(i int) bool { return e.Rings[i].At.After(first) })-1, 0)
 	seen := false
 	for _, ring := range e.Rings[from:] {
-		if ring.At.After(last) {
+		if ring.At.Sub(last) > nextRing {
 			break
 		}
 		if first.Sub(ring.At) > ringGap {
 			continue
 		}
-		seen = true
+		seen = seen || !ring.At.After(last)
 		if _, there := ring.Roots[root]; !there {
 			return yes
 		}
