@@ -176,6 +176,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 			r.misplaced = append(r.misplaced, s)
 			continue
 		}
+		s.Doubtful = !p.corroborated(s.Slot)
 		r.all = append(r.all, s)
 		if newest.Tree == nil || newer(s, newest) {
 			best, newest = t, s

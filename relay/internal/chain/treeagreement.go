@@ -126,7 +126,9 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	}
 	var highest uint64
 	for _, s := range all {
-		highest = max(highest, s.Slot)
+		if !s.Doubtful { // else a slot ahead of the chain would make the others seem behind
+			highest = max(highest, s.Slot)
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+farBehind < highest })
 }

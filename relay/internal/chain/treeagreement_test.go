@@ -38,6 +38,8 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 	}
 	honest := func(slot uint64, leaves byte) onchain.Snapshot { return snapshot(slot, treeOf(t, pool, leaves)) }
 	six := honest(99, 6)
+	ahead := honest(100+farBehind+1, 9)
+	ahead.Doubtful = true
 	old := six
 	old.At = at.Add(-slotTrust)
 	tests := map[string]struct {
@@ -54,6 +56,7 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 		"one of three invents a tree":                      {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
 		"one shows the past as now":                        {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
 		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+farBehind+1, 9)}, &six, uint64(9)},
+		"one claims to be far ahead":                       {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
 		"a fork took leaves at both":                       {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
 		"a fork took leaves, and one has not noticed":      {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
 		"one alone that continues the agreed tree":         {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
