@@ -31,13 +31,9 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	least := max(floor, r.began)
-	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, least)
+	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(floor, r.began))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
-	}
-	if !s.chain.Corroborated(slot) {
-		slot = least
 	}
 	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
 	s.readAccounts(r, found[0])
@@ -73,9 +69,7 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
-// isPossible reports whether a state that was read at the slot can have its slots: a
-// timeout far ahead would be written to the swap's record, and no node could answer at the
-// beginning that follows from it.
+// isPossible reports whether a state that was read at the slot can have its slots.
 func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }

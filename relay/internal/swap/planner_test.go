@@ -39,6 +39,28 @@ func checkWait(t *testing.T, w *world, err error, reason string) txmgr.Deferral 
 	return *wait
 }
 
+// TestATimeoutThatOneEndpointAloneReportsIsNotRecorded: no node could answer at the beginning
+// that would follow from it.
+func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	for name, alone := range map[string]bool{"two report the slot": false, "one alone reports it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) { w.ready() })
+			w.chain.slot, w.chain.alone = 1<<61+10, alone
+			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
+			want := uint64(1<<61 + 200)
+			if alone {
+				want = testTimeout
+			}
+			order, err := w.saga.Next(t.Context(), w.c, testCreated+5)
+			if err != nil || order.Timeout != want {
+				t.Errorf("the timeout to record is %d, error %v, want %d", order.Timeout, err, want)
+			}
+		})
+	}
+}
+
 // TestNext: the planner's order for each state of the chain.
 func TestNext(t *testing.T) {
 	t.Parallel()
@@ -103,15 +125,10 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
 		}, want{reason: ReasonStateWrong}},
-		"a slot that one endpoint alone reports, and a state to match": {func(w *world) {
-			w.ready()
-			w.chain.slot, w.chain.alone = 1<<61+10, true
-			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
-		}, want{reason: ReasonStateWrong}},
 		"a slot past the timeout that one endpoint alone reports": {func(w *world) {
 			w.ready()
 			w.chain.slot, w.chain.alone = testTimeout, true
-		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"another minimum than was proved": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })

@@ -136,7 +136,9 @@ type round struct {
 
 // Order is what is to be done with a second leg. Either Draft or Ended is set.
 type Order struct {
-	// Phase and Timeout are what the chain shows.
+	// Phase and Timeout are what the chain shows. The timeout is the recorded one when only
+	// a single endpoint reports the slot of the reading: no node could answer at a beginning
+	// that follows from a timeout far ahead.
 	Phase   submission.Phase
 	Timeout uint64
 	// Draft is a transaction to sign and send.
@@ -156,7 +158,10 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint
 	}
 	order := Order{}
 	if r.state == stateHeld {
-		order.Phase, order.Timeout = submission.PhaseFunded, r.timeout
+		order.Phase, order.Timeout = submission.PhaseFunded, c.Swap.TimeoutSlot
+		if s.chain.Corroborated(r.slot) {
+			order.Timeout = r.timeout
+		}
 	}
 	for {
 		next, reason := plan(&r.facts)
