@@ -124,16 +124,13 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	told := 0
-	for _, t := range p.everywhere(ctx, key) {
+	told := p.everywhere(ctx, key)
+	for _, t := range told {
 		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
 			return false, nil
 		}
-		if t.Slot > 0 {
-			told++
-		}
 	}
-	if told < 2 {
+	if len(told) < 2 {
 		return false, unavailable(errOneAnswer)
 	}
 	return true, nil
