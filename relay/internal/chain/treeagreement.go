@@ -72,12 +72,12 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Doubtful = at, p.isDoubtful(s.Slot, at)
+		s.At, s.Doubtful = at, s.Doubtful || p.passed(s.Slot, at)
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s
 		p.mu.Unlock()
-		if s.Checked && (last == nil || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
+		if s.Checked && (last == nil || last.Doubtful || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
 			p.changed(s, nil) // clients are given its root, so others have to know of its slot
 		}
 		return s, nil
@@ -94,11 +94,12 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	all = upToDateTrees(all)
 	var shown, continuing []onchain.Snapshot
 	for i, s := range all {
-		if slices.ContainsFunc(slices.Delete(slices.Clone(all), i, i+1), func(o onchain.Snapshot) bool { return has(o, s) }) {
-			shown = append(shown, s)
-		}
 		if last != nil && has(s, *last) {
 			continuing = append(continuing, s)
+		}
+		if slot := secondSlot(all, i); slot > 0 {
+			s.Slot, s.Doubtful = slot, false
+			shown = append(shown, s)
 		}
 	}
 	agreed := newest(shown)
@@ -131,6 +132,17 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+farBehind < highest })
+}
+
+// secondSlot is the slot that a second endpoint bears out of the tree with that index: the
+// lower of its own and of another's that shows it too, 0 when no other does.
+func secondSlot(all []onchain.Snapshot, i int) (slot uint64) {
+	for k, o := range all {
+		if k != i && has(o, all[i]) {
+			slot = max(slot, min(o.Slot, all[i].Slot))
+		}
+	}
+	return slot
 }
 
 // has reports whether a's root history has b's root.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -126,6 +128,37 @@ func TestATreeOfASlotThatTheChainHadPassedIsDoubtful(t *testing.T) {
 			if s := mustTree(t, p, 0); s.Slot != slot || s.Doubtful != want {
 				t.Errorf("the tree is of slot %d and doubtful: %v, want slot %d and %v", s.Slot, s.Doubtful, slot, want)
 			}
+		}
+	})
+}
+
+// TestTheSlotOfAnAgreedTreeIsTheLowerOne: the fleet is told of it, so that no relay whose
+// endpoint is behind calls the root stale, and one endpoint alone could claim any slot.
+func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		all := several{new(accounts), new(accounts)}
+		var told []uint64
+		p, err := NewPool(PoolOptions{
+			Accounts: all[0], Everywhere: all.everywhere, Pool: testPool(t), Now: time.Now,
+			Corroborated: func(uint64) bool { return false },
+			Changed: func(s onchain.Snapshot, _ error) {
+				if !s.Doubtful {
+					told = append(told, s.Slot)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, slot := range []uint64{1_000_000, 100} {
+			all[i].set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 6))
+		}
+		s, err := p.AgreedTree(t.Context())
+		if err != nil || s.Slot != 100 || s.Doubtful {
+			t.Errorf("the agreed tree is of slot %d, doubtful: %v, error %v, want slot 100", s.Slot, s.Doubtful, err)
+		}
+		if diff := cmp.Diff([]uint64{100}, told); diff != "" {
+			t.Errorf("the slots that are told differ (-want +got):\n%s", diff)
 		}
 	})
 }
