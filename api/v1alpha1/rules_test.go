@@ -1,15 +1,18 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
@@ -352,6 +355,64 @@ func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
 	merge(t, object, `{"spec":{"pool":{"profile":{"name":"development"},"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`)
 	if err := cl.Update(t.Context(), object); err != nil {
 		t.Error(err)
+	}
+}
+
+// The server drops fields that a newer definition does not have: of a profile in
+// configMap, as configMapRef was called, nothing is stored any more. The manifest with the
+// new name is accepted although the pool is initialised, and the profile stays from then on.
+func TestAProfileThatARenameLostCanBePutBack(t *testing.T) {
+	t.Parallel()
+	// The definition has another group here, because other tests use the present one.
+	const group = "renamed.example"
+	define := func(replace ...string) {
+		crds, err := apiserver.OwnCRDs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(crds[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced := strings.NewReplacer(append(replace, v1alpha1.Group, group)...).Replace(string(text))
+		crd := new(apiextensionsv1.CustomResourceDefinition)
+		if err := json.Unmarshal([]byte(replaced), crd); err != nil {
+			t.Fatal(err)
+		}
+		crd.Spec.Names.ShortNames, crd.Spec.Names.Categories = nil, nil
+		if err := apiservertest.Server(t).Install(crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	define("configMapRef", "configMap")
+	cl, namespace := newClient(t), apiservertest.Namespace(t)
+	object := minimal(t, namespace, `{"spec":{"pool":{"profile":{"name":null,"configMap":{"name":"a","key":"b"}}}}}`)
+	object.SetAPIVersion(group + "/v1alpha1")
+	if err := cl.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	merge(t, object, `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`)
+	if err := cl.Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	define()
+	// The server takes a moment to serve the new definition.
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err = cl.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		merge(t, object, `{"spec":{"pool":{"profile":{"configMap":null,"configMapRef":{"name":"a","key":"b"}}}}}`)
+		if err = cl.Update(t.Context(), object); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("the manifest with the new name: %v", err)
+	}
+	merge(t, object, `{"spec":{"pool":{"profile":{"configMapRef":{"name":"other"}}}}}`)
+	if err := cl.Update(t.Context(), object); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.pool.profile cannot change") {
+		t.Errorf("another profile after that: the error is %v, want that it cannot change", err)
 	}
 }
 
