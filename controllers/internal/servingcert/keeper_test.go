@@ -465,6 +465,37 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	}
 }
 
+// The time that clients have to trust the next pair starts again when the caBundle was
+// overwritten in between: clients may have read it without the next pair's authority.
+func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lead(t, "operator")
+	k, leading := s.replica(t)
+	close(leading)
+	must(t, k.Step(t.Context()))
+	old := s.trusted(t)
+	s.clock.advance(61 * 24 * time.Hour)
+	for range 2 {
+		must(t, k.Step(t.Context())) // makes the next pair, and observes that it is trusted
+	}
+	before, _ := k.CurrentCertKeyContent()
+	s.clock.advance(k.Settle - time.Second)
+	must(t, k.applyBundle(t.Context(), old))
+	s.clock.advance(time.Second)
+	for range 2 {
+		must(t, k.Step(t.Context())) // writes the caBundle, and observes that it is trusted
+	}
+	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(before, after) {
+		t.Error("a pair is served that clients have had no time to trust")
+	}
+	s.clock.advance(k.Settle)
+	must(t, k.Step(t.Context()))
+	if after, _ := k.CurrentCertKeyContent(); bytes.Equal(before, after) {
+		t.Error("the next pair is not served when its time has come")
+	}
+}
+
 // There are two leaders, one of which does not know yet that it has lost the Lease. The second
 // write is refused, and the next reading continues from the first.
 func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
