@@ -62,6 +62,9 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 	account := func(owners ...metav1.OwnerReference) client.Object {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", OwnerReferences: owners}}
 	}
+	files := func(owners ...metav1.OwnerReference) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", OwnerReferences: owners}}
+	}
 	ours := metav1.OwnerReference{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: "demo", UID: "demo-uid", Controller: new(true)}
 	rotation := build.Labels("demo")
 	rotation[build.LabelComponent] = build.ComponentRotation
@@ -80,6 +83,8 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 		"the fleet has the old keys while new ones are funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
 		"the service account is foreign":                       {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
 		"the service account is the fleet's":                   {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
+		"the ConfigMap with the endpoints is foreign":          {[]client.Object{deployment(old), account(ours), files()}, v1alpha1.RotationFund, false, false},
+		"the ConfigMap with the endpoints is the fleet's":      {[]client.Object{deployment(old), account(ours), files(ours)}, v1alpha1.RotationFund, false, true},
 		"the Job is there already":                             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

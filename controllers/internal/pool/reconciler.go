@@ -218,7 +218,7 @@ func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.
 	if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
 		return nil, err
 	}
-	if err := r.confirmAccount(ctx, f.Pool, &p.Keys); err != nil {
+	if err := r.confirmOwned(ctx, f.Pool, &p.Keys); err != nil {
 		return nil, err
 	}
 	err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p))
@@ -265,23 +265,31 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmAccount defers a Job that would run with a foreign service account. The
-// Applier does the same for the Deployment.
-func (r *Reconciler) confirmAccount(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
+// confirmOwned defers a Job that would run with a foreign service account, or call the
+// endpoints of a foreign ConfigMap. The Applier does the same for the Deployment.
+func (r *Reconciler) confirmOwned(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil
 	}
-	account := new(corev1.ServiceAccount)
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pool), account)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read service account before a rotation's Job is made: %w", err)
-	}
-	if err != nil || apply.Owns(pool, account) {
+	for _, used := range []struct {
+		kind   string
+		object client.Object
+	}{
+		{build.KindServiceAccount.Kind, new(corev1.ServiceAccount)},
+		{build.KindConfigMap.Kind, new(corev1.ConfigMap)},
+	} {
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(pool), used.object)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s before a rotation's Job is made: %w", used.kind, err)
+		}
+		if err != nil || apply.Owns(pool, used.object) {
+			continue
+		}
+		p.Job = nil
+		if p.Rotation != nil {
+			p.Rotation.Message = used.kind + " " + pool.Name + " belongs to somebody else: the condition Stalled says what to do"
+		}
 		return nil
-	}
-	p.Job = nil
-	if p.Rotation != nil {
-		p.Rotation.Message = "ServiceAccount " + pool.Name + " belongs to somebody else: the condition Stalled says what to do"
 	}
 	return nil
 }
