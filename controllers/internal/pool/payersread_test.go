@@ -6,6 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,5 +117,39 @@ func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	status := f.Pool.Status
 	if got := r.after(f, &p, &Outcome{}, &status); got < time.Minute {
 		t.Errorf("the next pass is due after %s, want at least a minute", got)
+	}
+}
+
+// queried has the queries that the watcher was given.
+type queried struct {
+	given
+	set []chainwatch.Query
+}
+
+func (q *queried) Set(_ types.NamespacedName, query chainwatch.Query) { q.set = append(q.set, query) }
+
+// The query has no payers while the keys could not be read. The watcher would drop their
+// balances, and with them the history of an hour, from which it computes what they spend.
+func TestBalancesAreKeptWhileTheKeysCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*Facts)
+		want   int
+	}{
+		"the keys were read":                              {func(*Facts) {}, 1},
+		"the keys were not read":                          {func(f *Facts) { f.KeysKnown = false }, 0},
+		"they were not read, and no balance is known yet": {func(f *Facts) { f.KeysKnown, f.Chain = false, chainwatch.Reading{} }, 1},
+		"there is no endpoint to read from":               {func(f *Facts) { f.Target.Query.Endpoints = nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, watcher := running(), new(queried)
+			test.change(f)
+			p := Decide(f, settings())
+			(&Reconciler{Options: Options{Watcher: watcher}}).watch(f, &p)
+			if len(watcher.set) != test.want {
+				t.Errorf("the watcher was given %d queries, want %d", len(watcher.set), test.want)
+			}
+		})
 	}
 }

@@ -171,9 +171,7 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	plan := Decide(facts, r.Settings)
-	if len(plan.Query.Endpoints) > 0 {
-		r.Watcher.Set(client.ObjectKeyFromObject(pool), plan.Query)
-	}
+	r.watch(facts, &plan)
 	outcome, applyErr := r.apply(ctx, facts, &plan)
 	status := Report(facts, &plan, &outcome)
 	statusErr := r.write(ctx, facts, &plan, &status)
@@ -181,6 +179,15 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 		return ctrl.Result{}, err // retried with backoff: with an error, RequeueAfter has no effect
 	}
 	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
+}
+
+// watch gives the plan's query to the watcher. While the keys are unknown the query has no
+// payers, and the watcher would drop the balances that it knows, with their history.
+func (r *Reconciler) watch(f *Facts, p *Plan) {
+	if len(p.Query.Endpoints) == 0 || !f.KeysKnown && len(f.Chain.Payers) > 0 {
+		return
+	}
+	r.Watcher.Set(client.ObjectKeyFromObject(f.Pool), p.Query)
 }
 
 // apply writes the plan. Keys come first: a pass that changes keys ends there, and
