@@ -160,11 +160,11 @@ func mostSevere(sum, v verdict) verdict {
 	}
 }
 
-// readiness summarises the conditions. A stalled rollout comes last, because the other
-// conditions matter more to clients.
+// readiness summarises the conditions. What stalls comes last, because the other
+// conditions matter more to clients, but before NotDeployed, of which it is the cause.
 func readiness(sum, stall verdict, p *Plan) verdict {
 	switch {
-	case sum.status == metav1.ConditionFalse:
+	case sum.status == metav1.ConditionFalse && (stall.status == "" || sum.reason != v1alpha1.ReasonNotDeployed):
 		return sum
 	case stall.status != "":
 		return conditionFalse(stall.reason, stall.message)

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
@@ -61,12 +62,18 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because "+deployment.String()+" belongs to somebody else: see the condition Stalled")
 	case slices.ContainsFunc(o.Result.Refused, func(r apply.Refusal) bool { return r.Ref == deployment }):
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the API server refused "+deployment.String()+": see the condition Stalled")
+	case slices.Contains(o.Result.Withheld, deployment):
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because they would use an object that belongs to somebody else: see the condition Stalled")
 	case len(p.Faults) > 0:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
 	case !f.References.Known() && f.References.ReadAt.IsZero():
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
-	case !p.Deploy:
+	case !p.Deploy && secretsResolved(f, p).status != metav1.ConditionTrue:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
+	case f.unread(PartCapabilities):
+		return unreadable("what kinds the cluster has")
+	case !p.Deploy:
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because there is no fee payer to pay for them: see the condition FeePayersFunded")
 	case p.Held:
 		return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
@@ -35,6 +36,9 @@ const none = "none"
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: "demo"}
+	withheld := Outcome{Applied: true, Result: apply.Result{
+		Foreign: []apply.Ref{{Kind: build.KindServiceAccount, Name: "demo"}}, Withheld: []apply.Ref{deployment},
+	}}
 	unread := func(p Part) func(*Facts) { return func(f *Facts) { f.Unread[p] = errors.New("boom") } }
 	broken := func(reason string) func(*Facts) {
 		return func(f *Facts) {
@@ -62,6 +66,11 @@ func TestConditions(t *testing.T) {
 		for i := range f.Pool.Status.Conditions {
 			f.Pool.Status.Conditions[i].ObservedGeneration--
 		}
+	}
+	retired := func(f *Facts) {
+		f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}
+		f.References.Payers = nil
+		f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerRetired)}
 	}
 	scaled := func(f *Facts) {
 		f.Pool.Spec.Replicas = nil
@@ -172,6 +181,11 @@ func TestConditions(t *testing.T) {
 			"what pods need is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
 			"the Deployment is foreign": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
 				says: []string{"belongs to somebody else"}},
+			"the pods would have a foreign service account": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/NotDeployed",
+				says: []string{"belongs to somebody else", "the condition Stalled"}},
+			"there is no fee payer": {change: func(f *Facts) { retired(f); f.Fleet = Fleet{} }, want: "False/NotDeployed",
+				says: []string{"the condition FeePayersFunded"}, not: []string{"SecretsResolved"}},
+			"a new fleet's optional kinds could not be read": {change: func(f *Facts) { f.Fleet = Fleet{}; unread(PartCapabilities)(f) }, want: "Unknown/InternalError"},
 			"the Deployment was refused": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden"}}}}, want: "False/NotDeployed",
 				says: []string{"refused"}},
 			"the operator is paused before the first pod": {change: func(f *Facts) { f.Fleet = Fleet{}; f.Pool.Spec.Paused = true }, want: "False/NotDeployed", says: []string{"spec.paused"}},
@@ -262,12 +276,14 @@ func TestConditions(t *testing.T) {
 			"the optional kinds could not be read": {change: func(f *Facts) { scaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
 		},
 		v1alpha1.ConditionReady: {
-			"all is well":                                {want: "True/Ready"},
-			"all is well and the operator paused":        {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
-			"False comes before Unknown":                 {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
-			"the first False is copied":                  {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
-			"the chain was lost":                         {change: lost, want: "Unknown/ChainUnavailable"},
-			"an autoscaler that does not scale":          {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"all is well":                         {want: "True/Ready"},
+			"all is well and the operator paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
+			"False comes before Unknown":          {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
+			"the first False is copied":           {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
+			"the chain was lost":                  {change: lost, want: "Unknown/ChainUnavailable"},
+			"an autoscaler that does not scale":   {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"a foreign object that no pod was made for": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/ForeignObject",
+				says: []string{"ServiceAccount demo", "Deployment demo is not made"}},
 			"a foreign object without effect on clients": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
 		},
 		v1alpha1.ConditionReconciling: {
