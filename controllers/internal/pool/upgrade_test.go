@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -34,7 +35,8 @@ import (
 
 // This operator takes over the objects of an earlier commit: the test starts
 // with etcd's content of then, byte for byte, and applies the present resource
-// definitions, as an upgrade does.
+// definitions, as an upgrade does. The definition of c4a1482 has other names of fields,
+// which the changelog tells users to change in the same step.
 //
 // testdata/upgrade/make.sh <commit> makes such data.
 func TestUpgradeFromEarlierCommits(t *testing.T) {
@@ -73,6 +75,10 @@ func testUpgrade(t *testing.T, data string) {
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
 		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constant{pool.Backlog{Due: 7}},
 	})
+	s.runsOn(t, "fixed", fixed)
+	s.runsOn(t, "scaled", scaled)
+	s.renameFields(t, "fixed")
+	s.renameFields(t, "scaled")
 	pooltest.Eventually(t, "fields that only the old operator set are removed", func() error {
 		var a, b appsv1.Deployment
 		s.Get(t, "fixed", &a)
@@ -153,6 +159,28 @@ func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApp
 	if err := s.Client.Apply(t.Context(), said, client.FieldOwner(apply.FieldOwner)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// runsOn waits until the operator has found that the stored RelayPool lacks the fields that
+// were renamed, and checks that the fleet is as it was.
+func (s legacy) runsOn(t *testing.T, name string, was standing) {
+	t.Helper()
+	s.Await(t, name, v1alpha1.ConditionSecretsResolved, "Unknown/InternalError")
+	is := s.fleet(t, name)
+	if is.deployment.Generation != was.deployment.Generation || !maps.Equal(is.pods, was.pods) {
+		t.Errorf("the fleet %s was changed before its manifest was", name)
+	}
+}
+
+// renameFields applies the manifest of the snapshot with the present names of fields. What
+// was declared under names that stayed is still stored.
+func (s legacy) renameFields(t *testing.T, name string) {
+	t.Helper()
+	manifest := s.Pool(name).Spec
+	pooltest.Change(t, s.Stand, name, new(v1alpha1.RelayPool), func(p *v1alpha1.RelayPool) {
+		p.Spec.Database, p.Spec.Pool = manifest.Database, manifest.Pool
+		p.Spec.Solana.Commitment, p.Spec.Template.LogLevel = "", "" // the defaults
+	})
 }
 
 func (s legacy) rolledOut(t *testing.T, name string) {
@@ -245,6 +273,8 @@ func (s legacy) untouched(t *testing.T, before map[string]string) {
 		kind, _, _ := strings.Cut(name, " ")
 		switch kind {
 		case "*v1.Deployment", "*v1.ReplicaSet", "*v1.Pod", "*v1alpha1.RelayPool":
+			continue
+		case "*v2.HorizontalPodAutoscaler": // the metric has another name than in c4a1482
 			continue
 		}
 		if after[name] != version {
