@@ -102,7 +102,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	if int(version) > len(m.Migrations) {
-		// A newer release of the fleet has expanded the schema; ours still works with it.
+		// A newer release has migrated, while the fleet is rolled. Its changelog names what
+		// this one cannot do on the newer schema, and the newer relays do that.
 		log.InfoContext(ctx, "schema is newer than this release", "schema", version, "known", len(m.Migrations))
 		return nil
 	}
