@@ -72,8 +72,8 @@ var errOneAnswer = errors.New("one endpoint says that a note is spent, and no ot
 var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
 
 // TreeWith returns the tree account that has the root in its history: the one that Tree
-// returns, or else any endpoint's. When all lack the root it returns the newest one, read
-// after the call.
+// returns, or else any endpoint's. When all lack the root it returns one read after the call:
+// the agreed tree, which no slot of a single endpoint makes doubtful, or else the newest.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
 	if err != nil || !s.Checked || s.Tree.Headroom(root) >= 0 {
@@ -91,6 +91,9 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 		if other.Checked && other.Tree.Headroom(root) >= 0 {
 			return other, nil
 		}
+	}
+	if r.agreedErr == nil && !r.agreed.Doubtful {
+		return r.agreed, nil
 	}
 	return r.snapshot, r.err
 }

@@ -153,9 +153,13 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 		for i, slot := range []uint64{1_000_000, 100} {
 			all[i].set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 6))
 		}
-		s, err := p.AgreedTree(t.Context())
-		if err != nil || s.Slot != 100 || s.Doubtful {
-			t.Errorf("the agreed tree is of slot %d, doubtful: %v, error %v, want slot 100", s.Slot, s.Doubtful, err)
+		for name, read := range map[string]func() (onchain.Snapshot, error){
+			"the agreed tree":              func() (onchain.Snapshot, error) { return p.AgreedTree(t.Context()) },
+			"the tree that lacks the root": func() (onchain.Snapshot, error) { return p.TreeWith(t.Context(), [32]byte{7}, time.Minute) },
+		} {
+			if s, err := read(); err != nil || s.Slot != 100 || s.Doubtful {
+				t.Errorf("%s is of slot %d, doubtful: %v, error %v, want slot 100", name, s.Slot, s.Doubtful, err)
+			}
 		}
 		if diff := cmp.Diff([]uint64{100}, told); diff != "" {
 			t.Errorf("the slots that are told differ (-want +got):\n%s", diff)
