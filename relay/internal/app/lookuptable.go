@@ -25,23 +25,24 @@ func newTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool.Looku
 	return &shieldpool.LookupTable{Address: address, Addresses: pool.Constant()}
 }
 
-// accountReader reads accounts, all at one slot.
+// accountReader reads a finalized account, of which two endpoints report the same where
+// several are configured; nil when it does not exist.
 type accountReader interface {
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
+	CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 }
 
 // readTable reads the relay's own lookup table at finalized, because a transaction that
-// uses an index which a fork removes is lost. errBadTable is final, other errors are
-// not.
+// uses an index which a fork removes is lost. What it reads is used, or refused, until the
+// process ends, so no single endpoint's word decides it. errBadTable is final, other errors
+// are not.
 func readTable(ctx context.Context, chain accountReader, t *shieldpool.LookupTable, pool *shieldpool.Pool) error {
 	if t == nil {
 		return nil
 	}
-	accounts, _, err := chain.Accounts(ctx, []solana.PublicKey{t.Address}, onchain.Finalized, 0)
+	a, err := chain.CorroboratedAccount(ctx, t.Address)
 	if err != nil {
 		return fmt.Errorf("read lookup table: %w", err)
 	}
-	a := accounts[0]
 	switch {
 	case a == nil:
 		return fmt.Errorf("%w: account %s does not exist (or is not finalized yet): create it, or leave the flag out", errBadTable, t.Address)

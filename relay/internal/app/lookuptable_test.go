@@ -2,13 +2,24 @@ package app
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -22,8 +33,20 @@ type account struct {
 	err error
 }
 
-func (a account) Accounts(context.Context, []solana.PublicKey, onchain.Commitment, uint64) ([]*onchain.Account, uint64, error) {
-	return []*onchain.Account{a.Account}, 1, a.err
+func (a account) CorroboratedAccount(context.Context, solana.PublicKey) (*onchain.Account, error) {
+	return a.Account, a.err
+}
+
+// active is the slot of deactivation of a table that is in use.
+const active = ^uint64(0)
+
+func tableAccount(deactivated uint64, keys ...solana.PublicKey) *onchain.Account {
+	data := binary.LittleEndian.AppendUint32(nil, 1)
+	data = append(binary.LittleEndian.AppendUint64(data, deactivated), make([]byte, 44)...)
+	for _, k := range keys {
+		data = append(data, k[:]...)
+	}
+	return &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
 }
 
 func TestTheLookupTableIsReadAndChecked(t *testing.T) {
@@ -31,30 +54,21 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
 	must(t, err)
-	table := func(deactivated uint64, keys ...solana.PublicKey) *onchain.Account {
-		data := binary.LittleEndian.AppendUint32(nil, 1)
-		data = append(binary.LittleEndian.AppendUint64(data, deactivated), make([]byte, 44)...)
-		for _, k := range keys {
-			data = append(data, k[:]...)
-		}
-		return &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
-	}
-	const active = ^uint64(0)
 	other := solana.PublicKey{5}
 	all := append(solana.PublicKeySlice{other}, pool.Constant()...)
-	foreign := table(active, all...)
+	foreign := tableAccount(active, all...)
 	foreign.Owner = solana.SystemProgramID
 	tests := map[string]struct {
 		chain     account
 		wantFinal bool
 		wantText  string
 	}{
-		"one with the pool's accounts":          {chain: account{Account: table(active, all...)}},
+		"one with the pool's accounts":          {chain: account{Account: tableAccount(active, all...)}},
 		"one that does not exist":               {chain: account{}, wantFinal: true, wantText: "does not exist"},
 		"another program's account":             {chain: account{Account: foreign}, wantFinal: true, wantText: "belongs to"},
 		"one that is cut short":                 {chain: account{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
-		"one that is being deactivated":         {chain: account{Account: table(7, all...)}, wantFinal: true, wantText: "deactivated"},
-		"one that lacks the treasury":           {chain: account{Account: table(active, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
+		"one that is being deactivated":         {chain: account{Account: tableAccount(7, all...)}, wantFinal: true, wantText: "deactivated"},
+		"one that lacks the treasury":           {chain: account{Account: tableAccount(active, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
 		"a chain that does not answer is no no": {chain: account{err: onchain.ErrUnavailable}, wantText: "unavailable"},
 	}
 	for name, tc := range tests {
@@ -81,4 +95,83 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 		t.Error("there is a table although none is configured")
 	}
 	must(t, readTable(t.Context(), account{err: onchain.ErrUnavailable}, nil, pool))
+}
+
+// nodes answer reads of an account, each with its own; their hosts are their numbers.
+type nodes []*onchain.Account
+
+func (n nodes) RoundTrip(r *http.Request) (*http.Response, error) {
+	var call struct{ Method string }
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+		return nil, err
+	}
+	i, err := strconv.Atoi(r.URL.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	result := fmt.Sprintf("%q", localnet.GenesisHash)
+	if call.Method == "getMultipleAccounts" {
+		result = fmt.Sprintf(`{"context":{"slot":100},"value":[{"lamports":5,"owner":%q,"data":[%q,"base64"],"executable":false,"rentEpoch":0}]}`,
+			n[i].Owner, base64.StdEncoding.EncodeToString(n[i].Data))
+	}
+	body := `{"jsonrpc":"2.0","id":1,"result":` + result + `}`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// TestOneEndpointAloneMakesNoTable: the answer lasts as long as the process. A lie about the
+// order of its addresses would spoil every transaction, and one about its state would keep
+// every relay from starting.
+func TestOneEndpointAloneMakesNoTable(t *testing.T) {
+	t.Parallel()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	must(t, err)
+	reversed := slices.Clone(pool.Constant())
+	slices.Reverse(reversed)
+	honest, permuted := tableAccount(active, pool.Constant()...), tableAccount(active, reversed...)
+	foreign, closed := tableAccount(active, pool.Constant()...), tableAccount(7, pool.Constant()...)
+	foreign.Owner = solana.SystemProgramID
+	tests := map[string]struct {
+		say       nodes
+		wantUsed  bool
+		wantFinal bool
+	}{
+		"a single endpoint is believed":          {say: nodes{honest}, wantUsed: true},
+		"a single one decides that it is bad":    {say: nodes{closed}, wantFinal: true},
+		"two report it":                          {say: nodes{honest, honest}, wantUsed: true},
+		"two report that it is bad":              {say: nodes{closed, closed}, wantFinal: true},
+		"one of two says another's owns it":      {say: nodes{foreign, honest}},
+		"one of two says that it is deactivated": {say: nodes{closed, honest}},
+		"one of two says another order":          {say: nodes{permuted, honest}},
+		"one of three says another's owns it":    {say: nodes{foreign, honest, honest}, wantUsed: true},
+		"one of three says another order":        {say: nodes{permuted, honest, honest}, wantUsed: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := chain.EndpointsOptions{
+				Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+				HTTP: func() *http.Client { return &http.Client{Transport: tc.say} },
+			}
+			for i := range tc.say {
+				o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: fmt.Sprint(i), URL: fmt.Sprintf("http://%d", i), WebSocketURL: chain.NoWebSocket})
+			}
+			endpoints, err := chain.NewEndpoints(o)
+			must(t, err)
+			t.Cleanup(endpoints.Close)
+			lookup := newTable(solana.PublicKey{9}, pool)
+			lookup.Addresses = nil
+			err = readTable(t.Context(), endpoints, lookup, pool)
+			if (err == nil) != tc.wantUsed || errors.Is(err, errBadTable) != tc.wantFinal {
+				t.Errorf("error is %v; want it used: %v, and refused for good: %v", err, tc.wantUsed, tc.wantFinal)
+			}
+			want := solana.PublicKeySlice(nil)
+			if tc.wantUsed {
+				want = pool.Constant()
+			}
+			if !slices.Equal(lookup.Addresses, want) {
+				t.Errorf("the table has %v, want %v", lookup.Addresses, want)
+			}
+		})
+	}
 }

@@ -117,6 +117,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 	calls := []func() error{
 		func() error { return one(e.LatestBlockhash(ctx)) },
 		func() error { return two(e.Accounts(ctx, keys, onchain.Confirmed, 1)) },
+		func() error { return one(e.CorroboratedAccount(ctx, keyA)) },
 		func() error { return two(e.Balance(ctx, keyA, 1)) },
 		func() error { return two(e.Balances(ctx, keys)) },
 		func() error { return one(e.Simulate(ctx, raw, true, 1)) },
