@@ -120,6 +120,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 		func() error { return one(e.CorroboratedAccount(ctx, keyA)) },
 		func() error { return two(e.Balance(ctx, keyA, 1)) },
 		func() error { return two(e.Balances(ctx, keys)) },
+		func() error { return two(e.HighestBalances(ctx, keys)) },
 		func() error { return one(e.Simulate(ctx, raw, true, 1)) },
 		func() error { return one(e.PriorityFees(ctx, keys)) },
 		func() error { return two(e.Statuses(ctx, []solana.Signature{sigA})) },

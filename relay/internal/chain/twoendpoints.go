@@ -44,3 +44,24 @@ func sameAccount(a, b *AccountAt) bool {
 	}
 	return a.Account.Owner.Equals(b.Account.Owner) && bytes.Equal(a.Account.Data, b.Account.Data)
 }
+
+// HighestBalances is Balances of two endpoints where a second one answers: of each account
+// the higher value, at the older of the two slots. One endpoint that reports too little, or
+// has lost accounts, does not make them look empty.
+func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
+		return pair(at.Balances(ctx, keys))
+	})
+	first, by, err := askWhom(ctx, e, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	others(ctx, e, q, by, func(_ *endpoint, second slotted[[]uint64]) bool {
+		for i := range first.value {
+			first.value[i] = max(first.value[i], second.value[i])
+		}
+		first.slot = min(first.slot, second.slot)
+		return true
+	})
+	return first.value, first.slot, nil
+}

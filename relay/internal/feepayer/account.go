@@ -112,18 +112,20 @@ type reading struct {
 	lamports, slot uint64
 	// began is when the call was made: it shows nothing that happened later.
 	began time.Time
+	// atTwo: it is the higher of two endpoints' readings, where there are two.
+	atTwo bool
 }
 
 // learn takes a reading over. doubt means that it did not: the reading fell below the
-// minimum, our own spending does not explain that, and no other reading has confirmed it
-// yet.
+// minimum, our own spending does not explain that, and it is the first that says so, or
+// that of one endpoint alone.
 func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
 		return false // this node is behind the one asked before, and our reading is newer
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()
-	if fell && !explained && !a.doubted {
+	if fell && !explained && !(a.doubted && n.atTwo) {
 		a.doubted = true
 		return true
 	}

@@ -1,10 +1,13 @@
 package feepayer_test
 
 import (
-	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,17 +25,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// turns asks its readers in turn.
-type turns struct {
-	readers []feepayer.BalanceReader
-	n       int
-}
-
-func (t *turns) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	t.n++
-	return t.readers[t.n%len(t.readers)].Balances(ctx, keys)
-}
-
 func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -43,25 +35,66 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// reader is the relay's client of one endpoint of the chain.
-func reader(t *testing.T, c *localnet.Chain, name string) feepayer.BalanceReader {
+// poor reports one lamport for every account, while it lies.
+type poor struct {
+	http.Handler
+	lies atomic.Bool
+}
+
+var lamportsOf = regexp.MustCompile(`"lamports":\s*\d+`)
+
+func (p *poor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.lies.Load() {
+		p.Handler.ServeHTTP(w, r)
+		return
+	}
+	truth := httptest.NewRecorder()
+	p.Handler.ServeHTTP(truth, r)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(truth.Code)
+	_, _ = w.Write(lamportsOf.ReplaceAll(truth.Body.Bytes(), []byte(`"lamports":1`))) // the client sees what fails
+}
+
+// reader is the relay's client of the endpoints, of which the first is asked first.
+func reader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
 	t.Helper()
-	server := httptest.NewServer(c.Endpoint(name))
-	t.Cleanup(server.Close)
-	e := must[*chain.Endpoints](t)(chain.NewEndpoints(chain.EndpointsOptions{
-		Endpoints: []chain.Endpoint{{Name: name, URL: server.URL, WebSocketURL: chain.NoWebSocket}}, Genesis: localnet.GenesisHash,
-		Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
-	}))
+	o := chain.EndpointsOptions{Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
+	for i, handler := range endpoints {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: strconv.Itoa(i), URL: server.URL, WebSocketURL: chain.NoWebSocket})
+	}
+	e := must[*chain.Endpoints](t)(chain.NewEndpoints(o))
 	t.Cleanup(e.Close)
 	return e
 }
 
+// TestPayersOnAChainWithALyingEndpoint: the endpoint that is asked first reports that the
+// payers hold nothing, or one lamport each, for as long as it is asked.
 func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	t.Parallel()
+	for name, lie := range map[string]func(liar *poor, c *localnet.Chain) error{
+		"nothing": func(_ *poor, c *localnet.Chain) error {
+			return c.Endpoint("liar").SetFaults([]fault.Rule{{Method: "getMultipleAccounts", Empty: true}})
+		},
+		"one lamport": func(liar *poor, _ *localnet.Chain) error {
+			liar.lies.Store(true)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkPayersWithALiar(t, lie)
+		})
+	}
+}
+
+func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) {
+	t.Helper()
 	const sol = solana.LAMPORTS_PER_SOL
 	verifyingKey := must[[]byte](t)(trapdoor.New("payers", shieldpool.SignalCount).VerifyingKey())
 	c := must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: verifyingKey}))
-	honest, liar := reader(t, c, "honest"), reader(t, c, "liar")
+	liar := &poor{Handler: c.Endpoint("liar")}
 	keys := []*feepayer.Key{must[*feepayer.Key](t)(feepayer.Generate(rand.Reader)), must[*feepayer.Key](t)(feepayer.Generate(rand.Reader))}
 	now := time.Now()
 	later := func() { now = now.Add(time.Minute); c.Advance(5) }
@@ -75,7 +108,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	fund(keys[0].PublicKey(), sol)
 	funded := 0
 	p := must[*feepayer.Payers](t)(feepayer.New(feepayer.Options{
-		Keys: keys, Balances: &turns{readers: []feepayer.BalanceReader{liar, honest}}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Keys: keys, Balances: reader(t, liar, c.Endpoint("honest")), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Now: func() time.Time { return now }, MinBalance: sol / 100, Funded: func() { funded++ },
 	}))
 	states := func(first, second feepayer.State) {
@@ -93,37 +126,46 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 
 	// The second has never existed; the first is rich, regardless of the liar's reports.
 	states(feepayer.StateReady, feepayer.StateDry)
-	lie := []fault.Rule{{Method: "getMultipleAccounts", Empty: true}, {Method: "getBalance", Empty: true}}
-	if err := c.Endpoint("liar").SetFaults(lie); err != nil {
+	if err := lie(liar, c); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
 		states(feepayer.StateReady, feepayer.StateDry)
 	}
+	// Nor does it matter when no payer is dry, and one endpoint is asked first.
+	fund(keys[1].PublicKey(), sol)
+	for range 4 {
+		states(feepayer.StateReady, feepayer.StateReady)
+	}
+	drain(t, c, keys[1], sol)
+	states(feepayer.StateReady, feepayer.StateDry)
 
 	// A transfer empties the first: both endpoints report it, and no payer can pay.
 	payer := must[txmgr.Payer](t)(p.Pick(t.Context(), sol/100, false))
-	client := rpc.New(serve(t, c))
-	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
-	all := system.NewTransferInstruction(sol-5000, payer.PublicKey(), solana.PublicKey{7}).Build()
-	tx := must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{all}, hash, solana.TransactionPayer(payer.PublicKey())))
-	tx.Signatures = []solana.Signature{must[solana.Signature](t)(payer.Sign(must[[]byte](t)(tx.Message.MarshalBinary())))}
-	must[solana.Signature](t)(client.SendTransactionWithOpts(t.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
+	drain(t, c, payer, sol)
 	states(feepayer.StateDry, feepayer.StateDry)
 	_, err := p.Pick(t.Context(), sol/100, false)
 	if r, ok := refusal.As(err); !ok || r.Code != refusal.FeePayerEmpty {
 		t.Errorf("error is %v, want the refusal fee_payer_empty", err)
 	}
 
-	// The next request that reaches the honest endpoint shows that the other one is funded.
+	// The liar cannot hide that the other one is funded.
 	fund(keys[1].PublicKey(), sol)
-	for range 2 {
-		later()
-		payer, err = p.Pick(t.Context(), sol/100, false)
-	}
+	payer, err = p.Pick(t.Context(), sol/100, false)
 	if err != nil || payer.PublicKey() != keys[1].PublicKey() || funded != 1 {
 		t.Errorf("after funding %v pays (%v), and it was told %d times; want the second, once", payer, err, funded)
 	}
+}
+
+// drain takes all lamports from a payer.
+func drain(t *testing.T, c *localnet.Chain, payer txmgr.Payer, lamports uint64) {
+	t.Helper()
+	client := rpc.New(serve(t, c))
+	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
+	all := system.NewTransferInstruction(lamports-5000, payer.PublicKey(), solana.PublicKey{7}).Build()
+	tx := must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{all}, hash, solana.TransactionPayer(payer.PublicKey())))
+	tx.Signatures = []solana.Signature{must[solana.Signature](t)(payer.Sign(must[[]byte](t)(tx.Message.MarshalBinary())))}
+	must[solana.Signature](t)(client.SendTransactionWithOpts(t.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
 }
 
 func serve(t *testing.T, c *localnet.Chain) string {

@@ -36,6 +36,9 @@ const (
 // and the slot at which it read them all. An account that does not exist has 0.
 type BalanceReader interface {
 	Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
+	// HighestBalances reads them at a second endpoint too, where there is one, and returns the
+	// higher value of each.
+	HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
 }
 
 // Options configure Payers.

@@ -65,6 +65,10 @@ func (w *wallets) Balances(context.Context, []solana.PublicKey) (lamports []uint
 	return a.lamports, a.slot, a.err
 }
 
+func (w *wallets) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	return w.Balances(ctx, keys)
+}
+
 var errDown = errors.New("endpoint is down")
 
 // newPayers makes a payer for each balance of w, with a minimum of 100.
@@ -336,6 +340,22 @@ func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
 	}
 }
 
+// TestOneWrongAnswerIsDoubtedBesideADryPayer: every read asks two endpoints then, and both may
+// be the same node.
+func TestOneWrongAnswerIsDoubtedBesideADryPayer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000, 0}, slot: 1}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		w.once(answer{lamports: []uint64{0, 0}, slot: 2})
+		refresh(t, p)
+		if got := p.Balances(); got[0].State != StateReady || got[1].State != StateDry {
+			t.Errorf("payers are %+v, want the first ready and the second dry", got)
+		}
+	})
+}
+
 // The answer that could not be checked at once is checked by the next read.
 func TestADoubtLastsUntilTheNextRead(t *testing.T) {
 	t.Parallel()
@@ -504,6 +524,10 @@ type hanging struct{}
 func (hanging) Balances(ctx context.Context, _ []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	<-ctx.Done()
 	return nil, 0, ctx.Err()
+}
+
+func (h hanging) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	return h.Balances(ctx, keys)
 }
 
 func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {

@@ -3,6 +3,7 @@ package feepayer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,14 +49,17 @@ func (p *Payers) wait(ctx context.Context) bool {
 
 // pause is the time until the next read.
 func (p *Payers) pause() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, a := range p.accounts {
-		if a.doubted || !a.usable(p.minBalance) {
-			return min(dryInterval, p.interval)
-		}
+	if p.anyInDoubt() {
+		return min(dryInterval, p.interval)
 	}
 	return p.interval
+}
+
+// anyInDoubt reports whether some payer cannot be used, or its last reading is in doubt.
+func (p *Payers) anyInDoubt() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.doubted || !a.usable(p.minBalance) })
 }
 
 // readSoon has Run read within a second.
@@ -95,12 +99,14 @@ func (p *Payers) onDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks the chain, and asks again when the answer is doubtful: an endpoint that answers 0
-// for all accounts must not stop the relay. Only one runs at a time.
+// read asks one endpoint, and two when the answer is in doubt or a payer cannot be used: one
+// endpoint that reports too little must not stop the relay, nor hide that a payer is funded.
+// Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
-	doubt, err := p.readOnce(ctx)
+	atTwo := p.anyInDoubt()
+	doubt, err := p.readOnce(ctx, atTwo)
 	if doubt && err == nil {
-		_, err = p.readOnce(ctx)
+		_, err = p.readOnce(ctx, true)
 	}
 	p.mu.Lock()
 	p.tried = p.now()
@@ -108,9 +114,13 @@ func (p *Payers) read(ctx context.Context) error {
 	return err
 }
 
-func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
-	began := p.now()
-	lamports, slot, err := p.balances.Balances(ctx, p.keys)
+// readOnce reads all balances at one endpoint, or at two.
+func (p *Payers) readOnce(ctx context.Context, atTwo bool) (doubt bool, err error) {
+	began, balances := p.now(), p.balances.Balances
+	if atTwo {
+		balances = p.balances.HighestBalances
+	}
+	lamports, slot, err := balances(ctx, p.keys)
 	if err == nil && len(lamports) != len(p.keys) {
 		err = fmt.Errorf("the reader gave %d balances for %d fee payers", len(lamports), len(p.keys))
 	}
@@ -119,7 +129,7 @@ func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
 	p.failing = err != nil
 	var changes []change
 	if err == nil {
-		doubt, changes = p.learn(lamports, slot, began)
+		doubt, changes = p.learn(lamports, reading{slot: slot, began: began, atTwo: atTwo})
 	}
 	turned := p.overallTransition()
 	p.mu.Unlock()
@@ -145,11 +155,12 @@ type change struct {
 	trusted bool
 }
 
-// learn applies one reading of all payers, under the lock.
-func (p *Payers) learn(lamports []uint64, slot uint64, began time.Time) (doubt bool, changes []change) {
+// learn applies one reading of all payers, n apart from its lamports, under the lock.
+func (p *Payers) learn(lamports []uint64, n reading) (doubt bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
-		if a.learn(reading{lamports: lamports[i], slot: slot, began: began}, p.minBalance) {
+		n.lamports = lamports[i]
+		if a.learn(n, p.minBalance) {
 			doubt = true
 		}
 		trusted := refused && !a.breaker.open
