@@ -125,7 +125,7 @@ func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()
-	if fell && !explained && !(a.doubted && n.atTwo) {
+	if fell && !explained && (!a.doubted || !n.atTwo) {
 		a.doubted = true
 		return true
 	}
