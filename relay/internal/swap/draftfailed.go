@@ -27,7 +27,9 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
 	}
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
-		// The node that was asked is a slot or two behind.
+		// The node that was asked is a slot or two behind, or the endpoint whose slot was
+		// read is far ahead.
+		s.remember(r, func(k *notes) { k.notReached = s.now() })
 		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
 	// Whether the lamports are wrapped may have changed, or the program may see it otherwise.

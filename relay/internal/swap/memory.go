@@ -21,6 +21,8 @@ type notes struct {
 	level int
 	// other says that the refund that the accounts suggest would fail.
 	other bool
+	// notReached is when the program last said that the timeout is not reached.
+	notReached time.Time
 	// held is the newest slot at which the state was seen; 0 for none.
 	held uint64
 	// warnedOf is the last finding that was logged about the router.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -37,6 +38,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 	}
 	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
 	s.readAccounts(r, found[0])
+	s.doubtTimeout(r)
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
 		return nil, err
@@ -72,6 +74,22 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 // isPossible reports whether a state that was read at the slot can have its slots.
 func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
+}
+
+// notReachedFor is for how long the program's word that the timeout is not reached counts
+// more than a slot that one endpoint alone reports.
+const notReachedFor = 10 * time.Second
+
+// doubtTimeout puts the reading halfway to the timeout when one endpoint alone reports a
+// slot past it and the program denied that: else a swap would be refunded, and never
+// executed, because an endpoint is far ahead.
+func (s *Planner) doubtTimeout(r *round) {
+	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
+		return
+	}
+	if denied := s.memory.recall(r.c.ID).notReached; !denied.IsZero() && r.at.Sub(denied) < notReachedFor {
+		r.slot = r.timeout - min(r.timeout, s.pool.Profile.SwapTimeout/2)
+	}
 }
 
 // findWallet finds the wallet that owns the token account of the terms: the submission's

@@ -61,6 +61,38 @@ func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
 	}
 }
 
+// TestALiarsSlotKeepsNoSwapFromExecution: one endpoint alone claims that the timeout has
+// passed, and the program denies it.
+func TestALiarsSlotKeepsNoSwapFromExecution(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		alone bool
+		later time.Duration
+		want  txmgr.Purpose
+	}{
+		"soon after":                 {true, time.Second, txmgr.PurposeExecute},
+		"long after, it is tried":    {true, notReachedFor, txmgr.PurposeRefund},
+		"a slot that others confirm": {false, time.Second, txmgr.PurposeRefund},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) { w.ready() })
+			w.chain.slot, w.chain.alone = 1<<40, test.alone
+			order, err := w.next()
+			if err != nil || order.Draft == nil || order.Draft.Purpose != txmgr.PurposeRefund {
+				t.Fatalf("the order is %+v, error %v, want a refund", order, err)
+			}
+			notReady := &txmgr.Failure{Err: &shieldpool.TransactionError{Kind: "InstructionError", Detail: custom, Custom: shieldpool.CodeSwapNotReady}}
+			checkWait(t, w, w.saga.Rejected(w.c, order.Draft, notReady), ReasonTimeoutNotReached)
+			w.now = w.now.Add(test.later)
+			order, err = w.next()
+			if err != nil || order.Draft == nil || order.Draft.Purpose != test.want {
+				t.Errorf("the order is %+v, error %v, want to %s", order, err, test.want)
+			}
+		})
+	}
+}
+
 // TestNext: the planner's order for each state of the chain.
 func TestNext(t *testing.T) {
 	t.Parallel()
