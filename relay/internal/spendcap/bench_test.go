@@ -26,9 +26,11 @@ func BenchmarkAllow(b *testing.B) {
 	}
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if err := c.Allow(b.Context(), true, 1); err != nil {
-				b.Error(err)
+			done, err := c.Allow(b.Context(), true, 1)
+			if err != nil {
+				b.Fatal(err)
 			}
+			done(true)
 		}
 	})
 }

@@ -18,8 +18,8 @@ const (
 	// sumAge is how old the fleet's sum may be: what other processes spent since
 	// is not in it, so caps may be passed by as much.
 	sumAge = 2 * time.Second
-	// settling is how long an attempt that was allowed may take to be recorded: a
-	// sum read sooner does not show it.
+	// recordDelay is how long after its end an attempt may not be in the sum yet: the
+	// database may commit it although the answer was lost.
 	recordDelay = 500 * time.Millisecond
 	// readTimeout ends a read that hangs: all the others wait for it.
 	readTimeout = 5 * time.Second
@@ -67,7 +67,7 @@ type Caps struct {
 	mu   sync.Mutex
 	caps []*spendCap
 	read time.Time // when the sum was asked for; zero before the first
-	own  []allowance
+	own  []*allowance
 }
 
 // spendCap is one cap and what counts towards it.
@@ -79,16 +79,17 @@ type spendCap struct {
 	transfersOnly bool
 
 	window window
-	own    uint64 // allowed by this process, not yet in the window
+	own    uint64 // allowed by this process, and maybe not yet in the window
 	// wanted is what was refused last; 0 while nothing is.
 	wanted uint64
 }
 
-// allowance is what this process may have spent since the sum was read.
+// allowance is what this process may spend, or may have spent since the sum was read.
 type allowance struct {
-	at       time.Time
 	transfer bool
 	lamports uint64
+	// ended is when its attempt was recorded; zero while it may still be.
+	ended time.Time
 }
 
 // New makes caps. It makes no call.
@@ -104,19 +105,44 @@ func New(o Options) (*Caps, error) {
 }
 
 // Allow permits an attempt that costs at most lamports, fees and rent together,
-// and counts it until the database's sum shows it. transfer is set for one that
-// pays the pool no fee. It answers from a sum at most 2 s old. The refusal is
-// spend_cap_reached; any other error is the store's, and no permission.
-func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) error {
-	return c.check(ctx, transfer, lamports, true)
+// and counts it until done is called, and then, if the attempt may have been recorded,
+// until the database's sum shows it. Only the first call of done counts. transfer is set
+// for one that pays the pool no fee. It answers from a sum at most 2 s old. The refusal
+// is spend_cap_reached; any other error is the store's, and no permission.
+func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error) {
+	a := &allowance{transfer: transfer, lamports: lamports}
+	if err := c.check(ctx, transfer, lamports, a); err != nil {
+		return nil, err
+	}
+	return func(recorded bool) { c.end(a, recorded) }, nil
+}
+
+// end ends an allowance. One that was not recorded is not spent.
+func (c *Caps) end(a *allowance, recorded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.own, a)
+	switch {
+	case i < 0 || !a.ended.IsZero():
+	case recorded:
+		a.ended = c.now()
+	default:
+		c.own = slices.Delete(c.own, i, i+1)
+		for _, s := range c.caps {
+			if a.transfer || !s.transfersOnly {
+				s.own -= a.lamports
+			}
+		}
+	}
 }
 
 // Ready answers as Allow does, and counts nothing: for work that is not paid yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
-	return c.check(ctx, transfer, lamports, false)
+	return c.check(ctx, transfer, lamports, nil)
 }
 
-func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, count bool) error {
+// check refuses what passes a cap, and counts the allowance if there is one.
+func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *allowance) error {
 	if c.limits == (Limits{}) {
 		return nil
 	}
@@ -132,8 +158,8 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, count 
 		}
 	}
 	if refused == nil {
-		if count {
-			c.count(allowance{c.now(), transfer, lamports})
+		if a != nil {
+			c.count(a)
 		}
 		c.mu.Unlock()
 		return nil
@@ -167,7 +193,7 @@ func (s *spendCap) refusal(lamports uint64) error {
 }
 
 // count adds what is allowed now, under the lock.
-func (c *Caps) count(a allowance) {
+func (c *Caps) count(a *allowance) {
 	c.own = append(c.own, a)
 	for _, s := range c.caps {
 		if a.transfer || !s.transfersOnly {
@@ -207,7 +233,7 @@ func (c *Caps) sumUp(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.read = began
-	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-recordDelay)) })
+	kept := slices.DeleteFunc(c.own, func(a *allowance) bool { return !a.ended.IsZero() && a.ended.Before(began.Add(-recordDelay)) })
 	c.own = nil
 	var lifted []spendCap
 	for _, s := range c.caps {

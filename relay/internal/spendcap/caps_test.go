@@ -85,11 +85,28 @@ func wantReached(t *testing.T, err error, part string) refusal.Refusal {
 	return *r
 }
 
+// begin is an attempt that is allowed.
+func begin(t *testing.T, c *Caps, transfer bool, lamports uint64) (done func(recorded bool)) {
+	t.Helper()
+	done, err := c.Allow(t.Context(), transfer, lamports)
+	if err != nil {
+		t.Errorf("%d lamports are refused: %v", lamports, err)
+		return func(bool) {}
+	}
+	return done
+}
+
+// allow is an attempt that is allowed, and recorded at once.
 func allow(t *testing.T, c *Caps, transfer bool, lamports uint64) {
 	t.Helper()
-	if err := c.Allow(t.Context(), transfer, lamports); err != nil {
-		t.Errorf("%d lamports are refused: %v", lamports, err)
-	}
+	begin(t, c, transfer, lamports)(true)
+}
+
+// asked is the answer to an attempt.
+func asked(t *testing.T, c *Caps, transfer bool, lamports uint64) error {
+	t.Helper()
+	_, err := c.Allow(t.Context(), transfer, lamports)
+	return err
 }
 
 // TestOwnTransfersCountAtOnce: the fleet's sum does not show it yet.
@@ -99,7 +116,7 @@ func TestOwnTransfersCountAtOnce(t *testing.T) {
 		c := newCaps(t, &sheet{}, Limits{TransferDay: 100}, nil)
 		allow(t, c, false, 1000)
 		allow(t, c, true, 60)
-		wantReached(t, c.Allow(t.Context(), true, 41), "on transfers")
+		wantReached(t, asked(t, c, true, 41), "on transfers")
 		allow(t, c, true, 40)
 		wantReached(t, c.Ready(t.Context(), true, 1), "on transfers")
 		allow(t, c, false, 1000)
@@ -138,7 +155,8 @@ func TestEachCapCoversItsKinds(t *testing.T) {
 					s.spent = append(s.spent, r)
 				}
 				c := newCaps(t, s, test.limits, nil)
-				for _, ask := range []func(context.Context, bool, uint64) error{c.Ready, c.Allow} {
+				allowed := func(_ context.Context, transfer bool, lamports uint64) error { return asked(t, c, transfer, lamports) }
+				for _, ask := range []func(context.Context, bool, uint64) error{c.Ready, allowed} {
 					if err := ask(t.Context(), test.transfer, 10); test.want == "" && err != nil {
 						t.Errorf("10 lamports are refused: %v", err)
 					} else if test.want != "" {
@@ -159,7 +177,7 @@ func TestOwnSpendingCountsAtOnceAndOnce(t *testing.T) {
 		s := new(sheet)
 		c := newCaps(t, s, Limits{Hour: 100}, nil)
 		allow(t, c, false, 60)
-		wantReached(t, c.Allow(t.Context(), false, 60), "hour")
+		wantReached(t, asked(t, c, false, 60), "hour")
 		if s.reads != 1 {
 			t.Errorf("%d reads within two seconds, want 1", s.reads)
 		}
@@ -171,7 +189,7 @@ func TestOwnSpendingCountsAtOnceAndOnce(t *testing.T) {
 		time.Sleep(sumAge - recordDelay/2)
 		allow(t, c, false, 30) // recorded late: the next sum must not forget it
 		time.Sleep(recordDelay / 2)
-		wantReached(t, c.Allow(t.Context(), false, 11), "hour")
+		wantReached(t, asked(t, c, false, 11), "hour")
 		if s.reads != 4 {
 			t.Errorf("%d reads, want 4", s.reads)
 		}
@@ -181,6 +199,48 @@ func TestOwnSpendingCountsAtOnceAndOnce(t *testing.T) {
 			t.Error("Ready ignores what Allow counted")
 		}
 	})
+}
+
+// TestAnAttemptCountsUntilItIsRecorded: its simulation may take seconds, and no sum shows it
+// before it is recorded.
+func TestAnAttemptCountsUntilItIsRecorded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		recorded bool
+		within   uint64 // what may be spent after the next sums
+	}{
+		"one that is recorded counts once":  {recorded: true, within: 40},
+		"one that is given up was no spend": {within: 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := new(sheet)
+				c := newCaps(t, s, Limits{Hour: 100}, nil)
+				done := begin(t, c, false, 60)
+				for range 5 { // sums that do not show it
+					time.Sleep(sumAge)
+					wantReached(t, asked(t, c, false, 41), "hour")
+				}
+				if s.reads != 6 {
+					t.Errorf("%d reads, want one every two seconds", s.reads)
+				}
+				if test.recorded {
+					s.add(false, 60)
+				}
+				done(test.recorded)
+				done(!test.recorded) // changes nothing
+				if test.recorded {
+					wantReached(t, asked(t, c, false, 41), "hour") // the sum is older than the record
+				}
+				time.Sleep(recordDelay + sumAge)
+				wantReached(t, asked(t, c, false, test.within+1), "hour")
+				begin(t, c, false, test.within)(false)
+				begin(t, c, false, test.within)
+			})
+		})
+	}
 }
 
 func TestReadyCountsNothing(t *testing.T) {
@@ -198,7 +258,7 @@ func TestADatabaseErrorIsNoPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sheet{err: errDown}
 		c := newCaps(t, s, Limits{Hour: 100}, nil)
-		if err := c.Allow(t.Context(), false, 1); !errors.Is(err, errDown) {
+		if err := asked(t, c, false, 1); !errors.Is(err, errDown) {
 			t.Errorf("without a sum the answer is %v, want the database's error", err)
 		}
 		s.fail(nil)
@@ -206,7 +266,7 @@ func TestADatabaseErrorIsNoPermission(t *testing.T) {
 		s.fail(errDown)
 		allow(t, c, false, 1) // the sum is still young
 		time.Sleep(sumAge)
-		if err := c.Allow(t.Context(), false, 1); !errors.Is(err, errDown) {
+		if err := asked(t, c, false, 1); !errors.Is(err, errDown) {
 			t.Errorf("with an old sum the answer is %v, want the database's error", err)
 		}
 	})
@@ -220,7 +280,7 @@ func TestRetryAfterIsWhenEnoughLeaves(t *testing.T) {
 		s.add(false, 50)
 		time.Sleep(20 * time.Minute)
 		s.add(false, 50)
-		r := wantReached(t, c.Allow(t.Context(), false, 10), "hour")
+		r := wantReached(t, asked(t, c, false, 10), "hour")
 		if want := hour + BucketWidth - 20*time.Minute; r.RetryAfter != want {
 			t.Errorf("Retry-After is %s, want %s", r.RetryAfter, want)
 		}
@@ -228,7 +288,7 @@ func TestRetryAfterIsWhenEnoughLeaves(t *testing.T) {
 		allow(t, c, false, 10)
 		time.Sleep(70 * time.Minute)
 		s.add(false, 50)
-		r = wantReached(t, c.Allow(t.Context(), false, 10), "in a day")
+		r = wantReached(t, asked(t, c, false, 10), "in a day")
 		if r.RetryAfter != maxRetry {
 			t.Errorf("Retry-After is %s, want no more than %s", r.RetryAfter, maxRetry)
 		}
@@ -248,7 +308,7 @@ func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
 		c := newCaps(t, s, Limits{Hour: 100}, slog.New(slog.NewTextHandler(&out, nil)))
 		s.add(false, 95)
 		for range 20 {
-			wantReached(t, c.Allow(t.Context(), false, 10), "hour")
+			wantReached(t, asked(t, c, false, 10), "hour")
 			allow(t, c, false, 1) // a smaller one that fits does not end it
 			time.Sleep(sumAge)
 		}

@@ -85,7 +85,7 @@ func (p purse) Pick(context.Context, uint64, bool) (txmgr.Payer, error) {
 // free caps nothing.
 type free struct{ txmgr.Spending }
 
-func (free) Allow(context.Context, bool, uint64) error { return nil }
+func (free) Allow(context.Context, bool, uint64) (func(bool), error) { return func(bool) {}, nil }
 
 // noLeaves is an index that is never asked.
 type noLeaves struct{ LeafIndex }

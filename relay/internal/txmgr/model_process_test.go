@@ -285,9 +285,6 @@ func (p *modelProcess) MarkRefused(solana.PublicKey, error) {}
 // MarkWorking implements txmgr.FeePayers.
 func (p *modelProcess) MarkWorking(solana.PublicKey) {}
 
-// Allow implements txmgr.Spending.
-func (p *modelProcess) Allow(context.Context, bool, uint64) error { return nil }
-
 // Sync implements submission.LeafIndex.
 func (p *modelProcess) Sync(context.Context) error { return nil }
 

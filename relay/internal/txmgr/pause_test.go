@@ -18,11 +18,11 @@ import (
 // noTransfers is a cap that transfers have reached.
 type noTransfers struct{ unlimited }
 
-func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) error {
+func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) (func(bool), error) {
 	if transfer {
-		return refusal.New(refusal.SpendCapReached, "the cap is reached")
+		return nil, refusal.New(refusal.SpendCapReached, "the cap is reached")
 	}
-	return nil
+	return func(bool) {}, nil
 }
 
 // probing has the proportion of the default timing: a sweep makes one probe, and a held submission

@@ -109,9 +109,10 @@ type Payer interface {
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
-	// Ready asks for work that is not paid yet; Allow for an attempt, and counts it.
+	// Ready asks for work that is not paid yet; Allow for an attempt, and counts it until
+	// done is called with whether it may have been recorded, which counts it from then on.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
-	Allow(ctx context.Context, transfer bool, lamports uint64) error
+	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
 
 // Observer counts what happens. Arguments are from fixed sets; nothing of a

@@ -17,27 +17,38 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	if err != nil {
 		return nil, err
 	}
-	kept, end := false, m.Payers.Cancel
-	defer func() { // a step that panics releases its reservation, too
+	a, failure, err := m.commit(ctx, t, minContextSlot)
+	if failure != nil || err != nil {
+		return failure, err
+	}
+	m.send(ctx, j, a)
+	return nil, nil
+}
+
+// commit simulates, signs and records the attempt, or releases what was reserved for it
+// with the payer and the caps.
+func (m *Manager) commit(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
+	kept, recorded, end := false, false, m.Payers.Cancel
+	defer func() { // a step that panics releases its reservations, too
 		if !kept {
 			end(t.payer.PublicKey(), t.reserved)
 		}
+		t.allowed(recorded)
 	}()
 	failure, err := m.simulate(ctx, t, minContextSlot)
 	if failure != nil || err != nil {
-		return failure, Unreachable(j, err)
+		return nil, failure, Unreachable(t.j, err)
 	}
 	a, err := m.sign(ctx, t)
 	if err != nil {
-		return nil, Unreachable(j, err)
+		return nil, nil, Unreachable(t.j, err)
 	}
-	end = m.Payers.Release // after an error the attempt may still be recorded
+	recorded, end = true, m.Payers.Release // after an error the attempt may still be recorded
 	if err := m.record(ctx, t, a); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kept = true
-	m.send(ctx, j, a)
-	return nil, nil
+	return a, nil, nil
 }
 
 // transaction is a draft that becomes an attempt.
@@ -50,6 +61,8 @@ type transaction struct {
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
+	// allowed ends what the caps count for it until it is recorded.
+	allowed func(recorded bool)
 }
 
 // shape is the transaction's kind, by which compute limits are kept.
@@ -65,7 +78,7 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 // prepare finds a payer that can pay the transaction, within the caps.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	price := m.price.current(ctx, m.Chain, m.Writable)
-	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}}
+	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}, allowed: func(bool) {}}
 	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
 	// A swap's lamports are the recipient's: no cap may stop it between its legs, so the
 	// caps are asked for both legs with the first.
@@ -74,13 +87,16 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 		t.secondLeg = d.SecondLegRent + shieldpool.SignatureFee + second.PriorityFee()
 	}
 	if !d.EndsWork {
-		if err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, cost+t.secondLeg); err != nil {
+		allowed, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, cost+t.secondLeg)
+		if err != nil {
 			return nil, Refused(j, err)
 		}
+		t.allowed = allowed
 	}
 	t.reserved = cost + d.UpfrontCost
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
+		t.allowed(false)
 		return nil, Refused(j, err)
 	}
 	return t, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -99,6 +101,72 @@ func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
 			e.releaseReservations(c, func(solana.Signature) bool { return true })
 			if payer.reserved != 0 {
 				t.Errorf("%d lamports stay reserved for nothing, want 0", payer.reserved)
+			}
+		})
+	}
+}
+
+// ended is a cap, and what it is told of the attempts that it allowed.
+type ended struct {
+	Spending
+	recorded []bool
+}
+
+func (e *ended) Allow(context.Context, bool, uint64) (func(bool), error) {
+	return func(recorded bool) { e.recorded = append(e.recorded, recorded) }, nil
+}
+
+// broke is a payer that cannot pay.
+type broke struct{ till }
+
+func (*broke) Pick(context.Context, uint64, bool) (Payer, error) {
+	return nil, refusal.New(refusal.FeePayerEmpty, "no lamports")
+}
+
+// TestTheCapsAreToldHowEachAttemptEnds: what they are not told of counts as spent for ever, and
+// what they are told wrongly passes them.
+func TestTheCapsAreToldHowEachAttemptEnds(t *testing.T) {
+	t.Parallel()
+	wallet := till{key: solana.NewWallet().PrivateKey}
+	tests := map[string]struct {
+		payers FeePayers
+		chain  rehearsed
+		store  noted
+		build  Build
+		want   bool // that it may have been recorded
+	}{
+		"an attempt that is recorded":            {want: true},
+		"one whose record's answer is not heard": {store: noted{err: errors.New("the connection is gone")}, want: true},
+		"one that would fail":                    {chain: rehearsed{fails: &shieldpool.TransactionError{Kind: "AccountInUse"}}},
+		"one that no payer can pay":              {payers: &broke{wallet}},
+		"one that panics": {build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
+			panic("of the test")
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caps, own := new(ended), wallet
+			e := &Manager{
+				Options: Options{
+					Chain: test.chain, Store: test.store, Payers: &own, Spending: caps, Class: transient,
+					Observer: quiet{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+				},
+				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
+			}
+			draft := &Draft{Purpose: PurposeTransact, Rent: 2_000_000, Build: memo}
+			if test.payers != nil {
+				e.Payers = test.payers
+			}
+			if test.build != nil {
+				draft.Build = test.build
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = e.Launch(t.Context(), &Job{Lease: Lease{ID: uuid.New()}, Row: nameless{}}, draft, 0)
+			}()
+			if !slices.Equal(caps.recorded, []bool{test.want}) {
+				t.Errorf("the caps are told %v, want %v once", caps.recorded, test.want)
 			}
 		})
 	}

@@ -25,10 +25,11 @@ func (a *asked) Ready(ctx context.Context, transfer bool, lamports uint64) error
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ready = max(a.ready, lamports)
-	return a.noTransfers.Allow(ctx, transfer, lamports)
+	_, err := a.noTransfers.Allow(ctx, transfer, lamports)
+	return err
 }
 
-func (a *asked) Allow(ctx context.Context, transfer bool, lamports uint64) error {
+func (a *asked) Allow(ctx context.Context, transfer bool, lamports uint64) (func(bool), error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.allowed, a.most = append(a.allowed, transfer), max(a.most, lamports)

@@ -252,7 +252,9 @@ func always() error { return nil }
 type unlimited struct{}
 
 func (unlimited) Ready(context.Context, bool, uint64) error { return nil }
-func (unlimited) Allow(context.Context, bool, uint64) error { return nil }
+func (unlimited) Allow(context.Context, bool, uint64) (func(bool), error) {
+	return func(bool) {}, nil
+}
 
 // parts are the parts of a relay that a test may change.
 type parts struct {
