@@ -38,7 +38,7 @@ $$;
 ---- create above / drop below ----
 
 ALTER TABLE sweeps RENAME COLUMN ended_at TO settled_at;
-DROP TRIGGER submissions_second_leg ON submissions;
+DROP TRIGGER IF EXISTS submissions_second_leg ON submissions;
 DROP FUNCTION relaypool_second_leg();
 ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check, DROP CONSTRAINT submissions_parent_check;
 UPDATE submissions SET kind = 'settlement' WHERE kind = 'swap_execution';
