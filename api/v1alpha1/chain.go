@@ -74,7 +74,7 @@ type Solana struct {
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves"
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
 type Endpoint struct {
 	// Name is the endpoint's in logs, metrics and conditions, which never show its
 	// URL: lower-case letters, digits and dashes. Example: paid

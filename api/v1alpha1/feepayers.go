@@ -67,7 +67,7 @@ type Rotation struct {
 	Revision int32 `json:"revision"`
 }
 
-// SpendCaps bound spending, in lamports; above one, new work is refused.
+// SpendCaps bound spending, in lamports; when one is reached, new work is refused.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.hourLamports) || self.hourLamports == 0 || self.hourLamports >= 1786760",fieldPath=".hourLamports",message="spendCaps.hourLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
 // +kubebuilder:validation:XValidation:rule="!has(self.dayLamports) || self.dayLamports == 0 || self.dayLamports >= 1786760",fieldPath=".dayLamports",message="spendCaps.dayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"

@@ -13,7 +13,7 @@ const (
 	GateWarn Gate = "Warn"
 )
 
-// ProofAEncoding is the sign in which clients send a proof's A.
+// ProofAEncoding is how clients encode a proof's A.
 //
 // +kubebuilder:validation:Enum=Auto;Plain;Negated
 type ProofAEncoding string
@@ -59,7 +59,7 @@ type Pool struct {
 	// circuit.
 	// +required
 	VerifyingKeyConfigMapRef ConfigMapKeyReference `json:"verifyingKeyConfigMapRef"`
-	// ProofAEncoding is the sign in which clients send the proof's A: Plain,
+	// ProofAEncoding is how clients encode the proof's A: Plain,
 	// Negated, or Auto, which takes either until a finalized transaction has shown
 	// which one the program takes. Default: Auto.
 	// +optional

@@ -70,7 +70,7 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:Maximum=4096
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it goes on to report. Pods go on to work. Default: false.
+	// RelayPool; it still reports the status, and pods keep working. Default: false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
@@ -96,7 +96,7 @@ type RelayPoolSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	API API `json:"api,omitzero"`
-	// Autoscaling sizes the fleet by its backlog. Default: replicas holds.
+	// Autoscaling sizes the fleet by its backlog. Default: none, and replicas applies.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 	// Monitoring makes objects for the Prometheus operator, where its CRDs exist.

@@ -119,17 +119,17 @@ func rules() map[string]rule {
 		"an endpoint's url has no key": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example:8899/path"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example/?api-key=canary"}]}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
+			message:  "url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef",
 		},
 		"an endpoint's url has no user": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://user:canary@a.example"}]}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
+			message:  "url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef",
 		},
 		"a router's url has no key": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1"}}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1?key=canary"}}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef",
+			message:  "url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef",
 		},
 		"an endpoint's URL is an HTTP URL": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example"}]}}}`,

@@ -64,7 +64,7 @@ type FeePayerState string
 
 // FeePayerStatus is one key.
 type FeePayerStatus struct {
-	// Address is the public key, in base58: where funds go.
+	// Address is the public key, in base58; send SOL here to fund the key.
 	// +required
 	Address string `json:"address"`
 	// SecretName is the Secret that holds the key.

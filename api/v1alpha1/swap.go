@@ -5,7 +5,7 @@ type Swap struct {
 	// Router finds the routes: a server of the Jupiter swap API, version 1.
 	// +required
 	Router Router `json:"router"`
-	// SlippageBps is by how many hundredths of a percent the price may get worse
+	// SlippageBps is how much worse the price may get, in hundredths of a percent,
 	// between a quote and its execution. The user's minimum holds in any case.
 	// Default: 50, which is 0.5 %.
 	// +optional
@@ -13,7 +13,7 @@ type Swap struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	SlippageBps int32 `json:"slippageBps,omitempty"`
-	// Concurrency is how many swaps one pod brings to their end at once.
+	// Concurrency is how many swaps one pod executes at once.
 	// Default: 64.
 	// +optional
 	// +kubebuilder:default=64
@@ -26,7 +26,7 @@ type Swap struct {
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
 type Router struct {
 	// URL is the router's base URL, when it holds no credentials. Default: none;
 	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
@@ -53,7 +53,7 @@ type Router struct {
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=30000
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
-	// RequestsPerSecond is the router's plan, in requests a second and pod.
+	// RequestsPerSecond is the most requests a second that one pod sends to the router.
 	// Default: 0, which is no limit. Example: 10
 	// +optional
 	// +kubebuilder:validation:Minimum=0

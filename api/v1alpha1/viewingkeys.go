@@ -10,7 +10,7 @@ type ViewingKeys struct {
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
 	// +kubebuilder:validation:MaxLength=64
 	CompliancePublicKey string `json:"compliancePublicKey"`
-	// Messages are the texts whose signature by a wallet admits its viewing key.
+	// Messages are the sign-in texts; a wallet signs one to register its viewing key.
 	// Default: the profile's. Example: [Sign in to the pool]
 	// +optional
 	// +listType=set

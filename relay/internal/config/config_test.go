@@ -347,7 +347,7 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"two router URLs":                              {[]string{"--router-url=https://router.example", "--router-url-file=" + missing}, "--router-url", "and so is --router-url-file ($RELAYPOOL_ROUTER_URL_FILE): give one"},
 		"a router file that is not there":              {[]string{"--router-url-file=" + missing}, "--router-url-file", "no such file"},
 		"a router file of another kind":                {[]string{"--router-url-file=" + file(t, canary)}, "--router-url-file", "no URL of a router"},
-		"a key without a router":                       {[]string{"--router-api-key-file=" + missing}, "--router-api-key-file", "is set, and no router: give its URL with --router-url"},
+		"a key without a router":                       {[]string{"--router-api-key-file=" + missing}, "--router-api-key-file", "is set, but no router is: give its URL with --router-url"},
 		"a key instead of its file":                    {[]string{"--router-url=https://router.example", "--router-api-key-file=" + canary}, "--router-api-key-file", "no such file or directory; it takes a path"},
 		"a key of two lines":                           {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, canary+"\r\nx: "+canary)}, "--router-api-key-file", "29 bytes is no API key"},
 		"a key that no header can hold":                {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "é"+canary)}, "--router-api-key-file", "no API key"},

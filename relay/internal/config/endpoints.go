@@ -103,7 +103,7 @@ func (r RPC) loadURL() (Secret, error) {
 		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
-		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", commandline.Setting("rpc-url-file"))
+		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which may contain credentials: write it to a file of mode 0600 and name that with %s", commandline.Setting("rpc-url-file"))
 	}
 	return NewSecret(text), nil
 }

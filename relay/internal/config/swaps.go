@@ -52,7 +52,7 @@ func (s Serve) swaps() (*Swaps, []error) {
 	case r.URL.Reveal() == "" && r.URLFile == "" && r.APIKeyFile == "":
 		return nil, nil
 	case r.URL.Reveal() == "" && r.URLFile == "":
-		note("router-api-key-file", "is set, and no router: give its URL with %s or %s", commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+		note("router-api-key-file", "is set, but no router is: give its URL with %s or %s", commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		return nil, problems
 	case r.URL.Reveal() != "" && r.URLFile != "":
 		note("router-url", "is set, and so is %s: give one", commandline.Setting("router-url-file"))
@@ -98,7 +98,7 @@ func (r Router) loadURL() (Secret, error) {
 		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of a router: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "router-url" && (u.User != nil || u.RawQuery != "") {
-		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", commandline.Setting("router-url-file"))
+		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which may contain credentials: write it to a file of mode 0600 and name that with %s", commandline.Setting("router-url-file"))
 	}
 	return NewSecret(text), nil
 }

@@ -33,7 +33,7 @@ func (r *readers) enter(address string) (leave func(), err error) {
 	switch {
 	case r.byAddress[address] >= readersPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
-			"%d lists are being read from your address: expected at most so many at once; read those to their end, or close them", readersPerAddress)
+			"%d lists are being read from your address: that is the limit; read those to their end, or close them", readersPerAddress)
 	case r.all >= readersMax:
 		return nil, refusal.New(refusal.RateLimited,
 			"%d lists are being read from this relay, as many as it serves at once: send the request again after Retry-After", readersMax)

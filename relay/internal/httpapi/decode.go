@@ -52,7 +52,7 @@ func checkMediaType(h http.Header) error {
 	}
 	media, params, err := mime.ParseMediaType(value)
 	if err != nil || media != "application/json" {
-		return refusal.New(refusal.UnsupportedMediaType, "the body's Content-Type is another: expected application/json")
+		return refusal.New(refusal.UnsupportedMediaType, "the body's Content-Type is not application/json")
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return refusal.New(refusal.UnsupportedMediaType, "the body's charset is another: expected utf-8")
@@ -287,7 +287,7 @@ func decodeBase64(name, s string) ([]byte, error) {
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil {
-		return nil, refuse("its padding is wrong; expected = at the end alone, and no bits set that no byte uses")
+		return nil, refuse("its padding is wrong; expected = only at the end, and unused bits zero")
 	}
 	return b, nil
 }

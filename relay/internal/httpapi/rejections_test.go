@@ -126,11 +126,11 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"base64 with bits that no byte uses": {
 			request: post("/transact", transactBody(with("proof_bytes", "AB=="))), wantCode: refusal.InvalidEncoding,
-			wantMessage: "proof_bytes is not standard base64: its padding is wrong; expected = at the end alone, and no bits set that no byte uses",
+			wantMessage: "proof_bytes is not standard base64: its padding is wrong; expected = only at the end, and unused bits zero",
 		},
 		"base64 padded in the middle": {
 			request: post("/transact", transactBody(with("encrypted_notes", []any{"AA==AAAA"}))), wantCode: refusal.InvalidEncoding,
-			wantMessage: "encrypted_notes[0] is not standard base64: its padding is wrong; expected = at the end alone, and no bits set that no byte uses",
+			wantMessage: "encrypted_notes[0] is not standard base64: its padding is wrong; expected = only at the end, and unused bits zero",
 		},
 		"the retired body of withdraw": {
 			request: post("/withdraw", `{"outputs":[],"policy":{},"nf":"00"}`), wantCode: refusal.LegacyWithdrawRetired,
@@ -154,15 +154,15 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"another media type": {
 			request: header(post("/transact", transactBody()), "Content-Type", "text/plain"), wantCode: refusal.UnsupportedMediaType,
-			wantMessage: "the body's Content-Type is another: expected application/json",
+			wantMessage: "the body's Content-Type is not application/json",
 		},
 		"a form": {
 			request: header(post("/transact", "a=b"), "Content-Type", "application/x-www-form-urlencoded"), wantCode: refusal.UnsupportedMediaType,
-			wantMessage: "the body's Content-Type is another: expected application/json",
+			wantMessage: "the body's Content-Type is not application/json",
 		},
 		"a malformed media type": {
 			request: header(post("/transact", transactBody()), "Content-Type", "application/json; charset"), wantCode: refusal.UnsupportedMediaType,
-			wantMessage: "the body's Content-Type is another: expected application/json",
+			wantMessage: "the body's Content-Type is not application/json",
 		},
 		"another charset": {
 			request: header(post("/transact", transactBody()), "Content-Type", "application/json; charset=latin1"), wantCode: refusal.UnsupportedMediaType,

@@ -69,7 +69,7 @@ func (e *errorLog) Write(p []byte) (int, error) {
 	if strings.HasPrefix(text, "http: panic serving") {
 		text = "http: panic outside the API's own recovery"
 	}
-	e.log.LogAttrs(context.Background(), slog.LevelWarn, "HTTP server complained",
+	e.log.LogAttrs(context.Background(), slog.LevelWarn, "HTTP server error",
 		slog.String("complaint", e.address.ReplaceAllString(text, "(address)")))
 	return len(p), nil
 }

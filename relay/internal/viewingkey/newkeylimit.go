@@ -38,13 +38,13 @@ func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBa
 	switch {
 	case a.wallets[wallet] >= newPerWallet:
 		return nil, refusal.New(refusal.RateLimited,
-			"user_pubkey: this wallet has registered %d new viewing keys within an hour: expected at most so many; use one that is registered, or come back after Retry-After", newPerWallet).Retry(a.until.Sub(now))
+			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", newPerWallet).Retry(a.until.Sub(now))
 	case a.addresses[address] >= newPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
-			"your address has registered %d new viewing keys within an hour: expected at most so many; one that is registered already is answered as ever, a new one after Retry-After", newPerAddress).Retry(a.until.Sub(now))
+			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", newPerAddress).Retry(a.until.Sub(now))
 	case a.all >= newPerHour:
 		return nil, refusal.New(refusal.RateLimited,
-			"this relay has registered %d new viewing keys within an hour: expected at most so many; one that is registered already is answered as ever, a new one after Retry-After", newPerHour).Retry(a.until.Sub(now))
+			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", newPerHour).Retry(a.until.Sub(now))
 	}
 	a.all++
 	a.wallets[wallet]++

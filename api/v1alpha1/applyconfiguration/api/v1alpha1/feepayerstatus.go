@@ -11,7 +11,7 @@ import (
 //
 // FeePayerStatus is one key.
 type FeePayerStatusApplyConfiguration struct {
-	// Address is the public key, in base58: where funds go.
+	// Address is the public key, in base58; send SOL here to fund the key.
 	Address *string `json:"address,omitempty"`
 	// SecretName is the Secret that holds the key.
 	SecretName *string `json:"secretName,omitempty"`

@@ -27,7 +27,7 @@ type PoolApplyConfiguration struct {
 	// VerifyingKeyConfigMapRef is snarkjs' verification_key.json of the pool's
 	// circuit.
 	VerifyingKeyConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"verifyingKeyConfigMapRef,omitempty"`
-	// ProofAEncoding is the sign in which clients send the proof's A: Plain,
+	// ProofAEncoding is how clients encode the proof's A: Plain,
 	// Negated, or Auto, which takes either until a finalized transaction has shown
 	// which one the program takes. Default: Auto.
 	ProofAEncoding *apiv1alpha1.ProofAEncoding `json:"proofAEncoding,omitempty"`

@@ -17,7 +17,7 @@ type RelayPoolSpecApplyConfiguration struct {
 	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	Concurrency *int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it goes on to report. Pods go on to work. Default: false.
+	// RelayPool; it still reports the status, and pods keep working. Default: false.
 	Paused *bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
 	Pool *PoolApplyConfiguration `json:"pool,omitempty"`
@@ -34,7 +34,7 @@ type RelayPoolSpecApplyConfiguration struct {
 	ViewingKeys *ViewingKeysApplyConfiguration `json:"viewingKeys,omitempty"`
 	// API says how clients are served.
 	API *APIApplyConfiguration `json:"api,omitempty"`
-	// Autoscaling sizes the fleet by its backlog. Default: replicas holds.
+	// Autoscaling sizes the fleet by its backlog. Default: none, and replicas applies.
 	Autoscaling *AutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
 	// Monitoring makes objects for the Prometheus operator, where its CRDs exist.
 	Monitoring *MonitoringApplyConfiguration `json:"monitoring,omitempty"`

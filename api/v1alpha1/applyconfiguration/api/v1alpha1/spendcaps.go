@@ -5,7 +5,7 @@ package v1alpha1
 // SpendCapsApplyConfiguration represents a declarative configuration of the SpendCaps type for use
 // with apply.
 //
-// SpendCaps bound spending, in lamports; above one, new work is refused.
+// SpendCaps bound spending, in lamports; when one is reached, new work is refused.
 type SpendCapsApplyConfiguration struct {
 	// HourLamports is the most that is spent in any 60 minutes, in lamports.
 	// Default: 0, which is no cap. Example: 2000000000

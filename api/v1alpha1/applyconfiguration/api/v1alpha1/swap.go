@@ -9,11 +9,11 @@ package v1alpha1
 type SwapApplyConfiguration struct {
 	// Router finds the routes: a server of the Jupiter swap API, version 1.
 	Router *RouterApplyConfiguration `json:"router,omitempty"`
-	// SlippageBps is by how many hundredths of a percent the price may get worse
+	// SlippageBps is how much worse the price may get, in hundredths of a percent,
 	// between a quote and its execution. The user's minimum holds in any case.
 	// Default: 50, which is 0.5 %.
 	SlippageBps *int32 `json:"slippageBps,omitempty"`
-	// Concurrency is how many swaps one pod brings to their end at once.
+	// Concurrency is how many swaps one pod executes at once.
 	// Default: 64.
 	Concurrency *int32 `json:"concurrency,omitempty"`
 }

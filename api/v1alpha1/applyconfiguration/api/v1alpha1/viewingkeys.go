@@ -12,7 +12,7 @@ type ViewingKeysApplyConfiguration struct {
 	// private half never enters the cluster.
 	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	CompliancePublicKey *string `json:"compliancePublicKey,omitempty"`
-	// Messages are the texts whose signature by a wallet admits its viewing key.
+	// Messages are the sign-in texts; a wallet signs one to register its viewing key.
 	// Default: the profile's. Example: [Sign in to the pool]
 	Messages []string `json:"messages,omitempty"`
 }
