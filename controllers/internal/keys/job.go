@@ -1,106 +1,82 @@
 package keys
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"slices"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// Annotations of a rotation Job.
-const (
-	annotationInputs = "relaypool.dev/rotation-inputs"
-	annotationToken  = "relaypool.dev/rotation-request" //nolint:gosec // the value of a RelayPool's annotation, no credential
-	annotationSpec   = "relaypool.dev/rotation-spec"
-)
-
-// JobOf returns what a decision needs to know about a Job. said is the last line
-// that one of its pods left, empty without one.
-func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
-	j := Job{
-		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
-		State: JobRunning, Message: said,
-		Inputs: job.Annotations[annotationInputs], Token: job.Annotations[annotationToken], Spec: job.Annotations[annotationSpec],
+// step takes a step with a Job, and reports whether the Job is complete.
+func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key) bool {
+	want := JobWanted{
+		Name: JobName(d.pool, target, step), Step: step, Revision: target, From: mounts(from), To: mounts(to),
+		Token: d.Pool.Annotations[AnnotationRetry],
 	}
-	for _, c := range job.Status.Conditions {
-		if c.Status != corev1.ConditionTrue {
-			continue
-		}
-		switch c.Type {
-		case batchv1.JobComplete:
-			j.State, j.Ended = JobComplete, c.LastTransitionTime.Time
-		case batchv1.JobFailed:
-			j.State, j.Ended = JobFailed, c.LastTransitionTime.Time
-		default: // suspended, or about to become one of these
-		}
-	}
-	return j
+	want.Inputs = inputs(want, "")
+	return d.carryOut(want, AnnotationRetry)
 }
 
-// RolloutOf returns what a decision needs to know about the fleet. deployment is
-// nil when there is none; pods are all its pods, including terminating ones.
-func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
-	r := Rollout{Known: true, Complete: true}
-	if deployment != nil {
-		s := deployment.Status
-		r.Template = secretsOf(&deployment.Spec.Template.Spec)
-		r.Complete = s.ObservedGeneration >= deployment.Generation && s.Replicas == s.UpdatedReplicas
+// carryOut compares the wanted Job with the existing one, and reports whether it is complete.
+func (d *decision) carryOut(want JobWanted, annotation string) bool {
+	have := d.named(want.Name)
+	switch {
+	case have == nil && d.Blocked != "":
+		d.wait("Job " + want.Name + " is not made yet: " + d.Blocked)
+	case have == nil:
+		d.plan.Job = &want
+		d.wait("Job " + want.Name + " is made")
+	case have.Foreign:
+		d.wait("Job " + want.Name + " belongs to somebody else: delete it, or wait until it is gone")
+	case have.Deleting:
+		d.wait("the former Job " + want.Name + " is being deleted")
+	case have.Inputs != want.Inputs, have.State == JobFailed && have.Token != want.Token:
+		d.plan.DeleteJobs = append(d.plan.DeleteJobs, *have)
+		d.wait("the former Job " + want.Name + " is being deleted")
+	case have.State == JobComplete:
+		return true
+	case have.State == JobFailed:
+		d.fail(want, have.Message, annotation)
+	default:
+		want.Existing = have
+		d.plan.Job = &want
+		d.wait(reportRunning(have))
 	}
-	for i := range pods {
-		// A pod that has ended signs nothing more, although it may exist for a long time.
-		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			r.Pods = append(r.Pods, secretsOf(&pods[i].Spec)...)
+	return false
+}
+
+// reportRunning returns the message of a running Job, with the last line of a pod that
+// failed: the Job tries again by itself, but a person may know what to do.
+func reportRunning(j *Job) string {
+	text := "Job " + j.Name + " is running"
+	if j.Message != "" {
+		text += "; its last try ended with: " + shorten(j.Message, maxCause)
+	}
+	return text
+}
+
+// fail reports a failed step, which waits for a person: its Job has tried several times.
+func (d *decision) fail(want JobWanted, said, annotation string) {
+	if said == "" {
+		said = "it left no message"
+	}
+	said = shorten(said, maxCause)
+	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, mend the cause, then have it tried again: "+
+		"kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
+		want.Name, said, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)
+	d.plan.Failed = true
+	d.problem(v1alpha1.ReasonRotationFailed, "", message)
+	d.wait(message)
+}
+
+// clearJobs plans the deletion of the Jobs of earlier rotations, which were kept so
+// that people could read their messages.
+func (d *decision) clearJobs(target int32) {
+	for _, j := range d.Jobs {
+		current := slices.ContainsFunc([]v1alpha1.RotationStep{v1alpha1.RotationFund, v1alpha1.RotationDrain, v1alpha1.RotationSweep},
+			func(s v1alpha1.RotationStep) bool { return j.Name == JobName(d.pool, target, s) })
+		if !current && !j.Foreign && !j.Deleting {
+			d.plan.DeleteJobs = append(d.plan.DeleteJobs, j)
 		}
 	}
-	return r
-}
-
-// jobObject makes a Job from an apply configuration. It sets the annotations by
-// which JobOf recognises the Job, and makes the RelayPool its controller.
-func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) (*batchv1.Job, error) {
-	if config == nil {
-		return nil, errors.New("no object was built for it")
-	}
-	content, err := json.Marshal(config)
-	if err != nil {
-		return nil, fmt.Errorf("encode it: %w", err)
-	}
-	var job batchv1.Job
-	if err := json.Unmarshal(content, &job); err != nil {
-		return nil, fmt.Errorf("decode it: %w", err)
-	}
-	spec, err := specHash(pool, content)
-	if err != nil {
-		return nil, err
-	}
-	if job.Annotations == nil {
-		job.Annotations = map[string]string{}
-	}
-	job.Name, job.Namespace = want.Name, pool.Namespace
-	job.Annotations[annotationInputs] = want.Inputs
-	job.Annotations[annotationToken] = want.Token
-	job.Annotations[annotationSpec] = spec
-	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}
-	return &job, nil
-}
-
-// specHash hashes the object and what its pods read from the fleet's ConfigMap at
-// their start: a running pod that hangs on a wrong endpoint would never see the
-// corrected one.
-func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
-	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
-	if err != nil {
-		return "", fmt.Errorf("encode what it reads: %w", err)
-	}
-	sum := sha256.Sum256(append(read, object...))
-	return hex.EncodeToString(sum[:8]), nil
 }

@@ -276,3 +276,33 @@ func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account sol
 		return missing
 	}
 }
+
+// corroborate gives what two endpoints find in their histories; first was found by
+// endpoint by. alike reports whether two findings are the same, and reduces the one to
+// what both report. An endpoint that finds nothing also confirms the first finding when
+// forgotten reports, by the state that it shows, that it has forgotten the transaction.
+func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
+	found := []*T{first}
+	var agreed *T
+	others(ctx, e, q, by, func(ep *endpoint, second *T) bool {
+		if second == nil {
+			if forgotten(ep) {
+				agreed = first
+			}
+			return agreed != nil
+		}
+		for _, f := range found {
+			if alike(f, second) {
+				agreed = f
+				return true
+			}
+		}
+		e.dispute(e.all[by], ep)
+		found = append(found, second)
+		return false
+	})
+	if agreed == nil {
+		return nil, unverified(q.method)
+	}
+	return agreed, nil
+}

@@ -113,53 +113,6 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 	}
 }
 
-// Simulate runs a transaction on the newest confirmed state, not before minContextSlot,
-// without sending it; see rpc.Client.Simulate. One that fails is run at a second endpoint
-// too. It succeeds when it succeeds there, since sending in vain costs a fee at most; it
-// fails only when both report the failure. The slot of the result is minContextSlot when
-// only a single endpoint claims a later one.
-func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
-	simulate := func(least uint64) query[onchain.Simulation] {
-		return query[onchain.Simulation]{
-			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
-			do: func(ctx context.Context, at askedEndpoint) (onchain.Simulation, error) {
-				return at.Simulate(ctx, raw, replaceBlockhash, least)
-			},
-		}
-	}
-	q := simulate(minContextSlot)
-	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
-	out, by, err := askWhom(ctx, e, q)
-	at := out.Slot
-	if err == nil && !e.Corroborated(at) { // else no honest node could answer the next call at that slot
-		out.Slot = minContextSlot
-	}
-	if err != nil || out.Err == nil || !e.another(by) {
-		return out, err
-	}
-	// A second endpoint that is a little behind may decide, one far behind may not.
-	failed := []onchain.Simulation{out}
-	out.Unverified = true
-	least := min(at, e.slots.Best(e.now()))
-	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second onchain.Simulation) bool {
-		if second.Err == nil {
-			e.dispute(e.all[by], ep)
-			second.Slot = min(second.Slot, out.Slot) // its slot may be a lie
-			out = second
-			return true
-		}
-		for _, first := range failed {
-			if sameError(first.Err, second.Err) {
-				out = first
-				return true
-			}
-		}
-		failed = append(failed, second)
-		return false
-	})
-	return out, nil
-}
-
 // PriorityFees reads what recent blocks took at least from transactions that
 // write the accounts, in micro-lamports a compute unit, one entry a block.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
@@ -284,36 +237,6 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 		}
 		return true
 	}, func(ep *endpoint) bool { return e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing })
-}
-
-// corroborate gives what two endpoints find in their histories; first was found by
-// endpoint by. alike reports whether two findings are the same, and reduces the one to
-// what both report. An endpoint that finds nothing also confirms the first finding when
-// forgotten reports, by the state that it shows, that it has forgotten the transaction.
-func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
-	found := []*T{first}
-	var agreed *T
-	others(ctx, e, q, by, func(ep *endpoint, second *T) bool {
-		if second == nil {
-			if forgotten(ep) {
-				agreed = first
-			}
-			return agreed != nil
-		}
-		for _, f := range found {
-			if alike(f, second) {
-				agreed = f
-				return true
-			}
-		}
-		e.dispute(e.all[by], ep)
-		found = append(found, second)
-		return false
-	})
-	if agreed == nil {
-		return nil, unverified(q.method)
-	}
-	return agreed, nil
 }
 
 func isNil[T any](v *T) bool { return v == nil }

@@ -27,12 +27,6 @@ type balance struct {
 	doubtSlot uint64
 }
 
-// gap is what the payer gained, or lost, where history is missing.
-type gap struct {
-	slot    uint64
-	missing int64
-}
-
 const (
 	doubtMissing = "no endpoint can tell of a transaction that the history names"
 	doubtGap     = "the balance before the slot is not the one after the slot before"

@@ -113,8 +113,3 @@ func (t *track) keep(b *balance, readAll bool) (done bool) {
 
 // restart makes the next pass list history again.
 func (t *track) restart() { t.listed, t.walking = false, false }
-
-// waitedTooLong reports whether a gap has lasted for long enough to skip it.
-func (t *track) waitedTooLong(now time.Time, patience time.Duration) bool {
-	return !t.since.IsZero() && now.Sub(t.since) >= patience
-}

@@ -279,19 +279,6 @@ func signaturesOf(slots []slot) []solana.Signature {
 	return out
 }
 
-// reportDoubts logs once that history does not add up, and once that it does
-// again or that the gap was skipped.
-func (r *Reconciler) reportDoubts(ctx context.Context, t *track, b *balance) {
-	if b.doubt != "" && t.since.IsZero() {
-		t.since = b.now
-		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", t.payer, "slot", b.doubtSlot, "reason", b.doubt)
-	}
-	if b.doubt == "" && b.clean && !t.since.IsZero() {
-		t.since = time.Time{}
-		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", t.payer)
-	}
-}
-
 // report counts and logs what a step has added.
 func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
 	if from == nil {

@@ -2,7 +2,6 @@ package txmgr
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -217,96 +216,4 @@ func (t *tracker) pollLanded(ctx context.Context) (asked int) {
 		}
 	}
 	return asked
-}
-
-func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statuses []*onchain.Status) {
-	var final []*watch
-	t.mu.Lock()
-	var missed []*watch
-	for i, w := range batch {
-		switch st := statuses[i]; {
-		case t.landed[w.ID] != w || w.busy || st != nil && st.Unverified:
-		case st != nil && st.Err == nil && st.Confirmation.AtLeast(onchain.Finalized):
-			w.Slot, w.busy = st.Slot, true
-			final = append(final, w)
-		case st != nil && st.Err == nil:
-			w.missed = 0
-		default:
-			if w.missed++; w.missed >= missesUntilSearch {
-				w.missed, w.busy = 0, true
-				missed = append(missed, w)
-			}
-		}
-	}
-	t.mu.Unlock()
-	t.m.recorder.queueFinalized(final)
-	if len(missed) > 0 {
-		t.m.steps.Go(func() {
-			ctx, cancel := t.m.stepContext(ctx)
-			defer cancel()
-			t.searchMissed(ctx, missed)
-		})
-	}
-}
-
-// searchMissed searches all history for landings that recent statuses miss: the recent
-// cache forgets. Absence means nothing when the history no longer reaches back to the slot,
-// or has not reached it yet.
-func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
-	sigs := make([]solana.Signature, len(missed))
-	for i, w := range missed {
-		sigs[i] = w.Signature
-	}
-	look, err := t.m.Chain.Search(ctx, sigs)
-	if err != nil {
-		t.m.Log.WarnContext(ctx, "searching confirmed signatures failed", "signatures", len(sigs), "error", err)
-	}
-	var final []*watch
-	for i, w := range missed {
-		var st *onchain.Status
-		if err == nil {
-			st = look.Statuses[i]
-		}
-		switch {
-		case err != nil || !saysEnough(look, st, w.Slot):
-			t.mu.Lock()
-			w.busy = false
-			t.mu.Unlock()
-		case st != nil && st.Err == nil:
-			w.Slot = st.Slot
-			final = append(final, w)
-		default:
-			t.reopen(ctx, w)
-		}
-	}
-	t.m.recorder.queueFinalized(final)
-}
-
-// saysEnough reports whether a search shows that a transaction that landed in the slot is
-// final, or is gone. An endpoint alone shows neither: it has no verified status and no height.
-func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
-	if st == nil {
-		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0
-	}
-	return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
-}
-
-// reopen returns a job whose fork died to processing. The next process to claim it resolves
-// its attempts first, as always.
-func (t *tracker) reopen(ctx context.Context, w *watch) {
-	err := t.m.Store.Reopen(ctx, w.Lease)
-	if err == nil {
-		t.m.Observer.Attempt("reopened")
-		t.m.Log.WarnContext(ctx, "confirmed transaction rolled back by a fork", "request_id", w.ID)
-		err = t.m.Store.Release(ctx, w.Lease, 0, "")
-	}
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		t.m.Log.WarnContext(ctx, "recording a rollback failed; retrying", "request_id", w.ID, "error", err)
-		t.mu.Lock()
-		w.busy = false
-		t.mu.Unlock()
-		return
-	}
-	t.removeLanded(w)
-	t.m.ClaimSoon()
 }

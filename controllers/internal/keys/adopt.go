@@ -1,0 +1,41 @@
+package keys
+
+import "context"
+
+// newest returns the highest revision with a key, or -1 without one. A RelayPool
+// seen for the first time may have keys of an earlier RelayPool with its name: of
+// any lower revision, or of higher ones when its spec starts again from 0.
+func (s *search) newest(ctx context.Context, known bool) (int32, error) {
+	wanted := wantedRevision(s.pool)
+	top := int32(-1)
+	if err := s.revision(ctx, wanted); err != nil {
+		return 0, err
+	}
+	for _, k := range s.keys {
+		top = max(top, k.Revision)
+	}
+	lowest := max(0, wanted-1)
+	if !known {
+		lowest = max(0, wanted-maxBehind)
+	}
+	for r := wanted - 1; top < 0 && r >= lowest; r-- {
+		there, err := s.exists(ctx, r, 0)
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			top = r
+		}
+	}
+	for r := max(top, wanted) + 1; r <= maxRevision; r++ {
+		there, err := s.exists(ctx, r, 0)
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			break
+		}
+		top = r
+	}
+	return top, nil
+}

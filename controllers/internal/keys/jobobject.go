@@ -1,0 +1,106 @@
+package keys
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// Annotations of a rotation Job.
+const (
+	annotationInputs = "relaypool.dev/rotation-inputs"
+	annotationToken  = "relaypool.dev/rotation-request" //nolint:gosec // the value of a RelayPool's annotation, no credential
+	annotationSpec   = "relaypool.dev/rotation-spec"
+)
+
+// JobOf returns what a decision needs to know about a Job. said is the last line
+// that one of its pods left, empty without one.
+func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
+	j := Job{
+		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
+		State: JobRunning, Message: said,
+		Inputs: job.Annotations[annotationInputs], Token: job.Annotations[annotationToken], Spec: job.Annotations[annotationSpec],
+	}
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete:
+			j.State, j.Ended = JobComplete, c.LastTransitionTime.Time
+		case batchv1.JobFailed:
+			j.State, j.Ended = JobFailed, c.LastTransitionTime.Time
+		default: // suspended, or about to become one of these
+		}
+	}
+	return j
+}
+
+// RolloutOf returns what a decision needs to know about the fleet. deployment is
+// nil when there is none; pods are all its pods, including terminating ones.
+func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
+	r := Rollout{Known: true, Complete: true}
+	if deployment != nil {
+		s := deployment.Status
+		r.Template = secretsOf(&deployment.Spec.Template.Spec)
+		r.Complete = s.ObservedGeneration >= deployment.Generation && s.Replicas == s.UpdatedReplicas
+	}
+	for i := range pods {
+		// A pod that has ended signs nothing more, although it may exist for a long time.
+		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			r.Pods = append(r.Pods, secretsOf(&pods[i].Spec)...)
+		}
+	}
+	return r
+}
+
+// jobObject makes a Job from an apply configuration. It sets the annotations by
+// which JobOf recognises the Job, and makes the RelayPool its controller.
+func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) (*batchv1.Job, error) {
+	if config == nil {
+		return nil, errors.New("no object was built for it")
+	}
+	content, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("encode it: %w", err)
+	}
+	var job batchv1.Job
+	if err := json.Unmarshal(content, &job); err != nil {
+		return nil, fmt.Errorf("decode it: %w", err)
+	}
+	spec, err := specHash(pool, content)
+	if err != nil {
+		return nil, err
+	}
+	if job.Annotations == nil {
+		job.Annotations = map[string]string{}
+	}
+	job.Name, job.Namespace = want.Name, pool.Namespace
+	job.Annotations[annotationInputs] = want.Inputs
+	job.Annotations[annotationToken] = want.Token
+	job.Annotations[annotationSpec] = spec
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}
+	return &job, nil
+}
+
+// specHash hashes the object and what its pods read from the fleet's ConfigMap at
+// their start: a running pod that hangs on a wrong endpoint would never see the
+// corrected one.
+func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
+	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
+	if err != nil {
+		return "", fmt.Errorf("encode what it reads: %w", err)
+	}
+	sum := sha256.Sum256(append(read, object...))
+	return hex.EncodeToString(sum[:8]), nil
+}
