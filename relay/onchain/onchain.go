@@ -198,8 +198,11 @@ type Snapshot struct {
 	At      time.Time
 	Checked bool
 	// Doubtful says that only the endpoint that answered reports that the chain has reached
-	// the slot, or that the chain had passed it. The account may be old, and the chain's tree may already have a root that it lacks.
+	// the slot.
 	Doubtful bool
+	// Behind says that the chain may have long passed the slot: it may have a root that this
+	// tree lacks.
+	Behind bool
 }
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one

@@ -74,7 +74,7 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
 			Retry(busyRetryAfter)
 	}
-	if snap.Doubtful {
+	if snap.Doubtful || snap.Behind {
 		return refusal.New(refusal.ChainUnavailable,
 			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
 			Retry(busyRetryAfter)

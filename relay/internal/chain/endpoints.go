@@ -334,7 +334,7 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
 // Passed reports whether the chain, by what two endpoints agreed on, had long passed the slot
-// at the time.
+// at the time. As long as they have not agreed, any endpoint's word is enough.
 func (e *Endpoints) Passed(slot uint64, at time.Time) bool { return e.slots.Passed(slot, at) }
 
 // Status reports how every endpoint is doing, in their configured order.

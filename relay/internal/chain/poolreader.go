@@ -43,8 +43,8 @@ type PoolOptions struct {
 	// Corroborated reports whether more than one endpoint confirms that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
 	Corroborated func(slot uint64) bool
-	// Passed reports whether the chain had long passed a slot at a time: an account that was
-	// read then, at that slot, is old. Nil for never.
+	// Passed reports whether the chain may have long passed a slot at a time: an account that
+	// was read then, at that slot, may be old. Nil for never.
 	Passed func(slot uint64, at time.Time) bool
 	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
 	// Nil when it is not needed.
@@ -312,17 +312,11 @@ func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 }
 
 func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
-	s.Doubtful = p.isDoubtful(s.Slot, s.At)
+	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.passed(s.Slot, s.At)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data
 	return s
-}
-
-// isDoubtful reports whether the chain may not have reached the slot, or had long passed it
-// at the time.
-func (p *PoolReader) isDoubtful(slot uint64, at time.Time) bool {
-	return !p.corroborated(slot) || p.passed(slot, at)
 }
 
 // malformedAccount is the error for an account that is not laid out as the profile says.

@@ -92,7 +92,7 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 			return other, nil
 		}
 	}
-	if r.err == nil && r.agreedErr == nil && r.agreed.At.Equal(r.at) && !r.agreed.Doubtful {
+	if r.err == nil && r.agreedErr == nil && r.agreed.At.Equal(r.at) && !r.agreed.Doubtful && !r.agreed.Behind {
 		return r.agreed, nil
 	}
 	return r.snapshot, r.err

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -143,12 +144,18 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
 }
 
-// Passed reports whether the chain had surely passed the slot at the time: by more than
-// endpoints that agree are apart.
+// Passed reports whether the chain had passed the slot at the time by more than endpoints
+// that agree are apart, or might have, as long as it is not known where the chain is.
 func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known(at) && float64(slot)+f.near < f.expected(at)
+	least := float64(slot) + f.near
+	if f.known(at) {
+		return least < f.expected(at)
+	}
+	return slices.ContainsFunc(f.all, func(p slotReport) bool {
+		return !p.saidAt.IsZero() && at.Sub(p.saidAt) <= answerMaxAge && least < float64(p.said)
+	})
 }
 
 // Highest is the highest slot that an endpoint reported recently, or that the clock gives
@@ -173,8 +180,8 @@ func (f *slotAgreement) Highest(now time.Time) uint64 {
 
 // Corroborated reports whether the chain has reached the slot, by what two endpoints have
 // agreed on and the clock. An endpoint that is the only one, or the only one to answer for
-// a while, is believed. Two that never agreed corroborate nothing: one may lag, and one
-// may lie.
+// a while, is believed. Two that never agreed, of which one may lag and one may lie,
+// corroborate what both have reached.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,13 +191,17 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	case f.known(now):
 		return float64(slot) <= f.expected(now)+f.near
 	}
-	answering := 0
+	answering, reached := 0, 0
 	for _, p := range f.all {
-		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= answerMaxAge {
-			answering++
+		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
+			continue
+		}
+		answering++
+		if float64(slot) <= float64(p.said)+f.rate*now.Sub(p.saidAt).Seconds() {
+			reached++
 		}
 	}
-	return answering == 1 && now.Sub(f.first) > answerMaxAge
+	return reached > 1 || answering == 1 && now.Sub(f.first) > answerMaxAge
 }
 
 // learn checks a slot against the other endpoints and the clock.

@@ -131,16 +131,18 @@ func TestALeadDoesNotCountFromTheFirstAgreementOn(t *testing.T) {
 	}
 }
 
-// TestOfTwoThatNeverAgreedNothingIsBorneOut: a relay that starts while its two endpoints are far
-// apart cannot know whether one of them lags or the other one lies.
-func TestOfTwoThatNeverAgreedNothingIsBorneOut(t *testing.T) {
+// TestOfTwoThatNeverAgreedTheLowerSlotIsBorneOut: a relay that starts while its two endpoints are
+// far apart cannot know whether one of them lags or the other one lies.
+func TestOfTwoThatNeverAgreedTheLowerSlotIsBorneOut(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
 	if bad := c.pass(time.Minute, time.Second, off(-100), off(100)); bad[0]+bad[1] > 0 {
 		t.Errorf("%v answers are impossible, want none: either may be right", bad)
 	}
-	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
-		t.Error("a slot is borne out that one of two alone tells of")
+	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; !c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
+		t.Error("not the lower slot alone is borne out")
+	} else if !c.f.Passed(low, c.now) || c.f.Passed(high, c.now) {
+		t.Error("not the lower slot alone may have been passed")
 	}
 	c.pass(2*time.Second, time.Second, off(-5), honest) // the lagging one has caught up, and the liar is honest
 	if high := uint64(c.truth) + 100; !c.f.Corroborated(uint64(c.truth), c.now) || c.f.Corroborated(high, c.now) {

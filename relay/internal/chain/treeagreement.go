@@ -72,7 +72,7 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Doubtful = at, s.Doubtful || p.passed(s.Slot, at)
+		s.At, s.Behind = at, s.Behind && p.passed(s.Slot, at)
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s
@@ -94,11 +94,12 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	all = upToDateTrees(all)
 	var shown, continuing []onchain.Snapshot
 	for i, s := range all {
+		s.Behind = true // until the clock, or another endpoint, says that it is not
 		if last != nil && has(s, *last) {
 			continuing = append(continuing, s)
 		}
-		if slot := secondSlot(all, i); slot > 0 {
-			s.Slot, s.Doubtful = slot, false
+		if slot, same := secondSlot(all, i); slot > 0 {
+			s.Slot, s.Doubtful, s.Behind = slot, false, !same
 			shown = append(shown, s)
 		}
 	}
@@ -135,14 +136,15 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 }
 
 // secondSlot is the slot that a second endpoint bears out of the tree with that index: the
-// lower of its own and of another's that shows it too, 0 when no other does.
-func secondSlot(all []onchain.Snapshot, i int) (slot uint64) {
+// lower of its own and of another's that shows it too, 0 when no other does. same says that
+// another shows no newer tree either, whatever slots the two report.
+func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && has(o, all[i]) {
-			slot = max(slot, min(o.Slot, all[i].Slot))
+			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || o.Tree.Root == all[i].Tree.Root
 		}
 	}
-	return slot
+	return slot, same
 }
 
 // has reports whether a's root history has b's root.

@@ -111,8 +111,8 @@ func TestNobodyProvesAgainstAnInventedRoot(t *testing.T) {
 	})
 }
 
-// TestATreeOfASlotThatTheChainHadPassedIsDoubtful: a root that it lacks may be too new for it.
-func TestATreeOfASlotThatTheChainHadPassedIsDoubtful(t *testing.T) {
+// TestATreeOfASlotThatTheChainHadPassedIsBehind: a root that it lacks may be too new for it.
+func TestATreeOfASlotThatTheChainHadPassedIsBehind(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, err := NewPool(PoolOptions{
@@ -125,8 +125,8 @@ func TestATreeOfASlotThatTheChainHadPassedIsDoubtful(t *testing.T) {
 		for slot, want := range map[uint64]bool{99: true, 100: false} {
 			a.set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 			time.Sleep(2 * time.Minute) // else the lower slot is an answer that is behind
-			if s := mustTree(t, p, 0); s.Slot != slot || s.Doubtful != want {
-				t.Errorf("the tree is of slot %d and doubtful: %v, want slot %d and %v", s.Slot, s.Doubtful, slot, want)
+			if s := mustTree(t, p, 0); s.Slot != slot || s.Behind != want {
+				t.Errorf("the tree is of slot %d and behind: %v, want slot %d and %v", s.Slot, s.Behind, slot, want)
 			}
 		}
 	})
@@ -140,7 +140,7 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 		var told []uint64
 		p, err := NewPool(PoolOptions{
 			Accounts: all[0], Everywhere: all.everywhere, Pool: testPool(t), Now: time.Now,
-			Corroborated: func(uint64) bool { return false },
+			Corroborated: func(uint64) bool { return false }, Passed: func(uint64, time.Time) bool { return true },
 			Changed: func(s onchain.Snapshot, _ error) {
 				if !s.Doubtful {
 					told = append(told, s.Slot)
@@ -157,8 +157,8 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 			"the agreed tree":              func() (onchain.Snapshot, error) { return p.AgreedTree(t.Context()) },
 			"the tree that lacks the root": func() (onchain.Snapshot, error) { return p.TreeWith(t.Context(), [32]byte{7}, time.Minute) },
 		} {
-			if s, err := read(); err != nil || s.Slot != 100 || s.Doubtful {
-				t.Errorf("%s is of slot %d, doubtful: %v, error %v, want slot 100", name, s.Slot, s.Doubtful, err)
+			if s, err := read(); err != nil || s.Slot != 100 || s.Doubtful || s.Behind {
+				t.Errorf("%s is of slot %d, doubtful: %v, behind: %v, error %v, want slot 100", name, s.Slot, s.Doubtful, s.Behind, err)
 			}
 		}
 		if diff := cmp.Diff([]uint64{100}, told); diff != "" {
