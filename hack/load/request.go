@@ -21,7 +21,7 @@ func (o *Options) Draw(number int, root [32]byte) Request {
 	return o.proven(newSpend(&plain, number), root)
 }
 
-// DrawSwap makes a request for a swap, as Draw does. Its minimum follows the price of
+// DrawSwap is Draw for a swap. The minimum output follows the price of
 // Options.Market. A zero wallet stands for a new one.
 func (o *Options) DrawSwap(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o

@@ -23,7 +23,7 @@ import (
 
 var secrets = trapdoor.New("localnet", shieldpool.SignalCount)
 
-// key makes the key pair that belongs to a name, so that failures repeat.
+// key derives a key pair from a name, so that failures are repeatable.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -160,7 +160,7 @@ func pool(t testing.TB) *shieldpool.Pool {
 	return p
 }
 
-// transact makes a proven call on a root; calls of different n differ.
+// transact makes a call with a proof for root; each n gives another.
 func transact(t testing.TB, p *shieldpool.Pool, payer solana.PublicKey, root [32]byte, n uint64, amount int64, to solana.PublicKey) solana.Instruction {
 	t.Helper()
 	label := func(text string) (out [32]byte) {

@@ -27,13 +27,13 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 	tests := map[string]localnet.Options{
 		"no verifying key":                   {},
 		"a verifying key that is no JSON":    {VerifyingKey: []byte("no")},
-		"slots that go back in time":         {VerifyingKey: valid, SlotDuration: -1},
+		"a negative slot duration":           {VerifyingKey: valid, SlotDuration: -1},
 		"a history that is too short":        {VerifyingKey: valid, History: 10},
 		"finalized sooner than confirmed":    {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
-		"a ring of fewer than no roots":      {VerifyingKey: valid, Ring: -1},
-		"a market of one side":               {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Tokens: 1}}},
-		"a market of more than there is":     {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Lamports: 1, Tokens: 1 << 60}}},
-		"a market that keeps everything":     {VerifyingKey: valid, Market: localnet.MarketOptions{FeeBPS: market.MaxBPS}},
+		"a negative number of roots":         {VerifyingKey: valid, Ring: -1},
+		"a market with no SOL":               {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Tokens: 1}}},
+		"a market with too many tokens":      {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Lamports: 1, Tokens: 1 << 60}}},
+		"a market with a 100 % fee":          {VerifyingKey: valid, Market: localnet.MarketOptions{FeeBPS: market.MaxBPS}},
 		"blocks too small for a transaction": {VerifyingKey: valid, Limits: bank.BlockLimits{Block: 1}},
 		"a profile that lacks its accounts":  {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
 	}
@@ -203,7 +203,7 @@ func TestAWithdrawalIsReadBackWhole(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, f.tree(p, rpc.CommitmentConfirmed), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the tree rebuilt from the block is another (-want +got):\n%s", diff)
+		t.Errorf("the tree rebuilt from the block differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -37,7 +37,7 @@ type Limit struct {
 	Colour string
 }
 
-// Most is the value that is farthest from 0.
+// Most is the largest absolute value.
 func (k *Curve) Most() (most float64) {
 	for _, v := range k.Values {
 		if !math.IsNaN(v) {
@@ -125,7 +125,7 @@ func (h *Chart) scale(heights [][]float64) (low, high, step float64) {
 // At is the position of a time.
 func (h *Chart) At(seconds float64) float64 { return h.X + h.W*seconds/h.Total }
 
-// stretches are the points of a line between gaps; for a level piece they have only its
+// stretches are the pieces of a line between gaps, as points. Level parts keep only their
 // ends.
 func (h *Chart) stretches(values []float64, y func(float64) float64) (all []string) {
 	open := false
@@ -146,7 +146,7 @@ func (h *Chart) stretches(values []float64, y func(float64) float64) (all []stri
 	return all
 }
 
-// TimeAxis draws a line down a box, with round numbers of seconds below it.
+// TimeAxis draws vertical lines in a box, with round seconds below them.
 func (c *Canvas) TimeAxis(b Box, total float64, some int) {
 	step := roundUp(total / float64(some))
 	for s := 0.0; s <= total; s += step {

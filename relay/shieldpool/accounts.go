@@ -6,7 +6,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Role is what an account is to an instruction of the program.
+// Role is the name of an account in the program's instructions.
 type Role string
 
 // The roles of the program's instructions.
@@ -39,10 +39,10 @@ type AccountRole struct {
 // AccountOrders are the account lists of the program's instructions.
 type AccountOrders struct {
 	Transact, TransactSwap, Initialize []AccountRole
-	// PrepareSwapSol wraps a swap's lamports; ExecuteSwap swaps them, the router's
-	// own accounts following these.
+	// PrepareSwapSol wraps a swap's lamports; ExecuteSwap swaps them, with the router's
+	// own accounts appended.
 	PrepareSwapSol, ExecuteSwap []AccountRole
-	// CloseSwapState refunds; CloseWrapped follows it when the lamports are wrapped.
+	// CloseSwapState refunds; with wrapped lamports CloseWrapped is appended.
 	CloseSwapState, CloseWrapped []AccountRole
 }
 
@@ -116,8 +116,8 @@ func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	return out, nil
 }
 
-// addresses returns the accounts of a Transact or TransactSwap that the pool and the
-// public inputs decide. A transfer and a deposit have the payer as recipient.
+// addresses returns the accounts of a Transact or TransactSwap that follow from the
+// pool and public inputs. A transfer and a deposit have the payer as recipient.
 func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
 	a := Addresses{
 		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,

@@ -32,8 +32,8 @@ var (
 
 // BenchmarkOperator measures how soon an operator has made RelayPools ready, its memory and
 // processor time, and its requests for each RelayPool: to the API server at creation and after
-// a restart, to it and the chain while nothing changes. API server, Kubernetes' controllers and
-// local chain are real and fresh for each number of RelayPools; a stand-in makes pods ready.
+// a restart, to API server and chain while nothing changes. API server, Kubernetes' controllers
+// and local chain are real and fresh for each number of RelayPools; a stand-in makes pods ready.
 //
 // make bench ARGS='-only operator' runs it.
 func BenchmarkOperator(b *testing.B) {
@@ -57,7 +57,7 @@ func BenchmarkOperator(b *testing.B) {
 }
 
 // This runs the benchmark briefly with few RelayPools, and checks its figures.
-func TestCreatingARelayPoolTakesFewWritesAndKeepingItNone(t *testing.T) {
+func TestWritesAreFewAtCreationAndNoneAtRest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs an API server, which -short does without")
 	}

@@ -24,7 +24,7 @@ type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
-	// malformed are the values of the command's flags that do not parse.
+	// malformed are the parse errors of the command's flags.
 	malformed []error
 }
 

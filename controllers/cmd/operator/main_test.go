@@ -91,7 +91,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestWrongUseEndsWithTwo(t *testing.T) {
+func TestUsageErrorsExitWith2(t *testing.T) {
 	t.Parallel()
 	minimal := "testdata/minimal.yaml"
 	tests := map[string]struct {
@@ -99,14 +99,14 @@ func TestWrongUseEndsWithTwo(t *testing.T) {
 		want string
 	}{
 		"no command":                        {nil, `expected one of "run"`},
-		"an argument that nothing takes":    {[]string{"run", canary}, "an argument that is neither"},
+		"an unexpected argument":            {[]string{"run", canary}, "an argument that is neither"},
 		"a flag without its value":          {[]string{"run", "--relay-image"}, "--relay-image"},
 		"run without required flags":        {[]string{"run", "--kubeconfig=/nowhere"}, "the configuration has 4 problems:"},
-		"a malformed number among them":     {[]string{"run", "--kubeconfig=/nowhere", "--check-workers=" + canary}, "the configuration has 5 problems:"},
+		"run with a malformed number":       {[]string{"run", "--kubeconfig=/nowhere", "--check-workers=" + canary}, "the configuration has 5 problems:"},
 		"plan without a file":               {[]string{"plan"}, "missing flags: --file"},
 		"plan of a file that is not there":  {[]string{"plan", "-f", "/nowhere/pool.yaml"}, "no such file"},
 		"plan of a file without RelayPools": {[]string{"plan", "-f", file(t, "apiVersion: v1\nkind: Secret\n")}, "expected a RelayPool of relaypool.dev/v1alpha1, found none"},
-		"plan with tenants' fields of none": {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields"},
+		"plan with unknown tenant fields":   {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields"},
 		"plan with an invalid image":        {[]string{"plan", "-f", minimal, "--relay-image=" + canary + " x"}, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512"},
 	}
 	for name, tt := range tests {
@@ -114,7 +114,7 @@ func TestWrongUseEndsWithTwo(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", tt.args...)
 			if code != commandline.ExitUsage || out != "" || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, canary) {
-				t.Errorf("ends with %d, prints %q and says %q, want %d, nothing and %q without the value", code, out, stderr, commandline.ExitUsage, tt.want)
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d, empty, %q without the value", code, out, stderr, commandline.ExitUsage, tt.want)
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestPlan(t *testing.T) {
 			}
 			for _, want := range remarks {
 				if !strings.Contains(stderr, want) {
-					t.Errorf("%q is not said: %s", want, stderr)
+					t.Errorf("%q is not in stderr: %s", want, stderr)
 				}
 			}
 			golden := "testdata/" + name + ".golden.yaml"
@@ -160,14 +160,14 @@ func TestPlanReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestAPlanThatWouldBeRefusedEndsWithOne(t *testing.T) {
+func TestAPlanOfARefusedPoolExitsWith1(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/minimal.yaml")
 	noError(t, err)
 	in := strings.Replace(string(content), "replicas: 3", "replicas: 3\n  autoscaling: {maxReplicas: 4}", 1)
 	code, out, stderr := command(t, in, "plan", "-f", "-")
 	if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would be refused") || !strings.Contains(stderr, "replicas and autoscaling exclude each other") {
-		t.Errorf("ends with %d, prints %q and says %q", code, out, stderr)
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAPlanObeysTheSettingsForTenants(t *testing.T) {
 	} {
 		code, out, stderr := command(t, in, "plan", "-f", "-", flag)
 		if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would not be accepted: "+want) {
-			t.Errorf("with %s it ends with %d, prints %q and says %q, want %d, nothing and %q", flag, code, out, stderr, commandline.ExitFailed, want)
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want %d, empty, %q", flag, code, out, stderr, commandline.ExitFailed, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	stand := pooltest.NewStand(t, apiservertest.Config(t))
 	o := start(t, apiservertest.Config(t), stand.Namespace, "--external-metrics-listen="+freeAddress(t))
 	answers(t, stand, "rotates")
-	// One pool rotates its keys, without Jobs that run. The other is paused and
+	// One pool rotates its keys, but no Job runs. The other is paused and
 	// cannot reach a chain.
 	stand.Create(t, stand.Pool("rotates", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))
 	stand.Fund(t, "rotates", 1_000_000)
@@ -49,7 +49,7 @@ func TestARunningOperatorServesEveryMetric(t *testing.T) {
 			}
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("none of %s", strings.Join(missing, ", "))
+			return fmt.Errorf("no sample of %s", strings.Join(missing, ", "))
 		}
 		return nil
 	})

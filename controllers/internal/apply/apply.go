@@ -66,7 +66,7 @@ type Options struct {
 }
 
 // Applier applies the objects of RelayPools. Several RelayPools may be applied
-// concurrently; passes of one follow one another.
+// concurrently, the passes of one sequentially.
 type Applier struct {
 	options Options
 
@@ -74,7 +74,7 @@ type Applier struct {
 	memory map[types.NamespacedName]*memory
 }
 
-// New makes an Applier. It refuses options that lack a collaborator.
+// New makes an Applier. All options but the intervals are required.
 func New(options Options) (*Applier, error) {
 	var missing []error
 	for name, absent := range map[string]bool{
@@ -113,7 +113,7 @@ type Refusal struct {
 	// Reason is the API server's reason: Invalid, Forbidden.
 	Reason string
 	// Message is the API server's message, without values of fields and without
-	// figures that change by themselves. At most 512 characters.
+	// the usage figures of a quota. At most 512 characters.
 	Message string
 }
 

@@ -28,7 +28,7 @@ func TestASteadyStateWritesNothing(t *testing.T) {
 	w.caughtUp(objects)
 	before := w.versions(objects)
 	w.calls.since()
-	for name, restart := range map[string]bool{"with its memory": false, "after a restart": true} {
+	for name, restart := range map[string]bool{"before a restart": false, "after a restart": true} {
 		if restart {
 			w.restart()
 		}
@@ -51,7 +51,7 @@ func TestASteadyStateWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAPassRightAfterAnotherDoesNotRepeatItsWritesAlthoughTheCacheIsBehind(t *testing.T) {
+func TestWritesAreNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := shape{replicas: ptr(int32(2)), image: "relay:1"}
@@ -96,7 +96,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	drift := map[string]struct {
 		kind    string
 		change  func(u *unstructured.Unstructured)
-		removes bool // a removed field shows no manager
+		removes bool // no manager owns a removed field
 	}{
 		"a Deployment's image is changed": {kind: "Deployment", change: func(u *unstructured.Unstructured) {
 			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
@@ -195,7 +195,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 			return err
 		}
 		if len(repaired) < len(objects) {
-			return errorf("made again only %v", repaired)
+			return errorf("recreated only %v", repaired)
 		}
 		return nil
 	})
@@ -228,7 +228,7 @@ func TestARemovedPoolLabelIsRestored(t *testing.T) {
 
 func TestUnwantedFieldsAreRemoved(t *testing.T) {
 	t.Parallel()
-	for name, restart := range map[string]bool{"with its memory": false, "after a restart": true} {
+	for name, restart := range map[string]bool{"before a restart": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -307,7 +307,7 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 	for _, o := range strangers {
 		must(t, w.live.Get(ctx, client.ObjectKeyFromObject(o), &corev1.ConfigMap{}))
 	}
-	for _, job := range []string{"demo-payer-1-sweep", "demo-payer-1-fund"} { // rotations delete their own
+	for _, job := range []string{"demo-payer-1-sweep", "demo-payer-1-fund"} { // a rotation deletes its Jobs
 		must(t, w.live.Get(ctx, client.ObjectKey{Namespace: w.owner.Namespace, Name: job}, &batchv1.Job{}))
 	}
 	must(t, w.live.Get(ctx, client.ObjectKey{Namespace: w.owner.Namespace, Name: poolName}, &appsv1.Deployment{}))

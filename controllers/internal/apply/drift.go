@@ -22,11 +22,11 @@ type target struct {
 // compare writes the object if it differs from the wanted one.
 func (p *pass) compare(ctx context.Context, t target) error {
 	if t.live == nil {
-		// Another client has deleted an unchanged object.
+		// If wanted is unchanged, others have deleted it.
 		return p.change(ctx, t, t.entry.knows(t.digest))
 	}
 	if t.ref.Kind == build.KindJob {
-		// A Job is made once: its pods' template cannot change.
+		// A Job is created once: its pod template is immutable.
 		return nil
 	}
 	if t.entry.settled(t.digest, t.live.uid(), t.live.version()) {
@@ -110,8 +110,8 @@ func (p *pass) refusedOr(t target, err error) error {
 	return p.missingIfGone(t.ref, err)
 }
 
-// comparedRecently reports whether an object of an optional kind was just compared:
-// each comparison is a call.
+// comparedRecently reports whether an object of an optional kind was just compared.
+// A comparison is an API call.
 func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
 		p.options.Now().Sub(e.checked) < p.options.OptionalInterval

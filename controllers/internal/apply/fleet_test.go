@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// golden reads the objects that the builders make of a RelayPool.
+// golden reads a golden file: the built objects of a RelayPool.
 func golden(t *testing.T, file string) []build.Object {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -35,9 +35,9 @@ func golden(t *testing.T, file string) []build.Object {
 	}
 }
 
-// The builders have to set the defaults of fields that are owned as a whole. Otherwise an
-// operator applies every object of every fleet once after its start.
-func TestFleetsAsTheBuildersMakeThemAreRightAfterARestart(t *testing.T) {
+// The builders have to set the defaults of atomic fields. Otherwise an operator applies
+// every object of every fleet once after its start.
+func TestBuiltObjectsAreNotWrittenAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../build/testdata/*.golden.yaml")
 	must(t, err)

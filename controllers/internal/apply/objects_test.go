@@ -20,9 +20,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// shape determines the tests' objects. Names, ports and lists have the forms that fleets
-// have: associative and atomic lists, quantities, and defaults that are set and that are
-// left out.
+// shape determines the tests' objects. Like the objects of a fleet, they have named ports,
+// associative and atomic lists, quantities, and some defaults set and others left out.
 type shape struct {
 	replicas *int32
 	image    string

@@ -16,6 +16,6 @@ func TestAnApplierIsNotMadeWithoutItsCollaborators(t *testing.T) {
 		}
 	}
 	if _, err := apply.NewCapabilities(nil, nil, 0); err == nil {
-		t.Error("capabilities were made of nothing")
+		t.Error("NewCapabilities returned no error without arguments")
 	}
 }

@@ -90,8 +90,8 @@ const (
 	ownedByPool
 )
 
-// Owns reports whether Apply treats an existing object as the RelayPool's, which it
-// still does after the object has lost its owner reference.
+// Owns reports whether Apply treats an existing object as the RelayPool's, even if the
+// object has lost its owner reference.
 func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return controller.UID == owner.UID
@@ -112,7 +112,7 @@ func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 		}
 	case controller.UID == owner.UID:
 	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isOurGroup(controller.APIVersion):
-		// An earlier RelayPool of the name owns it: the garbage collector deletes it.
+		// An earlier RelayPool of this name owns it: the garbage collector deletes it.
 		return beingDeleted
 	default:
 		return ownedByOther

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// pass is one application of one RelayPool's objects.
+// pass is one call of Apply for one RelayPool.
 type pass struct {
 	*Applier
 	owner        *v1alpha1.RelayPool
@@ -25,7 +25,7 @@ type pass struct {
 	result       Result
 }
 
-// Apply writes the owner's objects in their order, after deleting the owner's objects
+// Apply writes the owner's objects in order, after deleting the owner's objects
 // that are not among them. Every object is tried. The error joins the failures whose
 // cause is not the object itself, and is worth a retry. A conflict among them
 // (apierrors.IsConflict) is a race.
@@ -57,7 +57,7 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 }
 
 // usedByPods reports whether pods refer to an object by its name. Without this check, a
-// tenant could give pods any service account, by naming a RelayPool like the account.
+// tenant could give pods any service account, with a RelayPool of the account's name.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
@@ -90,8 +90,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return p.missingIfGone(ref, err)
 	}
 	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
-		// The cache has not seen our own last write, which records the fields that we own:
-		// fields that we would drop without handing them over.
+		// The cache lags behind our last write, so it may lack fields that we own. We would
+		// drop those without a handover.
 		if live, err = p.read(ctx, ref); err != nil {
 			return p.missingIfGone(ref, err)
 		}
@@ -103,8 +103,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
 }
 
-// mayWrite reports whether the object may be written: it does not exist, or the RelayPool
-// owns it and it is not being deleted, and it has no rival.
+// mayWrite reports whether the object may be written: it does not exist and has no rival,
+// or the RelayPool owns it and it is not being deleted.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.rivalGone(ctx, ref)

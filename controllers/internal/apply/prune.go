@@ -40,12 +40,12 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 	return err
 }
 
-// pruneOptional prunes a kind that is not cached, and stops once none is left,
+// pruneOptional prunes an uncached kind. Once none is left it stops listing,
 // since each list is a call.
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
-			return nil // names are the pool's own, so there is no second one
+			return nil // the only object has the pool's name and is wanted
 		}
 	}
 	has, err := p.options.Capabilities.Has(ctx, kind)

@@ -15,8 +15,8 @@ import (
 // maxRefusal bounds the message of a Refusal, which conditions contain.
 const maxRefusal = 512
 
-// RefusalOf reports whether err is the API server's refusal of an object that no Applier
-// wrote, and returns it as in a Result. It must not be used for Secrets: an admission
+// RefusalOf reports whether the API server refused an object that was written without an
+// Applier, and returns the refusal. It must not be used for Secrets: an admission
 // webhook's message may repeat the object.
 func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
 

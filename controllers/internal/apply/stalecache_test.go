@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// A cache without the operator's last write does not show the fields that the
-// write owns. Replicas that were just applied and are now left to the autoscaler
+// A cache without the operator's last write shows outdated field ownership.
+// Replicas that were just applied and are now left to the autoscaler
 // must still be handed over.
 func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
@@ -55,6 +55,6 @@ func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	scaled[0] = deployment(shape{image: "relay:2"})
 	w.apply(scaled)
 	if got := *w.deployment().Spec.Replicas; got != 7 {
-		t.Errorf("%d replicas once they were left to the autoscaler again, want the 7 that there were", got)
+		t.Errorf("%d replicas after they were left to the autoscaler again, want 7 as before", got)
 	}
 }

@@ -81,7 +81,7 @@ func (c *calls) read(format string, args ...any) {
 	c.reads = append(c.reads, fmt.Sprintf(format, args...))
 }
 
-// since returns the calls since its last use, and clears them.
+// since returns the recorded calls, and clears them.
 func (c *calls) since() (writes, reads []string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -201,8 +201,8 @@ func (w *world) apply(objects []build.Object, opts ...apply.Option) apply.Result
 	return result
 }
 
-// settle runs passes until one changes nothing, which requires that the cache has every
-// write. It fails the test after 30 s.
+// settle waits until the cache has every write, and runs passes until one changes
+// nothing. It fails the test after 30 s.
 func (w *world) settle(objects []build.Object, opts ...apply.Option) {
 	w.t.Helper()
 	w.caughtUp(objects)

@@ -28,7 +28,7 @@ func deployment(in Input) Object {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
-		WithMinReadySeconds(0). // a ready pod has its database and its schema
+		WithMinReadySeconds(0). // a ready pod has migrated its database
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
 		// One more pod at a time and none fewer: a rollout removes no capacity.

@@ -43,9 +43,9 @@ func podMonitor(in Input) Object {
 			"port":     portOperations,
 			"path":     contract.MetricsPath,
 			"interval": fmt.Sprintf("%ds", cmp.Or(m.IntervalSeconds, defaultScrapeSeconds)),
-			// The relay has labels of its own that targets have too: endpoint, an RPC
-			// endpoint, and job, a maintenance job. Without this Prometheus renames them, and
-			// alerts by endpoint see one endpoint, which is called operations.
+			// Two labels of the relay are also labels of the scrape target: endpoint (an RPC
+			// endpoint) and job (a maintenance job). Without this Prometheus renames the
+			// relay's, and alerts by endpoint see only one, operations.
 			"honorLabels": true,
 			"relabelings": []any{map[string]any{
 				"sourceLabels": []any{"__meta_kubernetes_pod_label_relaypool_dev_pool"},

@@ -78,7 +78,7 @@ func image(in Input) string {
 	return in.Image
 }
 
-// resources returns those of the template, or the documented default, which is enough for
+// resources returns the template's resources or the documented default, enough for
 // the verifier's tables and some hundred submissions in flight.
 func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r != nil {
@@ -102,8 +102,8 @@ func merge(users, ours map[string]string) map[string]string {
 	return merged
 }
 
-// convert returns an API type that a user wrote as its apply configuration, which has the
-// same JSON.
+// convert turns a user's API object into its apply configuration, which has the same
+// JSON.
 func convert[T any](from any) *T {
 	to := new(T)
 	content, err := json.Marshal(from)

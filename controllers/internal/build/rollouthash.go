@@ -18,7 +18,7 @@ func rolloutHash(in Input) string {
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		parts = append(parts, []string{name, config[name]})
 	}
-	content, err := json.Marshal(parts) // quotes keep one list from reading like another
+	content, err := json.Marshal(parts) // JSON, so that different lists stay different
 	if err != nil {
 		panic("build: strings cannot be written as JSON: " + err.Error())
 	}

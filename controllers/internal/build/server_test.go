@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
-// A real API server accepts the golden files, strictly, and changes nothing in them: applied
-// again, they cause no write.
-func TestAnAPIServerTakesEveryObject(t *testing.T) {
+// A real API server accepts the golden files with strict validation. Applying them
+// again writes nothing.
+func TestAnAPIServerAcceptsEveryObject(t *testing.T) {
 	t.Parallel()
 	for _, crd := range []struct{ kind, plural string }{{"PodMonitor", "podmonitors"}, {"PrometheusRule", "prometheusrules"}, {"ScaledObject", "scaledobjects"}} {
 		for _, kind := range build.OptionalKinds() {
@@ -65,7 +65,7 @@ func TestAnAPIServerTakesEveryObject(t *testing.T) {
 // apply applies an object as the operator does and returns the stored object.
 func apply(t *testing.T, cl client.Client, o build.Object) map[string]any {
 	t.Helper()
-	// This is a copy, because the client writes the answer into its argument.
+	// Apply a copy, because the client writes the answer into its argument.
 	if err := cl.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(asUnstructured(t, o)), client.FieldOwner(build.Manager), client.ForceOwnership); err != nil {
 		t.Fatalf("%s %s: %v", o.Kind.Kind, o.Name, err)
 	}

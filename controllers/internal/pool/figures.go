@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// figuresInterval is how often figures are written at most, unless something
-// else is written anyway.
+// figuresInterval is the minimum time between writes of figures alone; other
+// writes include them.
 const figuresInterval = time.Minute
 
 // Changes of figures below these are not written.
@@ -24,9 +24,9 @@ const (
 	backlogFactor = 2
 )
 
-// figures updates the figures with any other change of the status, and otherwise
-// once a minute if one of them changed enough. Payers that are added, removed or
-// change state are not figures: they are written at once.
+// figures updates the next index, the backlog, and the payers' balances and runways:
+// with any other change of the status, and otherwise once a minute if one of them
+// changed enough. Other changes of the payers are written at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measured(last, f, p)

@@ -145,7 +145,7 @@ func TestSoundEvidencePassesEveryCheck(t *testing.T) {
 // doctored is a fault that the test adds to sound evidence.
 type doctored struct {
 	doctor func(*account.Evidence)
-	// check is the check that has to report it, with this text in its evidence.
+	// check has to report it, with want in one of its faults.
 	check, want string
 }
 
@@ -179,7 +179,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			},
 			"accepted-is-final", "answered 404",
 		},
-		"a client was told of a failure that was none": {
+		"a completed submission was reported failed": {
 			func(e *account.Evidence) {
 				a := &e.Records[0].Requests[0].Answers[2]
 				a.State, a.Code, a.Signature = "failed", "root_not_found", ""
@@ -190,17 +190,17 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *account.Evidence) { e.Records[1].Requests[0].Answers[1].Code = "nullifier_spent" },
 			"told-is-true", "failed with nullifier_spent",
 		},
-		"a client was told of a refusal of what then completed": {
+		"a submission that completed was reported refused": {
 			func(e *account.Evidence) {
 				e.Records[0].Requests[0].Answers[1] = load.Answer{Call: load.CallTransact, Status: 409, RequestID: id(1), Code: "nullifier_spent"}
 			},
 			"told-is-true", "failed with nullifier_spent",
 		},
-		"a client was told that it is final, with another signature": {
+		"a final success was reported with a wrong signature": {
 			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[3].Signature = signature(5).String() },
 			"told-is-true", "is final with signature",
 		},
-		"a client was told of a success that no fork undid": {
+		"a reported success is unknown and no fork undid it": {
 			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[2].Signature = signature(5).String() },
 			"told-is-true", "which no fork undid",
 		},
@@ -212,7 +212,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			},
 			"repeat-meets-its-submission", "neither failed",
 		},
-		"a repeat met another submission": {
+		"a repeat returned a wrong ID": {
 			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[1].RequestID = id(2) },
 			"repeat-meets-its-submission", "answered a repeat",
 		},
@@ -244,13 +244,13 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *account.Evidence) { e.Transactions[1].Failed = false },
 			"outcome-is-true", "landed in slot 11",
 		},
-		"a failed submission landed by an attempt that was lost": {
+		"a failed submission landed by an unrecorded attempt": {
 			func(e *account.Evidence) {
 				e.Transactions[1].Failed, e.Transactions[1].Signature = false, signature(5)
 			},
 			"outcome-is-true", "of our payer and with its public inputs",
 		},
-		"a failure for a spent note that nobody spent": {
+		"nullifier_spent for a note that nobody spent": {
 			func(e *account.Evidence) { e.Transactions = e.Transactions[:2] },
 			"outcome-is-true", "nothing on the finalized chain spends",
 		},
@@ -281,14 +281,14 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *account.Evidence) { e.Transactions[2].Changes[other] = 12 },
 			"recipients-paid-once", "got 12 lamports, expected 0",
 		},
-		"a request was refused for a root that the ring held": {
+		"a request was refused for a root in the history": {
 			func(e *account.Evidence) {
 				a := &e.Records[3].Requests[0].Answers[0]
 				a.Sent, a.At = at(4.2), at(6.4)
 			},
 			"stale-root-is-true", "when the ring held it",
 		},
-		"a submission failed for a root that the ring held": {
+		"a submission failed for a root in the history": {
 			func(e *account.Evidence) { e.Submissions[1].CompletedAt = at(6) },
 			"stale-root-is-true", "when the ring held its root",
 		},
@@ -314,12 +314,12 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *account.Evidence) { e.Entries = append(e.Entries, e.Entries[0]) },
 			"ledger-is-true", "twice",
 		},
-		"the ledger has another fee":          {func(e *account.Evidence) { e.Entries[0].Fee++ }, "ledger-is-true", "the chain says"},
-		"the ledger has another priority fee": {func(e *account.Evidence) { e.Entries[0].Priority++ }, "ledger-is-true", "the chain says"},
-		"the ledger has another rent":         {func(e *account.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
+		"the ledger has a wrong fee":          {func(e *account.Evidence) { e.Entries[0].Fee++ }, "ledger-is-true", "the chain says"},
+		"the ledger has a wrong priority fee": {func(e *account.Evidence) { e.Entries[0].Priority++ }, "ledger-is-true", "the chain says"},
+		"the ledger has a wrong rent":         {func(e *account.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
 		"the ledger cannot explain something": {func(e *account.Evidence) { e.Entries[1].Other = 3 }, "ledger-is-true", "leaves 3 lamports"},
-		"the ledger has another income":       {func(e *account.Evidence) { e.Entries[2].Received++ }, "ledger-is-true", "received 1000000008 lamports, expected 1000000007"},
-		"relay ledger misses a lamport":       {func(e *account.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger says"},
+		"the ledger has a wrong income":       {func(e *account.Evidence) { e.Entries[2].Received++ }, "ledger-is-true", "received 1000000008 lamports, expected 1000000007"},
+		"the ledger command reports a loss":   {func(e *account.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger says"},
 		"a log shows a nullifier": {
 			func(e *account.Evidence) {
 				e.Leaks = []account.Leak{{Source: "relay-1.log", Line: 3, What: "nullifier in hexadecimal"}}
@@ -350,8 +350,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// The checks must not report faults that are none: a check with false alarms gets switched off.
-func TestWhatIsNoFaultIsNotReported(t *testing.T) {
+// The checks must not report false faults: a check with false alarms gets switched off.
+func TestChecksHaveNoFalseAlarms(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*account.Evidence){
 		"a client saw a success that a fork rolled back, and then a failure": func(e *account.Evidence) {
@@ -370,7 +370,7 @@ func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 			e.Transactions[2].Calls[0].Inputs.PublicAmount = -gross
 			e.Transactions[2].Changes = map[solana.PublicKey]int64{other: net}
 		},
-		"the root left the ring while the request was judged": func(e *account.Evidence) {
+		"the root was evicted while the request was checked": func(e *account.Evidence) {
 			a := &e.Records[3].Requests[0].Answers[0]
 			a.Sent, a.At = at(6), at(7.1)
 		},
@@ -392,7 +392,7 @@ func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 	}
 }
 
-func TestWithoutRingsAStaleRootStaysUndecided(t *testing.T) {
+func TestAStaleRootIsUndecidedWithoutNearRings(t *testing.T) {
 	t.Parallel()
 	e := sound()
 	e.Rings = []account.Ring{ring(0, 1), ring(60, 1)}
@@ -403,7 +403,7 @@ func TestWithoutRingsAStaleRootStaysUndecided(t *testing.T) {
 	}
 }
 
-func TestNothingToExamineIsNoSuccess(t *testing.T) {
+func TestMostChecksFailOnNoEvidence(t *testing.T) {
 	t.Parallel()
 	for name, r := range results(&account.Evidence{}) {
 		if want := slices.Contains([]string{"stale-root-is-true", "attacks-fail", "dies-before-the-next"}, name); r.Passed() != want {

@@ -22,7 +22,7 @@ func TestFaultsAreValid(t *testing.T) {
 	}
 	for _, name := range hardFaults() {
 		if !slices.Contains(faultNames(), name) {
-			t.Errorf("hard fault %q is no fault", name)
+			t.Errorf("hard fault %q is unknown", name)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestLiesAreValid(t *testing.T) {
 	}
 	for _, name := range silencing() {
 		if !slices.Contains(LieNames(), name) {
-			t.Errorf("the lie %q, which silences, is none", name)
+			t.Errorf("silencing lie %q is unknown", name)
 		}
 	}
 	for name, has := range map[string]func(fault.Rule) bool{
@@ -48,12 +48,12 @@ func TestLiesAreValid(t *testing.T) {
 		"simulations": func(r fault.Rule) bool { return r.Method == "simulateTransaction" && r.Outcome != "" },
 	} {
 		if !slices.ContainsFunc(all, has) {
-			t.Errorf("no lie is of %s", name)
+			t.Errorf("no lie about %s", name)
 		}
 	}
 }
 
-// So would settings that the router refuses, alone or together.
+// Refused router settings, alone or together, end a drill.
 func TestRouterFaultsAreValid(t *testing.T) {
 	t.Parallel()
 	var all router.Settings
@@ -80,11 +80,11 @@ func TestRunRefusesWhatCannotWork(t *testing.T) {
 		want   string
 	}{
 		"no checkout":             {func(o *Options) { o.Root = "" }, "are required"},
-		"nobody to tell":          {func(o *Options) { o.Progress = nil }, "are required"},
+		"no progress writer":      {func(o *Options) { o.Progress = nil }, "are required"},
 		"no load":                 {func(o *Options) { o.Duration = 0 }, "Duration 0s"},
 		"no relay":                {func(o *Options) { o.Relays = 0 }, "0 relays"},
 		"more swaps than spends":  {func(o *Options) { o.Swaps = 1.5 }, "Swaps is 1.5"},
-		"nothing that can fork":   {func(o *Options) { o.FinalizeAfter = 2 }, "FinalizeAfter is 2"},
+		"no block can be forked":  {func(o *Options) { o.FinalizeAfter = 2 }, "FinalizeAfter is 2"},
 		"no endpoint for a relay": {func(o *Options) { o.Endpoints = 0 }, "0 endpoints"},
 	}
 	for name, tc := range tests {

@@ -19,7 +19,7 @@ const (
 	// StopRelay ends a relay by SIGTERM, as a rolling deploy does, and starts it
 	// again once it has gone and the event is over.
 	StopRelay Kind = "stop relay"
-	// StopPostgres shuts the database down in order for the event's time.
+	// StopPostgres shuts the database down cleanly for the event's time.
 	StopPostgres Kind = "stop Postgres"
 	// CrashPostgres shuts it down at once, without flushing.
 	CrashPostgres Kind = "crash Postgres"
@@ -38,7 +38,7 @@ const (
 	MovePrice Kind = "move price"
 	// RouterFault makes the relays' router fail or lie for the event's time.
 	RouterFault Kind = "router"
-	// Meddle makes strangers act on swaps between their legs for the event's time.
+	// Meddle makes strangers act on unfinished swaps for the event's time.
 	Meddle Kind = "strangers"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
@@ -56,7 +56,7 @@ type Event struct {
 	// Target is the index of the relay or endpoint.
 	Target int
 	// Fault names the fault for Fault, RouterFault and Lie, the action of strangers or hostile
-	// clients for Meddle and Attack, and for Fork its transactions' fate: lost, replayed or mixed.
+	// clients for Meddle and Attack, and for Fork the transactions' fate: lost, replayed or mixed.
 	Fault string
 	// Amount is the number of blocks of a fork and of skipped slots, the factor
 	// of a burst, and the price that the market moves to, in percent.
@@ -123,8 +123,8 @@ type Options struct {
 	MostForked int
 }
 
-// AllKinds is every kind, as often as it should happen among 19 events; Fault
-// stands for its faults and is not among them.
+// AllKinds is every kind, as often as it should happen among 19 events. Fault is
+// not listed: the deck has each fault itself.
 func AllKinds() []Kind {
 	return []Kind{
 		KillRelay, KillRelay, KillRelay, StopRelay, StopRelay, StopPostgres, CrashPostgres, CutConnections, CutConnections,
@@ -139,7 +139,7 @@ const (
 )
 
 const (
-	// calm is the share of the duration at its start without events.
+	// calm is the event-free share at the start of the duration.
 	calm = 0.05
 	// meanGap is the mean time between two events, marketGap that between two events
 	// of market and router, which are drawn separately.
@@ -150,14 +150,14 @@ const (
 	meddlings = 3
 	// routerFaults is how many faults the router can have at once.
 	routerFaults = 2
-	// longDrill is the duration from which events last as long as they do in
-	// the field; in a shorter drill they are shorter.
+	// longDrill is the shortest drill in which events last as long as in the
+	// field; a shorter drill shortens them.
 	longDrill = 90 * time.Second
 	// leastScale limits the shortening: an event too short to be noticed has no effect.
 	leastScale = 0.3
 )
 
-// Make draws a schedule, in order of time. The same options give the same.
+// Make draws a schedule, in order of time. Equal options give equal schedules.
 //
 // Events come from a deck of every kind and every fault, which is shuffled again
 // when it is empty, so that a drill that is long enough has them all. An event is

@@ -37,7 +37,7 @@ func webTransaction(t testing.TB) (raw []byte, recipient, blockhash, dataHash st
 	return v.Transaction, v.Recipient, v.Blockhash, v.DataSHA256
 }
 
-func TestATransactionOfWeb3JSKeepsItsMeaning(t *testing.T) {
+func TestATransactionOfWeb3JSIsDecoded(t *testing.T) {
 	t.Parallel()
 	raw, recipient, blockhash, dataHash := webTransaction(t)
 	tx, err := bank.DecodeTransaction(raw)
@@ -120,36 +120,36 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 		raw  []byte
 		want string // the kind of transaction error, or empty when the bytes are no transaction
 	}{
-		"nothing":               {nil, ""},
-		"a truncated one":       {whole[:len(whole)-1], ""},
-		"a byte after its end":  {append(append([]byte{}, whole...), 0), ""},
-		"more than a packet":    {make([]byte, bank.MaxTransactionSize+1), ""},
-		"a padded length":       {append([]byte{0x81, 0x00}, whole[1:]...), ""},
-		"an unknown version":    {append(append([]byte{}, whole[:65]...), append([]byte{0x81}, whole[65:]...)...), ""},
-		"more signatures":       {bytesOf(twoSignatures), "SanitizeFailure"},
-		"no signature":          {bytesOf(&solana.Transaction{Message: message(func(m *solana.Message) { m.Header.NumRequiredSignatures = 0 }).Message}), "SanitizeFailure"},
-		"fewer keys than roles": {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlyUnsignedAccounts = 3 })), "SanitizeFailure"},
-		"a read-only payer":     {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlySignedAccounts = 1 })), "SanitizeFailure"},
-		"the payer as program":  {bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 0 })), "SanitizeFailure"},
-		"a program beyond the keys": {
+		"nothing":              {nil, ""},
+		"a truncated one":      {whole[:len(whole)-1], ""},
+		"a byte after its end": {append(append([]byte{}, whole...), 0), ""},
+		"more than a packet":   {make([]byte, bank.MaxTransactionSize+1), ""},
+		"a non-minimal length": {append([]byte{0x81, 0x00}, whole[1:]...), ""},
+		"an unknown version":   {append(append([]byte{}, whole[:65]...), append([]byte{0x81}, whole[65:]...)...), ""},
+		"more signatures":      {bytesOf(twoSignatures), "SanitizeFailure"},
+		"no signature":         {bytesOf(&solana.Transaction{Message: message(func(m *solana.Message) { m.Header.NumRequiredSignatures = 0 }).Message}), "SanitizeFailure"},
+		"too few keys":         {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlyUnsignedAccounts = 3 })), "SanitizeFailure"},
+		"a read-only payer":    {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlySignedAccounts = 1 })), "SanitizeFailure"},
+		"the payer as program": {bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 0 })), "SanitizeFailure"},
+		"a program index too high": {
 			bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 3 })), "SanitizeFailure"},
-		"an account beyond the keys": {
+		"an account index too high": {
 			bytesOf(message(func(m *solana.Message) { m.Instructions[0].Accounts[1] = 3 })), "SanitizeFailure"},
 		"a program from a lookup table": {
 			bytesOf(message(func(m *solana.Message) {
 				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), ReadonlyIndexes: []uint8{0}})
 				m.Instructions[0].ProgramIDIndex = 3
 			})), "SanitizeFailure"},
-		"an account beyond the loaded ones": {
+		"a loaded account index too high": {
 			bytesOf(message(func(m *solana.Message) {
 				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), ReadonlyIndexes: []uint8{0}})
 				m.Instructions[0].Accounts[1] = 4
 			})), "SanitizeFailure"},
-		"a lookup of nothing": {
+		"an empty lookup": {
 			bytesOf(message(func(m *solana.Message) {
 				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9)})
 			})), "SanitizeFailure"},
-		"more accounts than an index counts": {
+		"more than 256 accounts": {
 			bytesOf(message(func(m *solana.Message) {
 				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), WritableIndexes: make([]uint8, 254)})
 			})), "SanitizeFailure"},
@@ -222,7 +222,7 @@ func FuzzDecodeTransaction(f *testing.F) {
 			t.Errorf("limit is %d units", budget.Units)
 		}
 		if len(tx.Writable) != len(tx.Keys) {
-			t.Errorf("%d keys have %d rights", len(tx.Keys), len(tx.Writable))
+			t.Errorf("%d keys have %d flags", len(tx.Keys), len(tx.Writable))
 		}
 	})
 }

@@ -232,7 +232,7 @@ func TestChaseProvesAgainstTheNewestRoot(t *testing.T) {
 		t.Errorf("roots (-got +want):\n%s", diff)
 	}
 	got := statuses(c.Calls())
-	delete(got, "0") // the last answer may come after the end
+	delete(got, "0") // the last request may be cancelled
 	delete(got, "200")
 	if diff := cmp.Diff(got, map[string]int{"400root_not_found": 1, "503pool_busy": 1}); diff != "" {
 		t.Errorf("refusals (-got +want):\n%s", diff)

@@ -41,7 +41,7 @@ func (m Metrics) Sum(name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// Percentile is the value at or below which that share of a sorted list lies, p
+// Percentile is the value at or below which p percent of a sorted list lie, p
 // from 0 to 100; 0 for an empty list.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestWhoseIdempotencyKeyItIs: nobody uses up another's key, and a client's own
-// is the same for other content, so that its reuse is found.
-func TestWhoseIdempotencyKeyItIs(t *testing.T) {
+// TestIdempotencyKeyScope: nobody uses up another's key. With API keys, the hash
+// does not depend on the content, so that reuse is found.
+func TestIdempotencyKeyScope(t *testing.T) {
 	t.Parallel()
 	one := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{1}}}
 	two := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{2}}}
@@ -31,6 +31,6 @@ func TestWhoseIdempotencyKeyItIs(t *testing.T) {
 		}
 	}
 	if key("", alice, one) != nil {
-		t.Error("no key has a name")
+		t.Error("an empty key has a hash")
 	}
 }

@@ -29,7 +29,7 @@ type client struct {
 	mint   fr.Element
 }
 
-// leaves returns GET /commitments, rebuilt into a tree and compared with GET /merkle-root.
+// leaves returns GET /commitments once its tree's root equals GET /merkle-root.
 func (c *client) leaves(atLeast int) []fr.Element {
 	c.t.Helper()
 	var out []fr.Element
@@ -70,7 +70,7 @@ func (c *client) prove(s wallet.Spend) (proof, inputs []byte) {
 	return p[:], in[:]
 }
 
-// fund deposits notes of the given amounts, at most two, and finds their places.
+// fund deposits at most two notes of the given amounts and finds their leaf indices.
 func (c *client) fund(amounts ...uint64) []wallet.Note {
 	c.t.Helper()
 	var notes []wallet.Note
@@ -97,7 +97,7 @@ func (c *client) locate(notes []wallet.Note, atLeast int) []fr.Element {
 	return leaves
 }
 
-// TestTheWholeFlow is a client's life with real proofs: deposit, registration,
+// TestTheWholeFlow runs with real proofs: deposit, registration,
 // withdrawal, repeat, double spend, asynchronous withdrawal, transfer.
 func TestTheWholeFlow(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestTheWholeFlow(t *testing.T) {
 		t.Errorf("the treasury got %d lamports, want %d", got, fee)
 	}
 	if again := c.call(http.MethodPost, "/transact", body); again.status != http.StatusOK || again.at("data", "signature") != a.at("data", "signature") {
-		t.Errorf("repeated, it is answered %d %v", again.status, again.body)
+		t.Errorf("the repeat is answered %d %v", again.status, again.body)
 	}
 
 	t.Log("spend the same note again")
@@ -172,7 +172,7 @@ func TestTheWholeFlow(t *testing.T) {
 	c.leaves(8)
 }
 
-// register signs in with a wallet and registers a viewing key, as the vectors of web3.js do.
+// register signs in with a wallet and registers a viewing key, as web3.js test vectors do.
 func (c *client) register() {
 	c.t.Helper()
 	public, private, err := ed25519.GenerateKey(random)
@@ -189,13 +189,13 @@ func (c *client) register() {
 	}
 	body["identifier"], body["viewing_key"] = hex.EncodeToString(append([]byte{9}, make([]byte, 31)...)), hex.EncodeToString(append([]byte{1}, make([]byte, 31)...))
 	if a := c.call(http.MethodPost, "/viewing-key/register", body); a.status != http.StatusOK {
-		c.t.Fatalf("a given identifier is answered %d %v", a.status, a.body)
+		c.t.Fatalf("with an identifier: answered %d %v", a.status, a.body)
 	}
 	body["viewing_key"] = hex.EncodeToString(append([]byte{2}, make([]byte, 31)...))
 	wantRefused(c.t, c.call(http.MethodPost, "/viewing-key/register", body), http.StatusConflict, "identifier_conflict")
 }
 
-// TestTheDevelopmentKeyIsKnown compares the constant with the committed key.
+// TestTheDevelopmentKeyIsKnown checks the hash constant and the committed key.
 func TestTheDevelopmentKeyIsKnown(t *testing.T) {
 	t.Parallel()
 	committed, err := os.ReadFile(filepath.Join("..", "..", "..", "hack", "circuit", "verification_key.json"))

@@ -12,10 +12,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// skippedSlots is the difference of true slots and heights, 22 million on mainnet.
+// skippedSlots is a slot minus its block height: 22 million on mainnet.
 const skippedSlots = 10_000
 
-// tells sets a host's slot, and the heights that it reports as a function of the true ones.
+// tells sets a host's slot, and how it computes the heights that it reports.
 func (h *host) tells(slot uint64, blockhash, epochInfo func(slot, height uint64) uint64) {
 	h.at(slot)
 	h.set("getLatestBlockhash", says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"blockhash":%q,"lastValidBlockHeight":%d}}`,
@@ -33,9 +33,9 @@ func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
 func noHigher(slot uint64) (height uint64) { return slot + 150 }
 
-// TestALieOfAnOutageMakesNobodyBehind: while the honest endpoint is down, the other one's
-// blockhashes are too high; when the honest one is back, the other one goes down.
-func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
+// TestALieDuringAnOutageExcludesNobody: while the honest endpoint is down, the liar's
+// blockhashes are too high; then the liar goes down and the honest one is used.
+func TestALieDuringAnOutageExcludesNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("liar", "b")
@@ -43,7 +43,7 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 		n["liar"].tells(100_000, tooHigh, tooHigh)
 		n["b"].fail(sick)
 		if h, err := e.LatestBlockhash(t.Context()); err != nil || h.Slot != 100_000 {
-			t.Fatalf("the blockhash is of slot %d, error %v, want that of the only one that answers", h.Slot, err)
+			t.Fatalf("the blockhash is of slot %d, error %v, want slot 100000 of the only endpoint that answers", h.Slot, err)
 		}
 		time.Sleep(2 * time.Second)
 		n["b"].heal()
@@ -53,7 +53,7 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 		delete(n["liar"].said, "getEpochInfo")
 		var h onchain.Blockhash
 		var err error
-		for range 10 { // its breaker is probed again in moments
+		for range 10 { // its circuit breaker is probed soon
 			if h, err = e.LatestBlockhash(t.Context()); err == nil && h.Slot == 100_005 {
 				return
 			}
@@ -64,8 +64,8 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 }
 
 // TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first lies about
-// block heights. The recorded last valid height is never below the truth, and it is the lie
-// itself only when there is a single endpoint.
+// block heights. The recorded last valid height is never below the true one, and is the
+// false one only with a single endpoint.
 func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 	t.Parallel()
 	const slot = 100_000
@@ -76,24 +76,24 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 		agreed, down bool
 		wantKind     string
 		wantLast     func(slot uint64) uint64
-		wantLiars    bool // its blockhash is taken
+		wantLiars    bool // its blockhash is used
 	}{
-		"an only one is taken at its word":                     {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return lastOf(s) + 5000 }, wantLiars: true},
-		"an only one that contradicts itself is not":           {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: onchain.KindContradiction},
-		"one of two that contradicts itself is passed over":    {hosts: []string{"liar", "b"}, blockhash: slotAsHeight, epochInfo: truth, wantLast: lastOf},
-		"one of two, too high":                                 {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: noHigher, wantLiars: true},
-		"one of two, too low":                                  {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: noHigher, wantLiars: true},
-		"one of two whose other is away, too high":             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, down: true, wantLast: noHigher, wantLiars: true},
-		"one of two whose other is away, too low":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: noHigher, wantLiars: true},
-		"one of two that agreed before, too high":              {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: lastOf},
-		"one of two that agreed before, too low":               {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: lastOf},
-		"one of two that agreed before, a little too low":      {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: lastOf, wantLiars: true},
-		"one of two that agreed before, the other away":        {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: onchain.KindContradiction},
-		"one of three, too high":                               {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: lastOf},
-		"one of three, too low":                                {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: lastOf},
-		"one of three that gives its slot as its height":       {hosts: []string{"liar", "b", "c"}, blockhash: slotAsHeight, epochInfo: slotAsHeight, wantLast: lastOf},
-		"two honest ones":                                      {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, wantLast: lastOf, wantLiars: true},
-		"an honest one whose other is away, after they agreed": {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, agreed: true, down: true, wantLast: lastOf, wantLiars: true},
+		"a single endpoint is believed":                    {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return lastOf(s) + 5000 }, wantLiars: true},
+		"a single endpoint that contradicts itself":        {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: onchain.KindContradiction},
+		"one of two that contradicts itself":               {hosts: []string{"liar", "b"}, blockhash: slotAsHeight, epochInfo: truth, wantLast: lastOf},
+		"one of two, too high":                             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: noHigher, wantLiars: true},
+		"one of two, too low":                              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: noHigher, wantLiars: true},
+		"one of two, too high, the other down":             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, down: true, wantLast: noHigher, wantLiars: true},
+		"one of two, too low, the other down":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: noHigher, wantLiars: true},
+		"one of two that agreed before, too high":          {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: lastOf},
+		"one of two that agreed before, too low":           {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: lastOf},
+		"one of two that agreed before, a little too low":  {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: lastOf, wantLiars: true},
+		"one of two that agreed before, the other down":    {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: onchain.KindContradiction},
+		"one of three, too high":                           {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: lastOf},
+		"one of three, too low":                            {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: lastOf},
+		"one of three that gives its slot as its height":   {hosts: []string{"liar", "b", "c"}, blockhash: slotAsHeight, epochInfo: slotAsHeight, wantLast: lastOf},
+		"two honest endpoints":                             {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, wantLast: lastOf, wantLiars: true},
+		"two honest endpoints that agreed, the other down": {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, agreed: true, down: true, wantLast: lastOf, wantLiars: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 				if all(test.blockhash, test.epochInfo); test.agreed {
 					all(truth, truth)
 				}
-				// The results of the first call count for the later ones.
+				// Later calls depend on the results of the first.
 				for round := range 4 {
 					if round > 0 || test.agreed {
 						if _, err := e.LatestBlockhash(t.Context()); err != nil && test.wantKind == "" {
@@ -139,7 +139,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 					if liars := got.Slot == at; liars != test.wantLiars {
 						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, liars, test.wantLiars)
 					}
-					// By an agreement some slots ago it is higher by as many: slots may have been skipped.
+					// It may be higher by the slots since the agreement: they may have been skipped.
 					if want := test.wantLast(got.Slot); got.LastValidBlockHeight < want || got.LastValidBlockHeight > want+5 {
 						t.Errorf("blockhash of slot %d is valid up to %d, want %d", got.Slot, got.LastValidBlockHeight, want)
 					}
@@ -149,9 +149,9 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows is dead once two
-// endpoints agree, however wrong the height is that was recorded with it, and never before it
-// really is.
+// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows counts as expired
+// once two endpoints agree, even if its recorded height is wrong, and never before it has
+// expired.
 func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 	t.Parallel()
 	const slot, never, forEver = 100_000, 0, 1 << 40
@@ -160,28 +160,28 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 		epochInfo func(slot, height uint64) uint64 // of the first
 		down      bool                             // the others do not answer
 		recorded  uint64
-		// within is the number of slots after its blockhash's in which it is dead: its life,
-		// finality and the first look and, for wrong heights, another look.
+		// within is how soon it counts as expired, in slots after its blockhash: its life,
+		// finality and one search and, for wrong heights, another search.
 		within uint64
-		// ahead is by how much the recorded slot of its blockhash was too high.
+		// ahead is how far the recorded slot of its blockhash is too high.
 		ahead uint64
 	}{
-		"an only one":                   {[]string{"liar"}, truth, false, lastOf(slot), 190, 0},
-		"an only one, wrongly recorded": {[]string{"liar"}, truth, false, noHigher(slot), 270, 0},
-		"two":                           {[]string{"liar", "b"}, truth, false, lastOf(slot), 190, 0},
-		"two, wrongly recorded":         {[]string{"liar", "b"}, truth, false, noHigher(slot), 270, 0},
-		"one of two is too high":        {[]string{"liar", "b"}, tooHigh, false, lastOf(slot), 190, 0},
-		"one of two is too high, wrongly recorded":     {[]string{"liar", "b"}, tooHigh, false, noHigher(slot), 270, 0},
-		"one of two is too low, wrongly recorded":      {[]string{"liar", "b"}, tooLow, false, noHigher(slot), 270, 0},
-		"one of two stands still":                      {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), never, 0},
-		"one of three stands still":                    {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), 190, 0},
-		"one of three is too high":                     {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190, 0},
-		"one of three is too low, wrongly recorded":    {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270, 0},
-		"one of two, the other away for long":          {[]string{"liar", "b"}, truth, true, lastOf(slot), 400, 0},
-		"two, wrongly recorded, with its slot":         {[]string{"liar", "b"}, truth, false, forEver, 450, 1_000_000},
-		"an only one, wrongly recorded, with its slot": {[]string{"liar"}, truth, false, forEver, 450, 1_000_000},
-		"one of two stands still, with a wrong slot":   {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, forEver, never, 1_000_000},
-		"one of two, too high, the other away a while": {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400, 0},
+		"a single endpoint":                        {[]string{"liar"}, truth, false, lastOf(slot), 190, 0},
+		"a single endpoint, wrong recorded height": {[]string{"liar"}, truth, false, noHigher(slot), 270, 0},
+		"two":                        {[]string{"liar", "b"}, truth, false, lastOf(slot), 190, 0},
+		"two, wrong recorded height": {[]string{"liar", "b"}, truth, false, noHigher(slot), 270, 0},
+		"one of two is too high":     {[]string{"liar", "b"}, tooHigh, false, lastOf(slot), 190, 0},
+		"one of two is too high, wrong recorded height":           {[]string{"liar", "b"}, tooHigh, false, noHigher(slot), 270, 0},
+		"one of two is too low, wrong recorded height":            {[]string{"liar", "b"}, tooLow, false, noHigher(slot), 270, 0},
+		"one of two stands still":                                 {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), never, 0},
+		"one of three stands still":                               {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), 190, 0},
+		"one of three is too high":                                {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190, 0},
+		"one of three is too low, wrong recorded height":          {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270, 0},
+		"one of two, the other down":                              {[]string{"liar", "b"}, truth, true, lastOf(slot), 400, 0},
+		"two, wrong recorded height and slot":                     {[]string{"liar", "b"}, truth, false, forEver, 450, 1_000_000},
+		"a single endpoint, wrong recorded height and slot":       {[]string{"liar"}, truth, false, forEver, 450, 1_000_000},
+		"one of two stands still, wrong recorded height and slot": {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, forEver, never, 1_000_000},
+		"one of two is too high, the other down":                  {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -203,11 +203,11 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 					}
 					switch dead := err == nil && look.Fate(look.Statuses[0], slot+test.ahead, test.recorded, signed) == onchain.Expired; {
 					case dead && blockAt(at-32) <= lastOf(slot) && !test.down:
-						t.Fatalf("dead at height %d although it may land up to %d: %+v", blockAt(at-32), lastOf(slot), look)
+						t.Fatalf("expired at height %d although it may land up to %d: %+v", blockAt(at-32), lastOf(slot), look)
 					case dead && at-slot < 160 && test.down:
-						t.Fatalf("dead %d slots after its blockhash by the word of one of two: %+v", at-slot, look)
+						t.Fatalf("expired %d slots after its blockhash on one endpoint's report alone: %+v", at-slot, look)
 					case dead && test.within == never:
-						t.Fatalf("dead by the word of one of two: %+v", look)
+						t.Fatalf("expired on one endpoint's report alone: %+v", look)
 					case dead:
 						return
 					case test.within == never && at > slot+600:

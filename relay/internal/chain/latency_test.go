@@ -18,14 +18,14 @@ func TestRank(t *testing.T) {
 		later time.Duration
 		want  int
 	}{
-		"what was never asked is the best":         {func(*latencyMeter) {}, 0, 0},
-		"up to 25 ms is as good as that":           {func(m *latencyMeter) { saw(m, 9, 24*time.Millisecond, false) }, 0, 0},
-		"each doubling is a rank":                  {func(m *latencyMeter) { saw(m, 9, 130*time.Millisecond, false) }, 0, 3},
-		"one failure costs much":                   {func(m *latencyMeter) { saw(m, 1, time.Millisecond, true) }, 0, 5},
-		"more failures cost more":                  {func(m *latencyMeter) { saw(m, 9, time.Millisecond, true) }, 0, 7},
-		"good calls make up for it":                {func(m *latencyMeter) { saw(m, 1, 0, true); saw(m, 15, time.Millisecond, false) }, 0, 0},
-		"so does time":                             {func(m *latencyMeter) { saw(m, 1, 0, true) }, time.Minute, 0},
-		"another method's calls say nothing of it": {func(m *latencyMeter) { m.Observe("other", time.Minute, true, now) }, 0, 0},
+		"a method never called ranks best":    {func(*latencyMeter) {}, 0, 0},
+		"up to 25 ms ranks best":              {func(m *latencyMeter) { saw(m, 9, 24*time.Millisecond, false) }, 0, 0},
+		"each doubling is a rank":             {func(m *latencyMeter) { saw(m, 9, 130*time.Millisecond, false) }, 0, 3},
+		"one failure costs much":              {func(m *latencyMeter) { saw(m, 1, time.Millisecond, true) }, 0, 5},
+		"more failures cost more":             {func(m *latencyMeter) { saw(m, 9, time.Millisecond, true) }, 0, 7},
+		"good calls make up for a failure":    {func(m *latencyMeter) { saw(m, 1, 0, true); saw(m, 15, time.Millisecond, false) }, 0, 0},
+		"time makes up for a failure":         {func(m *latencyMeter) { saw(m, 1, 0, true) }, time.Minute, 0},
+		"another method's calls do not count": {func(m *latencyMeter) { m.Observe("other", time.Minute, true, now) }, 0, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRank(t *testing.T) {
 	}
 	m := newLatencyMeter()
 	if m.Slowest() != 0 {
-		t.Error("a meter that has seen nothing tells a latency")
+		t.Error("a meter without calls reports a latency")
 	}
 	m.Observe("m", time.Second, false, now)
 	m.Observe("m", 2*time.Second, false, now)

@@ -10,7 +10,7 @@ import (
 // Lengths of an API key, in characters: one that is shorter can be guessed.
 const minAPIKey, maxAPIKey = 16, 256
 
-// apiKeys reads the hashes of the API keys; none without a file.
+// apiKeys hashes the file's API keys; none without a file.
 func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 	const flag = "api-keys-file"
 	if s.APIKeysFile == "" {

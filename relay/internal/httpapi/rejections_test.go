@@ -20,7 +20,7 @@ import (
 )
 
 // TestRejectedBeforeTheDomains checks what the API refuses by itself: the fake
-// domains have no functions, so reaching one is a panic and an answer 500.
+// domains have no functions, so calling one panics, which is answered 500.
 func TestRejectedBeforeTheDomains(t *testing.T) {
 	t.Parallel()
 	header := func(r *http.Request, name, value string) *http.Request {
@@ -40,7 +40,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", "proof=1"), wantCode: refusal.InvalidJSON,
 			wantMessage: "the body is not JSON: it goes wrong at byte 1 of 7; expected one JSON object and nothing after it",
 		},
-		"a body that is cut": {
+		"truncated JSON": {
 			request: post("/transact", `{"proof_bytes":`), wantCode: refusal.InvalidJSON,
 			wantMessage: "the body is not JSON: it goes wrong at byte 15 of 15; expected one JSON object and nothing after it",
 		},
@@ -124,7 +124,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", transactBody(with("proof_bytes", "AA"))), wantCode: refusal.InvalidEncoding,
 			wantMessage: "proof_bytes is not standard base64: it has 2 characters; expected a multiple of four, padded with =",
 		},
-		"base64 with bits that no byte uses": {
+		"base64 with trailing bits that are not zero": {
 			request: post("/transact", transactBody(with("proof_bytes", "AB=="))), wantCode: refusal.InvalidEncoding,
 			wantMessage: "proof_bytes is not standard base64: its padding is wrong; expected = only at the end, and unused bits zero",
 		},
@@ -180,7 +180,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/viewing-key/register", strings.Repeat(" ", httpapi.MaxBody+1)), wantCode: refusal.BodyTooLarge,
 			wantMessage: "the body is larger than 16384 bytes, the most that this relay reads: send less",
 		},
-		"a body that breaks off": {
+		"a connection that breaks within the body": {
 			request: httptest.NewRequest(http.MethodPost, "/transact", io.MultiReader(strings.NewReader(`{"pro`), brokenReader{})), wantCode: refusal.InvalidRequest,
 			wantMessage: "the body broke off after 5 bytes: send the whole of it",
 		},
@@ -204,11 +204,11 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", transactBody(), "Idempotency-Key", "a", "Idempotency-Key", "b"), wantCode: refusal.InvalidRequest,
 			wantMessage: "Idempotency-Key is there 2 times: expected it once",
 		},
-		"a page that starts at no number": {
+		"a page whose start is not a number": {
 			request: get("/commitments?from_index=x"), wantCode: refusal.InvalidRequest,
 			wantMessage: "from_index is malformed: expected one whole number",
 		},
-		"a page of two limits": {
+		"a page with two limits": {
 			request: get("/commitments?limit=1&limit=2"), wantCode: refusal.InvalidRequest,
 			wantMessage: "limit is malformed: expected one whole number",
 		},
@@ -283,7 +283,7 @@ func TestValidBodies(t *testing.T) {
 	}
 }
 
-// TestEveryRefusal checks each code of the interface as a domain sends it.
+// TestEveryRefusal checks the answer to each code that a domain returns.
 // Codes that only the API itself sends have their own tests.
 func TestEveryRefusal(t *testing.T) {
 	t.Parallel()
@@ -313,7 +313,7 @@ func TestEveryRefusal(t *testing.T) {
 				t.Errorf("status %d, want %d", resp.StatusCode, code.HTTPStatus())
 			}
 			if strings.Count(f.log.String(), "the operator's reason") != 1 {
-				t.Errorf("the cause is not logged once: %s", f.log)
+				t.Errorf("the cause is not logged exactly once: %s", f.log)
 			}
 		})
 	}
@@ -326,12 +326,12 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 		code  refusal.Code
 		want  string
 	}{
-		"a whole second":                    {time.Second, refusal.PoolBusy, "1"},
-		"a fraction":                        {400 * time.Millisecond, refusal.PoolBusy, "1"},
-		"a second and a bit":                {1001 * time.Millisecond, refusal.PoolBusy, "2"},
-		"none on a temporary refusal":       {0, refusal.PoolBusy, "5"},
-		"none on the client's fault":        {0, refusal.RootNotFound, ""},
-		"one that the client's fault names": {time.Second, refusal.NullifierReserved, "1"},
+		"a whole second":                     {time.Second, refusal.PoolBusy, "1"},
+		"a fraction":                         {400 * time.Millisecond, refusal.PoolBusy, "1"},
+		"a second and a bit":                 {1001 * time.Millisecond, refusal.PoolBusy, "2"},
+		"a temporary refusal without a time": {0, refusal.PoolBusy, "5"},
+		"a client error without a time":      {0, refusal.RootNotFound, ""},
+		"a client error with a time":         {time.Second, refusal.NullifierReserved, "1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -344,8 +344,8 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestStaleRootIsExactly checks the one error whose members clients read.
-func TestStaleRootIsExactly(t *testing.T) {
+// TestStaleRootBody checks the one error whose other members clients read.
+func TestStaleRootBody(t *testing.T) {
 	t.Parallel()
 	message := "RootNotFound (stale Merkle root): proof root 1069673dcdb12263 not in root history (current root 0101010101010101)"
 	ref := refusal.New(refusal.RootNotFound, "%s", message).With("current_root", hex32)

@@ -43,7 +43,7 @@ func swapBody(change ...func(map[string]any)) string {
 	}, change...)...)
 }
 
-// asSwap makes a submission one of a swap, with what its second leg is.
+// asSwap makes a submission a swap's, with the given second leg.
 func asSwap(s *submission.Submission, second *submission.Swap) *submission.Submission {
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -58,7 +58,7 @@ func asSwap(s *submission.Submission, second *submission.Swap) *submission.Submi
 	return s
 }
 
-// leg is a second leg in a phase; an ended one has its transaction.
+// leg is a second leg in a phase, with its transaction if ended.
 func leg(phase submission.Phase, finalized bool) *submission.Swap {
 	s := &submission.Swap{Phase: phase, TimeoutSlot: 242, Finalized: finalized}
 	if phase == submission.PhaseExecuted || phase == submission.PhaseRefunded {
@@ -68,7 +68,7 @@ func leg(phase submission.Phase, finalized bool) *submission.Swap {
 	return s
 }
 
-// swapState is the address that the fixture's nullifier has under the profile.
+// swapState is the fixture nullifier's swap state address under the profile.
 func swapState(t *testing.T) string {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -104,7 +104,7 @@ func TestAnswersToSwaps(t *testing.T) {
 		wantStatus int
 		want       map[string]any
 	}{
-		"one whose first leg is pending is answered 202, with what names it": {
+		"one whose first leg is pending is answered 202, with its identifiers": {
 			waited: asSwap(pending(), nil), wantStatus: 202, want: accepted(result("pending")),
 		},
 		"one whose first leg is under way shows no signature": {
@@ -129,7 +129,7 @@ func TestAnswersToSwaps(t *testing.T) {
 			waited: asSwap(failed(refusal.New(refusal.NullifierSpent, "spent").With("nullifier_index", 0)), nil), wantStatus: 409,
 			want: map[string]any{"error": true, "code": "nullifier_spent", "message": "spent", "nullifier_index": 0.0, "request_id": id},
 		},
-		"one of another pool has no address of this pool's": {
+		"one of another pool has no swap state address": {
 			waited: otherPool, wantStatus: 202,
 			want: merge(success(merge(result("pending"), map[string]any{"nullifier": hex32})), map[string]any{"nullifier": hex32, "request_id": id, "signature": nil}),
 		},
@@ -144,7 +144,7 @@ func TestAnswersToSwaps(t *testing.T) {
 				t.Errorf("status %d, want %d", resp.StatusCode, tt.wantStatus)
 			}
 			if got := resp.Header.Get("Location"); tt.wantStatus < 300 && got != "/status/"+id {
-				t.Errorf("Location is %q: the second leg is followed there", got)
+				t.Errorf("Location is %q, want the status of the swap", got)
 			}
 			if diff := cmp.Diff(tt.want, object(t, body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
@@ -189,15 +189,15 @@ func TestStatusOfSwaps(t *testing.T) {
 			asSwap(completed(), leg(submission.PhaseExecuted, false)),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z"}),
 		},
-		"executed for good in its second leg alone": {
+		"executed, only the second leg finalized": {
 			asSwap(completed(), leg(submission.PhaseExecuted, true)),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z"}),
 		},
-		"executed, and for good in its first leg alone": {
+		"executed, only the first leg finalized": {
 			final(asSwap(completed(), leg(submission.PhaseExecuted, false))),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z"}),
 		},
-		"executed for good in both, and waiting for nothing": {
+		"executed, both legs finalized: nothing holds it": {
 			final(asSwap(completed(), stale)),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z", "finalized": true}),
 		},
@@ -208,10 +208,10 @@ func TestStatusOfSwaps(t *testing.T) {
 				"error": refundedText, "error_code": "swap_refunded",
 			}),
 		},
-		"on its way again after its fork died: what was known of the second leg was of that fork": {
+		"processing again after a rollback: its second leg was rolled back too": {
 			reopened, merge(state("processing"), names),
 		},
-		"failed in its first leg after its fork died": {
+		"failed in its first leg after a rollback": {
 			rolledBack, merge(state("failed"), names, map[string]any{
 				"error": "spent", "error_code": "nullifier_spent", "nullifier_index": 1.0, "rolled_back": true, "completed_at": "2026-11-21T11:00:03Z",
 			}),
@@ -237,8 +237,8 @@ func without(body map[string]any, name string) map[string]any {
 	return body
 }
 
-// TestEveryWaitIsDocumented checks that the document lists every reason that a
-// swap can wait for.
+// TestEveryWaitIsDocumented checks that the OpenAPI document lists every reason
+// to hold a swap.
 func TestEveryWaitIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()
@@ -249,7 +249,7 @@ func TestEveryWaitIsDocumented(t *testing.T) {
 	word := regexp.MustCompile(waits.Pattern)
 	for _, reason := range append(swap.Reasons(), txmgr.HoldChain) {
 		if !strings.Contains(waits.Description, "`"+reason+"`") || !word.MatchString(reason) {
-			t.Errorf("swap_waits in relay/openapi.yaml does not speak of %s", reason)
+			t.Errorf("swap_waits in relay/openapi.yaml does not list %s", reason)
 		}
 	}
 }
@@ -281,10 +281,10 @@ func TestOptionsOfARelayThatSwaps(t *testing.T) {
 		want   string
 	}{
 		"no router":                {func(o *httpapi.Options) { o.Info.Swaps = &httpapi.Swaps{} }, "Info.Swaps.RouterProgram is missing"},
-		"no room for a swap":       {func(o *httpapi.Options) { swapping(o); o.Info.NoteBounds[shieldpool.KindSwap] = 0 }, "Info.NoteBounds of a swap is missing"},
-		"no room, but no swaps":    {func(o *httpapi.Options) { o.Info.NoteBounds[shieldpool.KindSwap] = -4 }, ""},
+		"no note bound for a swap": {func(o *httpapi.Options) { swapping(o); o.Info.NoteBounds[shieldpool.KindSwap] = 0 }, "Info.NoteBounds of a swap is missing"},
+		"no bound, and no swaps":   {func(o *httpapi.Options) { o.Info.NoteBounds[shieldpool.KindSwap] = -4 }, ""},
 		"all that a swap needs":    {swapping, ""},
-		"a transfer without room ": {func(o *httpapi.Options) { swapping(o); o.Info.NoteBounds[shieldpool.KindTransfer] = 0 }, "Info.NoteBounds of a transfer is missing"},
+		"no bound for a transfer":  {func(o *httpapi.Options) { swapping(o); o.Info.NoteBounds[shieldpool.KindTransfer] = 0 }, "Info.NoteBounds of a transfer is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -346,8 +346,8 @@ func TestRejectedSwaps(t *testing.T) {
 		"a number with a capital exponent":   {raw("1E+3"), refusal.InvalidSwap, noAmount("number with an exponent")},
 		"a string with an exponent":          {raw(`"1e3"`), refusal.InvalidSwap, noAmount("string with an exponent")},
 		"a fraction with an exponent":        {raw("1.5e1"), refusal.InvalidSwap, noAmount("number with an exponent")},
-		"a number of one above the most":     {raw("18446744073709551616"), refusal.InvalidSwap, noAmount("number that is larger, of 20 digits")},
-		"a string of one above the most":     {raw(`"18446744073709551616"`), refusal.InvalidSwap, noAmount("string that is larger, of 20 digits")},
+		"a number of one above the maximum":  {raw("18446744073709551616"), refusal.InvalidSwap, noAmount("number that is larger, of 20 digits")},
+		"a string of one above the maximum":  {raw(`"18446744073709551616"`), refusal.InvalidSwap, noAmount("string that is larger, of 20 digits")},
 		"a number of very many digits":       {raw("1" + strings.Repeat("0", 400)), refusal.InvalidSwap, noAmount("number of 401 characters")},
 		"an empty string":                    {raw(`""`), refusal.InvalidSwap, noAmount("string that is empty")},
 		"a string with a plus":               {raw(`"+5"`), refusal.InvalidSwap, noAmount("string with a sign")},
@@ -357,7 +357,7 @@ func TestRejectedSwaps(t *testing.T) {
 		"a string with leading zeros":        {raw(`"007"`), refusal.InvalidSwap, noAmount("string with a leading zero")},
 		"a string of hexadecimal":            {raw(`"0x10"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
 		"a string with separators":           {raw(`"1_000"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
-		"a string of other digits":           {raw(`"\u0661"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
+		"a string of non-ASCII digits":       {raw(`"\u0661"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
 		"a string of words":                  {raw(`"NaN"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},
 		"a number with a leading zero":       {raw("01"), refusal.InvalidJSON, ""},
 		"a retired body":                     {`{"outputs":[]}`, refusal.LegacyWithdrawRetired, ""},
@@ -383,12 +383,12 @@ func TestRejectedSwaps(t *testing.T) {
 	}
 }
 
-// raw is a swap's body with the amount as it is written.
+// raw is a swap's body with the amount as literal JSON.
 func raw(amount string) string {
 	return strings.Replace(swapBody(with("min_output_amount", "CANARY")), `"CANARY"`, amount, 1)
 }
 
-func TestSwapsHandedOn(t *testing.T) {
+func TestSwapRequestsReachTheDomain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		amount string
@@ -396,8 +396,8 @@ func TestSwapsHandedOn(t *testing.T) {
 	}{
 		"a number":                        {"1", 1},
 		"a string":                        {`"1"`, 1},
-		"the most, a number":              {"18446744073709551615", 18446744073709551615},
-		"the most, a string":              {`"18446744073709551615"`, 18446744073709551615},
+		"the maximum as a number":         {"18446744073709551615", 18446744073709551615},
+		"the maximum as a string":         {`"18446744073709551615"`, 18446744073709551615},
 		"more than a float can represent": {"9007199254740993", 9007199254740993},
 		"a string with escapes":           {`"\u0031\u0032"`, 12},
 	}

@@ -53,7 +53,7 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
 		},
-		"a transfer that brings something is unexplained too": {
+		"what a transfer brings is unexplained": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Other: -5001},
 		},
@@ -69,7 +69,7 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
-		"token accounts that an earlier release made apart": {
+		"an earlier release's token-account transaction": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: leg("accounts"),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
 		},
@@ -81,11 +81,11 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 7},
 		},
-		"so is the rent of token accounts that a stranger had made": {
+		"the rent of a stranger's token accounts is received": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
-		"an execution that makes the recipient's account costs its rent less the state's": {
+		"an execution that makes the recipient's account pays its rent minus the state's": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
@@ -101,11 +101,11 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
-		"a refund that brings the payer the state's rent, which is the wallet's, is unexplained": {
+		"rent refunded to the payer instead of the wallet is unexplained": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
-		"one of ours that failed cost its fee": {
+		"a failed transfer costs its fee": {
 			payer: us, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
 			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
@@ -125,8 +125,8 @@ func TestEnter(t *testing.T) {
 			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: moved,
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
-		"a sweep to us that failed is a mention": {payer: somebody, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
-		"a sweep of somebody else's fee payer that takes from us: our key signed": {
+		"a failed sweep to us has no entry": {payer: somebody, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
+		"somebody else's sweep takes from us: our key signed": {
 			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: moved,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
@@ -142,8 +142,8 @@ func TestEnter(t *testing.T) {
 			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
-		"funding":                  {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 30_000, want: KindReceived, amounts: Amounts{Received: 20_000}},
-		"a mention of our address": {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000},
+		"funding":              {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 30_000, want: KindReceived, amounts: Amounts{Received: 20_000}},
+		"an unchanged balance": {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000},
 		"a chain that charges less than usual": {
 			payer: us, fee: 3000, sigs: 5000, before: 10_000, after: 7000, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 3000},
@@ -177,7 +177,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-func TestTheBlocksTimeIsTheEntrys(t *testing.T) {
+func TestAnEntryHasTheBlockTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if e, ok := enter(&onchain.Payment{FeePayer: somebody, At: at, After: 1}, us, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
@@ -200,19 +200,19 @@ func TestChained(t *testing.T) {
 		opening, closing uint64
 		whole            bool
 	}{
-		"one, from the cursor":                  {pay(9, 7), from(9), 9, 7, true},
-		"one, from elsewhere":                   {pay(8, 7), from(9), 8, 7, false},
-		"the first ever":                        {pay(9, 7), nil, 9, 7, true},
-		"several in any order":                  {pay(5, 4, 9, 7, 7, 5), from(9), 9, 4, true},
-		"the first ever, several in any order":  {pay(5, 4, 9, 7, 7, 5), nil, 9, 4, true},
-		"one in the middle is missing":          {pay(5, 4, 9, 7), from(9), 9, 4, false},
-		"spent and received back":               {pay(7, 9, 9, 7), from(9), 9, 9, true},
-		"spent and received back, elsewhere":    {pay(6, 8, 8, 6), from(9), 6, 6, false},
-		"a mention alone":                       {pay(9, 9), from(9), 9, 9, true},
-		"a mention between two":                 {pay(9, 7, 7, 7, 7, 5), from(9), 9, 5, true},
-		"the same step twice with income":       {pay(9, 7, 7, 9, 9, 7), from(9), 9, 7, true},
-		"two that begin at the same and no end": {pay(9, 7, 9, 7), from(9), 9, 7, false},
-		"nothing":                               {nil, from(9), 0, 0, false},
+		"one, from the cursor":                 {pay(9, 7), from(9), 9, 7, true},
+		"one, from elsewhere":                  {pay(8, 7), from(9), 8, 7, false},
+		"the first ever":                       {pay(9, 7), nil, 9, 7, true},
+		"several in any order":                 {pay(5, 4, 9, 7, 7, 5), from(9), 9, 4, true},
+		"the first ever, several in any order": {pay(5, 4, 9, 7, 7, 5), nil, 9, 4, true},
+		"one in the middle is missing":         {pay(5, 4, 9, 7), from(9), 9, 4, false},
+		"spent and received back":              {pay(7, 9, 9, 7), from(9), 9, 9, true},
+		"spent and received back, elsewhere":   {pay(6, 8, 8, 6), from(9), 6, 6, false},
+		"one without a change":                 {pay(9, 9), from(9), 9, 9, true},
+		"no change between two":                {pay(9, 7, 7, 7, 7, 5), from(9), 9, 5, true},
+		"the same step twice with income":      {pay(9, 7, 7, 9, 9, 7), from(9), 9, 7, true},
+		"two that begin at the same balance":   {pay(9, 7, 9, 7), from(9), 9, 7, false},
+		"nothing":                              {nil, from(9), 0, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 // ErrMoved says that another process has moved a payer's cursor since it was read.
 var ErrMoved = errors.New("another relay has moved the ledger's cursor")
 
-// Cursor is how far a payer's history has been read: every slot up to Slot, whole.
+// Cursor is how far a payer's history has been read: to the end of Slot.
 type Cursor struct {
 	Payer solana.PublicKey
 	// Opening is the payer's balance before the first transaction of the ledger:
 	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is one of Slot's; After is the balance at the end of Slot.
+	// Signature is in Slot; After is the balance at its end.
 	Signature   solana.Signature
 	Slot, After uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is
@@ -41,8 +41,8 @@ type Store interface {
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
-	// Append adds entries and moves the cursor in one transaction. If the cursor is
-	// no longer from (nil: none yet), it changes nothing and returns ErrMoved.
+	// Append adds entries and moves the cursor in one transaction. If the stored
+	// cursor is not from (nil: none), it changes nothing and returns ErrMoved.
 	// Entries that exist already are not added again.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
@@ -54,14 +54,14 @@ type Chain interface {
 	// zero signature does not bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
 	// Payment returns what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction. Only after onchain.ErrUnavailable is there a
-	// point in asking again.
+	// endpoint knows the transaction. Of the errors, only onchain.ErrUnavailable is
+	// worth a retry.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
 // Observer counts entries and gaps.
 type Observer interface {
-	// Entered counts an entry and what it was spent on.
+	// Entered counts an entry and its amounts.
 	Entered(kind Kind, a Amounts)
 	// Gap counts a place where history is missing.
 	Gap()
@@ -166,8 +166,8 @@ func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 	return nil
 }
 
-// step reads and writes the next payments, at most limit or one slot if that has
-// more, and returns how many it has read.
+// step reads and writes the next payments, and returns how many it has read: at
+// most limit, or one slot that has more.
 func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, t.payer)
 	if err != nil {
@@ -237,8 +237,8 @@ type slot struct {
 	number     uint64
 }
 
-// read fetches the payments of slots, and returns the slots before the first for
-// which a call failed.
+// read fetches the payments of slots. It returns the slots before the first one
+// with a failed call.
 func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
@@ -252,8 +252,8 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer but cannot decode this one: anybody may name our
-					// address in a transaction of a version that they do not support.
+					// The endpoints answer but cannot decode this one. Anybody may name our
+					// address in a transaction of a version that no endpoint supports.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}

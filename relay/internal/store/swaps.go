@@ -55,7 +55,7 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	}
 }
 
-// updateSwapSQL leaves a settled swap alone: only the death of its fork changes that.
+// updateSwapSQL updates no ended swap: only a rollback by a fork reopens one.
 const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id FROM locked WHERE state = 'processing'
 ), noted AS (

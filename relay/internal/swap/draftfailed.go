@@ -8,15 +8,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected says for how long a second leg is deferred whose draft would fail, and remembers
+// Rejected returns for how long to defer a second leg whose draft would fail, and remembers
 // what to try instead.
 func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
 	failure := f.Err
-	// The distance to the timeout is not known here; the draft shows which side it is on.
+	// The slots until the timeout are unknown; the purpose shows whether it is past.
 	r := &round{c: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
 	if isGone(failure) {
-		// Somebody else was faster: the next round finds it in the history.
+		// Somebody else ended the swap: the next round reads the history.
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
@@ -32,7 +32,7 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 		s.remember(r, func(k *notes) { k.notReached = s.now() })
 		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
-	// Whether the lamports are wrapped may have changed, or the program may see it otherwise.
+	// The lamports may have been wrapped or unwrapped, or the program may disagree.
 	s.remember(r, func(k *notes) { k.other = !k.other })
 	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// notifyInterval is the least time between two calls to the other processes.
+// notifyInterval is the minimum time between two notifications.
 const notifyInterval = 50 * time.Millisecond
 
-// heartbeat keeps this process's leases.
+// heartbeat renews this process's leases.
 func (m *Manager) heartbeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease/3)
 	defer cancel()
@@ -29,7 +29,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 }
 
 // auditLeases compares the leases that this process holds with those in the database. A
-// lease that it does not know of, twice in a row, came from a write whose answer was lost:
+// lease that two audits in a row find only there came from a write whose answer was lost:
 // without the audit no process would ever work on that row.
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
@@ -84,7 +84,7 @@ func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	}
 }
 
-// notifyOthers notifies other processes of work for which this one has no place.
+// notifyOthers notifies other processes of work beyond this one's capacity.
 func (m *Manager) notifyOthers(ctx context.Context) {
 	for {
 		select {
@@ -123,7 +123,7 @@ func (m *Manager) handOver(ctx context.Context) {
 	}
 }
 
-// leaseHealth records since when this process's leases have been good.
+// leaseHealth records how long this process's leases have been valid.
 type leaseHealth struct {
 	mu            sync.Mutex
 	since         time.Time
@@ -148,7 +148,7 @@ func (a *leaseHealth) failed() {
 	a.since = time.Time{}
 }
 
-// validFor reports whether the leases have been good for d.
+// validFor reports whether the leases have been valid for d.
 func (a *leaseHealth) validFor(now time.Time, d time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// asked is a cap of transfers that is reached, and records the requests.
+// asked records the requests to a cap of transfers that is reached.
 type asked struct {
 	noTransfers
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ func (a *asked) seen() []bool {
 	return slices.Clone(a.allowed)
 }
 
-func TestAdmissionRefusesTransfersAloneForTheirCap(t *testing.T) {
+func TestAdmissionAtTheTransferCapRefusesOnlyTransfers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.assemble(parts{spending: &asked{}})
@@ -54,7 +54,7 @@ func TestAdmissionRefusesTransfersAloneForTheirCap(t *testing.T) {
 	}
 }
 
-func TestTheCapOfTransfersStopsAcceptedTransfersAlone(t *testing.T) {
+func TestTheTransferCapStopsOnlyAcceptedTransfers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.relay(nil) // never works: its submissions wait for another process
@@ -77,7 +77,7 @@ func TestTheCapOfTransfersStopsAcceptedTransfersAlone(t *testing.T) {
 	}
 }
 
-// A swap is no transfer, and the caps are asked for both of its legs with the first.
+// A swap is no transfer, and its first leg asks the caps for the cost of both legs.
 func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
 	t.Parallel()
 	s := newSettleWorld(t)
@@ -96,16 +96,16 @@ func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
 	}
 	const least = 2*890_880 + 2_011_440 + 2_039_280 + 2*5000 // the notes, the state, the recipient's account, two fees
 	if caps.ready != least || caps.most < least {
-		t.Errorf("the caps are asked for %d lamports at admission and %d at the attempt, want %d and no less", caps.ready, caps.most, least)
+		t.Errorf("the caps are asked for %d lamports at admission and %d at the attempt, want %d and at least that", caps.ready, caps.most, least)
 	}
 }
 
-// The payers' least balance is kept for ending swaps.
+// A payer's minimum balance is kept for second legs.
 func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	t.Parallel()
 	s := newSettleWorld(t)
 	r := s.newSwapRun(swapGross, 1)
-	life := newMortal(death{"completion", 1, true}) // with the first leg landed
+	life := newMortal(death{"completion", 1, true}) // once the first leg landed
 	p, err := r.process(life)
 	must(t, err)
 	accepted, err := p.Submit(t.Context(), r.req)
@@ -119,8 +119,8 @@ func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	r.end(heir, accepted.ID, submission.PhaseExecuted)
 }
 
-// end waits for the swap's expected end, stops the process, and checks the amounts that the caps
-// count against the spending.
+// end waits for the swap's expected end, stops the process, and compares the amounts that the
+// caps count with those spent.
 func (r *swapRun) end(p *process, id uuid.UUID, want submission.Phase) {
 	r.t.Helper()
 	var s *submission.Submission

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// privateKeyHeader starts the one line of a private key file, for a reader who
-// finds it and for programs that would take any 64 digits for a key.
+// privateKeyHeader is the first word of a private key file. It tells people what
+// the file is, and lets programs refuse other files of 64 digits.
 const privateKeyHeader = "relaypool-compliance-private-key-v1"
 
 // PrivateKey is the officer's X25519 private key, which opens viewing keys.
@@ -23,7 +23,7 @@ type PrivateKey struct{ bytes [32]byte }
 
 // Format keeps the key out of logs and messages.
 func (PrivateKey) Format(s fmt.State, _ rune) {
-	_, _ = io.WriteString(s, "[compliance private key]") // fmt gives no way to report it
+	_, _ = io.WriteString(s, "[compliance private key]") // Format cannot return an error
 }
 
 // GenerateComplianceKey makes the officer's key pair from the random source. The
@@ -55,8 +55,8 @@ func ParsePublicKey(text string) ([32]byte, error) {
 
 // checkPublicKey refuses a point of low order, such as zero: with it the shared
 // secret of every box would be a known constant and anybody could open them.
-// nacl/box does not check; X25519 does, and with any scalar, because clamping
-// makes each a multiple of the cofactor.
+// nacl/box does not check; X25519 does, with any scalar: clamping makes every
+// scalar a multiple of the cofactor.
 func checkPublicKey(public [32]byte) error {
 	if _, err := curve25519.X25519(make([]byte, curve25519.ScalarSize), public[:]); err != nil {
 		return errors.New("compliance public key: missing, or a value under which anybody could open viewing keys; make a pair with `relay compliance keygen`")
