@@ -25,8 +25,8 @@ var errTreesDiffer = errors.New("the endpoints show different trees: GET /health
 
 // AgreedTree gives the newest tree that two endpoints show, read after the call: its root
 // is in the other one's history too. A tree that a single endpoint shows counts when it
-// continues the last agreed one and no other does, or after a minute in which the others
-// do not answer. With a single endpoint it is what Tree gives.
+// continues the last agreed one and no other does, after ten seconds if nobody else bears
+// its slot out, or after a minute in which the others do not answer. With a single endpoint it is what Tree gives.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.everywhere == nil {
 		return p.Tree(ctx, 0)
@@ -108,7 +108,8 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
 	case len(continuing) == 1:
-		return continuing[0], true
+		// The fleet is not told of a doubtful slot, so others would call the root stale.
+		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= backAfter
 	case len(continuing) > 1: // all of them show the last one
 		return *last, true
 	case agreed != nil:

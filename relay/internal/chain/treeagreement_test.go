@@ -59,6 +59,8 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 		"one shows the past as now":                        {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
 		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+farBehind+1, 9)}, &six, uint64(9)},
 		"one claims to be far ahead":                       {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
+		"one continues the tree at a slot of its own":      {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
+		"one does so for long":                             {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
 		"a fork took leaves at both":                       {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
 		"a fork took leaves, and one has not noticed":      {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
 		"one alone that continues the agreed tree":         {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
