@@ -122,6 +122,9 @@ type swapStand struct {
 
 func newSwapStand(t *testing.T, o standOptions) *swapStand {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a swap waits for many slots")
+	}
 	s := &swapStand{door: new(frontDoor)}
 	server := httptest.NewServer(s.door)
 	t.Cleanup(server.Close)
