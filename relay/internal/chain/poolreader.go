@@ -157,8 +157,8 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 }
 
 // Root gives the newest root for clients to prove against, at most MinInterval
-// old, as two endpoints show it: see AgreedTree. mint is a base58 address, or empty for the pool's own; one that is not
-// this pool's is refused with unknown_mint.
+// old, as two endpoints show it: see AgreedTree. mint is a base58 address, or empty for
+// the pool's own; one that is not this pool's is refused with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
 		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // An endpoint may return old state as if it were current: its slot is right, and the
@@ -27,6 +28,9 @@ const (
 	// before a single endpoint that reports fewer is believed. A fork removes leaves, but
 	// an endpoint may also lie.
 	backAfter = 10 * time.Second
+	// openBreakerTime is how long an endpoint with an open breaker may take to answer: one
+	// that hangs must not delay every read of the others.
+	openBreakerTime = 500 * time.Millisecond
 )
 
 // AccountAt is one endpoint's answer about an account, with its slot; the account is nil
@@ -38,8 +42,8 @@ type AccountAt struct {
 }
 
 // Everywhere reads a confirmed account at every endpoint at once. Endpoints that do not
-// answer soon are left out. An endpoint with an open breaker is asked too: failed sends may have opened it, and the
-// only other endpoint may be behind.
+// answer soon are left out. An endpoint with an open breaker is asked too, for a shorter time:
+// failed sends may have opened it, and the only other endpoint may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
@@ -49,6 +53,11 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
 		permit := ep.breaker.Force()
 		running.Go(func() {
+			ctx, cancel := ctx, func() {}
+			if ep.breaker.State() != outbound.Closed {
+				ctx, cancel = context.WithTimeoutCause(ctx, openBreakerTime, rpc.ErrLimit)
+			}
+			defer cancel()
 			s, err := attempt(ctx, e, ep, permit, q, 2)
 			if onchain.KindOf(err) == onchain.KindContradiction && len(s.value) == 1 {
 				s.slot, err = 0, nil
@@ -190,7 +199,9 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	default:
 		r.snapshot = p.repeat(r.at)
 	}
-	r.agreed, r.agreedErr = p.agree(r.all, r.at)
+	if r.agreedErr = r.err; r.err == nil {
+		r.agreed, r.agreedErr = p.agree(r.all, r.at)
+	}
 	return r
 }
 

@@ -26,10 +26,16 @@ var errTreesDiffer = errors.New("the endpoints show different trees: GET /health
 // AgreedTree gives the newest tree that two endpoints show, read after the call: its root
 // is in the other one's history too. A tree that a single endpoint shows counts when it
 // continues the last agreed one and no other does, after ten seconds if nobody else bears
-// its slot out, or after a minute in which the others do not answer. With a single endpoint it is what Tree gives.
+// its slot out, or after a minute in which the others do not answer. With a single endpoint,
+// and as long as no tree was read, it is what Tree gives.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.everywhere == nil {
 		return p.Tree(ctx, 0)
+	}
+	if p.cached() == nil {
+		if _, err := p.Tree(ctx, 0); err != nil {
+			return onchain.Snapshot{}, err
+		}
 	}
 	r, err := p.readEverywhere(ctx)
 	if err != nil {

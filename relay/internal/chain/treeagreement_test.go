@@ -169,6 +169,30 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 	})
 }
 
+// TestWithoutAnAnswerNothingIsAgreedOn: the error is that of the reading, which says what to do.
+func TestWithoutAnAnswerNothingIsAgreedOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, all, tell := watched(t, 2)
+		_, err := p.AgreedTree(t.Context())
+		checkRefusal(t, err, refusal.PoolNotInitialised)
+		tell(0, 100, 6)
+		tell(1, 100, 6)
+		time.Sleep(time.Second)
+		if s, err := p.AgreedTree(t.Context()); err != nil || s.Tree.NextIndex != 6 {
+			t.Fatalf("the agreed tree is %+v, error %v", s, err)
+		}
+		for _, a := range all {
+			a.fail(errors.New("down"))
+		}
+		time.Sleep(time.Second)
+		_, err = p.AgreedTree(t.Context())
+		checkRefusal(t, err, refusal.ChainUnavailable)
+		if !errors.Is(err, errNoAnswer) {
+			t.Errorf("error is %v, want %v", err, errNoAnswer)
+		}
+	})
+}
+
 func TestWithoutAgreementTheRootIsTheNewest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, tell := watched(t, 2)
