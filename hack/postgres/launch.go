@@ -36,9 +36,12 @@ func (s *Server) stopLeftover(ctx context.Context) error {
 	return nil
 }
 
-// initialise makes an empty cluster and deletes the one of an earlier run.
+// initialise makes an empty cluster and deletes the one of an earlier run, with its
+// socket: beside that, a killed server leaves a lock file with its process id, which
+// PostgreSQL respects for as long as any process has that id, even one that waits to be
+// reaped.
 func (s *Server) initialise(ctx context.Context) error {
-	if err := os.RemoveAll(s.clusterDir()); err != nil {
+	if err := errors.Join(os.RemoveAll(s.clusterDir()), os.RemoveAll(s.socketDir())); err != nil {
 		return fmt.Errorf("create the cluster: %w", err)
 	}
 	cmd := s.command(ctx, "initdb", "--pgdata="+s.clusterDir(), "--username="+superuser, "--encoding=UTF8", "--locale=C",

@@ -102,7 +102,7 @@ func Start(ctx context.Context, opts Options) (s *Server, err error) {
 		return nil, err
 	}
 	if err := s.create(ctx); err != nil {
-		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)), s.lock.Unlock())
 	}
 	return s, nil
 }
@@ -166,14 +166,10 @@ func (s *Server) Pid() int {
 // 20 seconds, or ctx ends, it goes on to an immediate shutdown and then a
 // kill, after which the next Restart recovers from the write-ahead log. It
 // returns an error only when the server did not end by itself. Stopping a
-// stopped server does nothing.
+// stopped server does nothing. Until this process ends the folder stays its own,
+// so that Restart finds the data.
 func (s *Server) Stop(ctx context.Context) error {
-	err := s.shutDown(ctx)
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Unlock())
-		s.lock = nil
-	}
-	if err != nil {
+	if err := s.shutDown(ctx); err != nil {
 		return fmt.Errorf("stop postgres: %w", err)
 	}
 	return nil
@@ -184,9 +180,6 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err
-	}
-	if err := s.takeFolder(); err != nil {
-		return fmt.Errorf("restart postgres: %w", err)
 	}
 	if err := s.launch(ctx); err != nil {
 		return fmt.Errorf("restart postgres: %w", errors.Join(err, s.Stop(context.WithoutCancel(ctx))))

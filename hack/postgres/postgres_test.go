@@ -234,11 +234,40 @@ func TestStartRefusesAFolderInUse(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	first := start(t, Options{DataDir: dir, FastUnsafe: true})
-	_, err := Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
-	if err == nil || !strings.Contains(err.Error(), "another running process uses the PostgreSQL data in "+dir) {
-		t.Errorf("got %v, want an error that names the folder and its other user", err)
+	refused := func() {
+		_, err := Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
+		if err == nil || !strings.Contains(err.Error(), "another running process uses the PostgreSQL data in "+dir) {
+			t.Errorf("got %v, want an error that names the folder and its other user", err)
+		}
 	}
+	refused()
 	query(t, first.URL("postgres"), "SELECT 'still here'")
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused() // the first process may restart it
+}
+
+// A server that was killed leaves its process id beside the socket, and another process
+// may have that id by then.
+func TestStartOverTheLockOfAKilledServer(t *testing.T) {
+	t.Parallel()
+	another := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
+	dir := stateDir(t)
+	killed := start(t, Options{DataDir: dir, FastUnsafe: true})
+	left := filepath.Join(killed.socketDir(), fmt.Sprintf(".s.PGSQL.%d.lock", port))
+	lines, err := os.ReadFile(left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(killed.Stop(t.Context()), killed.lock.Unlock()); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(lines), "\n")
+	if err := os.WriteFile(left, fmt.Appendf(nil, "%d\n%s", another.Pid(), rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	query(t, start(t, Options{DataDir: dir, FastUnsafe: true}).URL("postgres"), "SELECT 'up'")
 }
 
 func TestStartBeginsAnew(t *testing.T) {
@@ -250,7 +279,6 @@ func TestStartBeginsAnew(t *testing.T) {
 	if err := first.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	first.lock = nil
 	second := start(t, Options{DataDir: dir})
 	waitFor(t, "the first server to end", func() bool { return first.proc.Ended() != nil })
 	if got := query(t, second.URL("postgres"), "SELECT count(*)::text FROM pg_tables WHERE tablename = 'kept'"); got != "0" {

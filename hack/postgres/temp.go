@@ -56,9 +56,9 @@ func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Contex
 // remove stops the server and deletes its data. Its folder and lock file stay:
 // another run may be about to take them.
 func (s *Server) remove(ctx context.Context) error {
-	err := s.shutDown(ctx)
+	err := s.Stop(ctx)
 	for _, path := range []string{s.clusterDir(), s.socketDir(), filepath.Join(s.dir, "postgres.log")} {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	return errors.Join(err, s.Stop(ctx)) // Stop releases the lock
+	return errors.Join(err, s.lock.Unlock())
 }
