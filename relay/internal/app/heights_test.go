@@ -12,6 +12,9 @@ import (
 // again once it has expired, within a minute, and health names the endpoints that
 // contradict each other or themselves.
 func TestAnEndpointThatLiesAboutHeightsStopsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for half a minute of slots")
+	}
 	t.Parallel()
 	tests := map[string]struct {
 		lie  fault.Rule

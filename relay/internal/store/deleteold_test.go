@@ -163,6 +163,9 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 // Under load and retention, tables and indexes stop growing: deleted space is
 // reused. Only reservations grow, as they must.
 func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills a server of its own")
+	}
 	t.Parallel()
 	// A server of its own: transactions of other tests would keep vacuum from its work.
 	s := openOn(t, pgtest.Server(t).URL("postgres"))

@@ -176,6 +176,9 @@ func wantIndexScans(t testing.TB, s *Store, w uuid.UUID) {
 }
 
 func TestNoStatementReadsALargeTableFromEndToEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills a server of its own")
+	}
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
 	wantIndexScans(t, s, fill(t, s, 100_000))

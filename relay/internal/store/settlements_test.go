@@ -591,6 +591,9 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*txmgr.Job) {
 // Claims of proofs cost the same whether none or a hundred thousand second legs
 // wait, and claims of second legs cost as much as they find.
 func TestWaitingSecondLegsDoNotSlowClaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills a server of its own")
+	}
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
 	waiting(t, s, 100_000)

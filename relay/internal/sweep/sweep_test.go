@@ -64,6 +64,9 @@ func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
 }
 
 func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for half a minute of slots")
+	}
 	t.Parallel()
 	const odds = 0.3
 	tests := map[string][][]fault.Rule{

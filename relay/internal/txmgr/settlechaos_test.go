@@ -338,6 +338,9 @@ func (c *chaos) act() {
 // that forks, a router that lies and a price that varies, until the faults end, and every swap with
 // them, in one way only.
 func TestAnUnrulyWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs a swap for each seed against every fault")
+	}
 	t.Parallel()
 	for seed := *settleFirst; seed < *settleFirst+*settleSeeds; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

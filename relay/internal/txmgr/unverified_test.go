@@ -233,6 +233,9 @@ func TestALyingFailureFailsNothing(t *testing.T) {
 // TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far ahead of the
 // chain, or answers with old state as if it were current.
 func TestALiarAheadStopsNoSigning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for hundreds of slots")
+	}
 	t.Parallel()
 	behind, ahead, past := []fault.Rule{{Lag: 15}}, []fault.Rule{{Ahead: 1000}}, []fault.Rule{{Lag: 140, Ahead: 140}}
 	tests := map[string]struct {
