@@ -12,9 +12,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +34,9 @@ const (
 	// poolSize keeps a few parallel tests in each of a few parallel test
 	// binaries below the server's 300 connections.
 	poolSize = 10
+	// testsPerProcessor run at once: they wait for the local chain's slots and for
+	// Postgres rather than for a processor.
+	testsPerProcessor = 3
 )
 
 // Main runs the package's tests with the server that
@@ -38,6 +44,10 @@ const (
 // stops, and exits with their code. The tests read the server's address from
 // the same variable.
 func Main(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(testsPerProcessor * runtime.GOMAXPROCS(0))) // a number
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)

@@ -103,12 +103,14 @@ func (s *session) exec(ctx context.Context, what, sql string, args ...any) error
 	return nil
 }
 
-// Close implements sweep.Session: the locks go with the connection.
+// Close implements sweep.Session. The locks go with the connection at the latest, which
+// the server notices a moment after Close returns.
 func (s *session) Close() {
 	close(s.stopped)
 	s.beating.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
 	defer cancel()
+	_ = s.exec(ctx, "give the keys back", "SELECT pg_advisory_unlock_all()")
 	_ = s.conn.Close(ctx) // what was written is committed
 }
 
