@@ -102,7 +102,7 @@ func Start(ctx context.Context, opts Options) (s *Server, err error) {
 		return nil, err
 	}
 	if err := s.create(ctx); err != nil {
-		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)), s.lock.Unlock())
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -166,13 +166,18 @@ func (s *Server) Pid() int {
 // 20 seconds, or ctx ends, it goes on to an immediate shutdown and then a
 // kill, after which the next Restart recovers from the write-ahead log. It
 // returns an error only when the server did not end by itself. Stopping a
-// stopped server does nothing. Until this process ends the folder stays its own,
-// so that Restart finds the data.
+// stopped server does nothing. The folder stays taken until Close, so that
+// Restart finds the data.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.shutDown(ctx); err != nil {
 		return fmt.Errorf("stop postgres: %w", err)
 	}
 	return nil
+}
+
+// Close stops the server for good: another Start may use the folder.
+func (s *Server) Close(ctx context.Context) error {
+	return errors.Join(s.Stop(ctx), s.lock.Unlock())
 }
 
 // Restart stops the server when it runs and starts it again on the same data

@@ -63,7 +63,7 @@ func start(t *testing.T, opts Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
 
@@ -260,7 +260,7 @@ func TestStartOverTheLockOfAKilledServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(killed.Stop(t.Context()), killed.lock.Unlock()); err != nil {
+	if err := killed.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(lines), "\n")

@@ -339,7 +339,7 @@ func (s *Sandbox) Close(ctx context.Context) error {
 	if s.Postgres == nil {
 		return err
 	}
-	err = errors.Join(err, s.Postgres.Stop(ctx))
+	err = errors.Join(err, s.Postgres.Close(ctx))
 	// Postgres keeps its data elsewhere when its user cannot reach our folder.
 	if dir := s.Postgres.Dir(); !strings.HasPrefix(dir, s.state) {
 		err = errors.Join(err, os.RemoveAll(dir))
