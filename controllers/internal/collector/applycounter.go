@@ -14,14 +14,14 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Applier applies the objects of RelayPools; apply.Applier is one.
+// Applier applies the objects of RelayPools. apply.Applier implements it.
 type Applier interface {
 	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
 	Forget(pool types.NamespacedName)
 }
 
-// Passes is an Applier that counts the outcomes of another one, and a
-// prometheus.Collector of the counts.
+// Passes is an Applier that counts the outcomes of an inner Applier. It is also the
+// prometheus.Collector of these counts.
 type Passes struct {
 	Applier
 	passes, objects *prometheus.CounterVec
@@ -29,7 +29,7 @@ type Passes struct {
 
 var _ prometheus.Collector = (*Passes)(nil)
 
-// Outcomes of a pass.
+// These are the outcomes of a pass.
 const (
 	outcomeSteady   = "steady"
 	outcomeChanged  = "changed"
@@ -48,7 +48,8 @@ func NewPasses(inner Applier) (*Passes, error) {
 		passes:  counters(contract.MetricOperatorPasses),
 		objects: counters(contract.MetricOperatorObjects),
 	}
-	// A counter that is first seen at 1 has no increase, so all start at 0.
+	// Prometheus sees no increase in a counter that appears at 1, so every outcome starts
+	// at 0.
 	for _, outcome := range []string{outcomeSteady, outcomeChanged, outcomeHeld, outcomeConflict, outcomeFailed} {
 		p.passes.WithLabelValues(outcome)
 	}

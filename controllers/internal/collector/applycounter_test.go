@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// answers is an Applier with fixed answers.
+// answers is an Applier with a fixed result.
 type answers struct {
 	result apply.Result
 	err    error

@@ -1,6 +1,6 @@
-// Package collector makes the operator's own metrics. The status of RelayPools is read
-// from the cache at each scrape, so no gauge can outlive its RelayPool or lag behind its
-// status. The outcomes of passes are counted as they happen.
+// Package collector makes the operator's own metrics. Each scrape reads the status of
+// RelayPools from the cache, so no gauge outlives its RelayPool or lags behind its status.
+// The outcomes of passes are counted as they happen.
 package collector
 
 import (
@@ -23,8 +23,8 @@ import (
 // filled.
 const readTimeout = 5 * time.Second
 
-// Readings returns what is known about the chain for a RelayPool; chainwatch.Watcher is
-// one. Processes that are not the leader have no readings.
+// Readings returns the last reading of the chain for a RelayPool. chainwatch.Watcher
+// implements it. A process that is not the leader has no readings.
 type Readings interface {
 	Reading(pool types.NamespacedName) (chainwatch.Reading, bool)
 }
@@ -33,11 +33,11 @@ type Readings interface {
 type Options struct {
 	// Pools reads RelayPools from the operator's cache.
 	Pools client.Reader
-	// Readings has the balances and the ages that a status omits.
+	// Readings has what a status omits: exact balances, and the times of readings.
 	Readings Readings
 }
 
-// Collector is a prometheus.Collector of the status of RelayPools. While the cache is not
+// Collector is a prometheus.Collector of the status of RelayPools. Until the cache is
 // filled it has no samples, because unknown is not zero.
 type Collector struct {
 	options Options

@@ -31,7 +31,7 @@ const (
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// unix is the time so many seconds after now, as the value of a sample.
+// unix returns the value of a sample: the time that many seconds after now.
 func unix(after int64) string { return strconv.FormatInt(now().Unix()+after, 10) }
 
 type readings map[types.NamespacedName]chainwatch.Reading
@@ -45,8 +45,8 @@ func condition(kind string, status metav1.ConditionStatus, reason string) metav1
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "the message is no label"}
 }
 
-// pools are a healthy one that rotates and has two payers, one that was just made, and one
-// whose chain is unreachable.
+// pools returns three RelayPools: a healthy one that rotates and has two payers, one that
+// was just made and is paused, and one whose chain is unreachable.
 func pools() []v1alpha1.RelayPool {
 	since := metav1.NewTime(now().Add(-90 * time.Second))
 	return []v1alpha1.RelayPool{
@@ -138,19 +138,19 @@ func TestEachGaugeSaysWhatRelayPoolsSay(t *testing.T) {
 			`{condition="Ready",namespace="b",pool="lost",reason="ChainUnavailable",status="Unknown"} 1`,
 			`{condition="Reconciling",namespace="a",pool="well",reason="Rotating",status="True"} 1`,
 		}},
-		"those that are paused": {contract.MetricOperatorPaused, []string{`{namespace="a",pool="new"} 1`}},
-		"the times of readings": {contract.MetricOperatorChainChecked, []string{`{namespace="a",pool="well"} ` + unix(-12)}},
-		"chains that are gone":  {contract.MetricOperatorChainUnavailableSince, []string{`{namespace="b",pool="lost"} ` + unix(-300)}},
+		"paused RelayPools":  {contract.MetricOperatorPaused, []string{`{namespace="a",pool="new"} 1`}},
+		"times of readings":  {contract.MetricOperatorChainChecked, []string{`{namespace="a",pool="well"} ` + unix(-12)}},
+		"unavailable chains": {contract.MetricOperatorChainUnavailableSince, []string{`{namespace="b",pool="lost"} ` + unix(-300)}},
 		"balances": {contract.MetricOperatorPayerBalance, []string{
 			`{namespace="a",payer="` + first + `",pool="well",state="active"} 1.5e+09`,
 			`{namespace="a",payer="` + second + `",pool="well",state="retired"} 0`,
 		}},
-		"when they were read": {contract.MetricOperatorPayerBalanceTime, []string{
+		"times of balances": {contract.MetricOperatorPayerBalanceTime, []string{
 			`{namespace="a",payer="` + first + `",pool="well",state="active"} ` + unix(-12),
 			`{namespace="a",payer="` + second + `",pool="well",state="retired"} ` + unix(60),
 		}},
 		"rotations under way": {contract.MetricOperatorRotation, []string{`{namespace="a",pool="well",step="Drain"} 1`}},
-		"when a step began":   {contract.MetricOperatorRotationStarted, []string{`{namespace="a",pool="well",step="Drain"} ` + unix(-90)}},
+		"starts of steps":     {contract.MetricOperatorRotationStarted, []string{`{namespace="a",pool="well",step="Drain"} ` + unix(-90)}},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -169,8 +169,9 @@ func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 	compare(t, newCollector(t, known()), contract.MetricOperatorPools, counts(nil, 0)...)
 }
 
-// counts returns the samples of relaypool_operator_pools: true, false, unknown; all unknown
-// for a condition that said does not have.
+// counts returns the samples of relaypool_operator_pools. said has the numbers of
+// RelayPools with True, False and Unknown by condition. For a condition that is not in
+// said, all are Unknown.
 func counts(said map[string][3]int, total int) []string {
 	var out []string
 	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// conditionTypes returns the types of the counted conditions.
+// conditionTypes returns the types of the conditions that are counted.
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,

@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "write docs/reference/operator-metrics.m
 
 const reference = "../../../docs/reference/operator-metrics.md"
 
-// everything has a sample of each metric.
+// everything returns a registry with at least one sample of each metric.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	passes, err := collector.NewPasses(&answers{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
@@ -55,7 +55,8 @@ func everything(t *testing.T) *prometheus.Registry {
 	return registry
 }
 
-// watched is a fleet whose backlog was read, and a certificate for a day.
+// watched is a watched fleet whose backlog was read, and a certificate that is valid for a
+// day.
 type watched struct{}
 
 func (watched) Reading(types.NamespacedName) (pool.Reading, bool) { return pool.Reading{}, false }

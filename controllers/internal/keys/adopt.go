@@ -2,9 +2,9 @@ package keys
 
 import "context"
 
-// newest returns the highest revision with a key, or -1 without one. A RelayPool
-// seen for the first time may have keys of an earlier RelayPool with its name: of
-// any lower revision, or of higher ones when its spec starts again from 0.
+// newest returns the highest revision with a key, or -1 without one. If the RelayPool is
+// observed for the first time, an earlier RelayPool of the same name may have left keys.
+// Their revisions may be much lower, or higher if the spec starts again from 0.
 func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	wanted := wantedRevision(s.pool)
 	top := int32(-1)

@@ -33,7 +33,7 @@ type decision struct {
 	Input
 	pool string
 	plan Plan
-	lost []v1alpha1.FeePayerStatus // keys that the status knows and that are gone
+	lost []v1alpha1.FeePayerStatus // keys in the status whose Secrets no longer exist
 }
 
 // useNamedSecrets makes the fleet use the Secrets that the user named.
@@ -64,7 +64,8 @@ func (d *decision) mount() {
 	}
 }
 
-// mark restores the annotation of a key's address, which people may use to fund the key.
+// mark plans to restore the annotation with a key's address, which people may use to fund
+// the key.
 func (d *decision) mark() {
 	for _, k := range d.Keys.Keys {
 		if k.Unmarked && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
@@ -98,8 +99,8 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	return len(missing) > 0
 }
 
-// inTheWay reports whether a Secret that is not a key has the name of one of the
-// revision's keys.
+// inTheWay reports whether a Secret that is not a key has the name of one of the revision's
+// keys. Then the rotation waits until a person moves the Secret.
 func (d *decision) inTheWay(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
@@ -111,17 +112,17 @@ func (d *decision) inTheWay(revision int32) bool {
 	return false
 }
 
-// taken reports whether a Secret with the name exists, or existed and must not be
-// replaced without its owner's knowledge.
+// taken reports whether a Secret has the name, or had it and must not be replaced without
+// the knowledge of its owner.
 func (d *decision) taken(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
 		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
 }
 
-// findLost finds keys that the status shows in use but whose Secret no longer
-// exists. A new key in its place would hide that money was lost. An incoming key
-// that has no funds yet is made again.
+// findLost finds keys that the status shows in use although their Secrets no longer exist.
+// A new key in such a place would hide that money was lost. Only an incoming key without
+// funds is made again.
 func (d *decision) findLost() {
 	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
 	for _, p := range d.Pool.Status.FeePayers {
@@ -147,7 +148,7 @@ func mounts(keys []Key) []Mount {
 	return all
 }
 
-// pick returns the keys that pass a test.
+// pick returns the keys for which test is true.
 func (d *decision) pick(test func(Key) bool) []Key {
 	var picked []Key
 	for _, k := range d.Keys.Keys {

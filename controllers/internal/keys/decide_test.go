@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// scene is the input of a decision, in short form.
+// scene is a short form of the input of a decision.
 type scene struct {
 	revision, count int32
 	keys            []Key
@@ -99,109 +99,109 @@ func TestDecide(t *testing.T) {
 		want    []string
 		message string // a part of the rotation's message, or of the last problem's message
 	}{
-		"a new RelayPool gets its keys, in use at once": {scene: scene{count: 2},
+		"a new RelayPool gets its keys, which are active at once": {scene: scene{count: 2},
 			want: []string{"create p-payer-0-0 Active", "create p-payer-0-1 Active"}},
-		"a new RelayPool with a revision begins there": {scene: scene{revision: 3, count: 1},
+		"a new RelayPool with a revision gets keys of this revision": {scene: scene{revision: 3, count: 1},
 			want: []string{"create p-payer-3-0 Active"}},
-		"a count that is raised gets the keys that are missing": {scene: scene{count: 2, keys: []Key{old}},
+		"with a raised count the missing keys are made": {scene: scene{count: 2, keys: []Key{old}},
 			want: []string{"create p-payer-0-1 Active", "mount p-payer-0-0"}},
-		"with a smaller count the keys that are there stay in use, for their funds": {
+		"with a lowered count the existing keys stay in use, for their funds": {
 			scene: scene{count: 1, keys: []Key{old, key(0, 1, active)}},
 			want:  []string{"mount p-payer-0-0", "mount p-payer-0-1"}},
-		"a Secret that is somebody else's is neither used nor replaced": {
+		"a foreign Secret is neither used nor replaced": {
 			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-1", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
 			want: []string{"mount p-payer-0-0", "problem SecretForeign"}},
-		"nothing usable is said": {
+		"without a usable key the problem is reported": {
 			scene: scene{count: 1, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-0", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
 			want: []string{"problem SecretForeign", "problem NoPayers"}},
-		"a key that was lost is not replaced behind anybody's back": {
+		"a lost key is reported and not replaced": {
 			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-1", State: active}}
 			}},
 			want: []string{"mount p-payer-0-0", "problem SecretNotFound"}, message: "the fee payer lost, is gone"},
-		"an incoming key that was lost before it was funded is made again": {
+		"a lost incoming key without funds is made again": {
 			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-1-1", State: incoming}}
 			}},
 			want: []string{"create p-payer-1-1 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
-		"a rotation takes over from keys that are all lost": {
+		"a new revision replaces keys that are all lost": {
 			scene: scene{revision: 1, count: 1, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-0", State: active}}
 			}},
 			want: []string{"create p-payer-1-0 Active", "problem SecretNotFound"}},
-		"keys of an earlier RelayPool of a higher revision are used on": {
+		"keys of an earlier RelayPool with a higher revision stay in use": {
 			scene: scene{count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}},
 			want:  []string{"mount p-payer-1-0", "step Done of 1"}, message: "starts a rotation from 2 on"},
 		"retired keys are not used again": {
 			scene: scene{count: 1, keys: []Key{key(0, 0, gone)}},
 			want:  []string{"problem NoPayers"}, message: "raise spec.feePayers.rotation.revision to 1"},
-		"a rotation of several revisions goes one by one": {
+		"a rotation goes up by one revision at a time": {
 			scene: scene{revision: 3, count: 1, keys: []Key{old}},
 			want:  []string{"create p-payer-1-0 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
-		"a rotation waits for a Secret that is in its way": {
+		"a rotation waits while a foreign Secret has the name of a key": {
 			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-1-1", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
 			want: []string{"mount p-payer-0-0", "step Generate of 1", "problem SecretForeign"}, message: "out of the way"},
-		"a Job is not made while it could only fail": {
+		"a Job that would fail is not made": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Blocked = "the database is unknown" }},
 			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "the database is unknown"},
-		"a Job that runs is kept": {
+		"a running Job is kept": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Jobs = []Job{fundJob} }},
 			want:  []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "is running"},
-		"a Job that tries again says why": {
+		"the message about a running Job has the error of its last try": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{fundJob}
 				in.Jobs[0].Message = "the database does not answer"
 			}},
 			want: []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "its last try ended with: the database does not answer"},
-		"a Job for other keys is made anew, though it is complete": {
+		"a complete Job for other keys is deleted": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				other := running(fund, 1, []Key{key(0, 5, active)}, []Key{fresh})
 				in.Jobs = []Job{ended(other, JobComplete, "")}
 			}},
 			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
-		"a Job of somebody else is left alone": {
+		"a foreign Job is left alone": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Jobs[0].Foreign = true
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "belongs to somebody else"},
-		"a failed Job waits for a person, whom its message tells why": {
+		"a failed Job waits for a person, and the message says why": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobFailed, "the database does not answer")}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1", "problem RotationFailed"}, message: "the database does not answer"},
-		"a failed Job is tried again when a person says so": {
+		"a failed Job is deleted when a person requests a retry": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobFailed, "")}
 				in.Pool.Annotations = map[string]string{AnnotationRetry: "1"}
 			}},
 			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
-		"the fleet is not handed keys that cannot pay": {
+		"the fleet does not switch to keys that cannot pay": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000}, Balance{Lamports: 10_000_000}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
-		"the fleet is handed keys of unknown balance, for their Job says that they are funded": {
+		"the fleet switches to keys with unknown balances after their Job has funded them": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Balances[old.Address] = Balance{Lamports: 60_000_000}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
-		"the fleet is handed keys whose balance was read before they were funded": {
+		"the fleet switches to keys whose low balance was read before they were funded": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Jobs[0].Ended = now
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: now}, Balance{At: now}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
-		"the fleet is not handed keys that were read short after their Job": {
+		"the fleet does not switch to keys whose low balance was read after their Job": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Jobs[0].Ended = now
@@ -209,45 +209,45 @@ func TestDecide(t *testing.T) {
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: at}, Balance{At: at}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
-		"a fleet that cannot pay is handed keys that cannot pay either": {
+		"a fleet that cannot pay switches to keys that cannot pay either": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{}, Balance{}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
-		"pods that could not be read may have the old keys": {
+		"the rotation waits while the pods cannot be read": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}, change: func(in *Input) {
 				in.Rollout = Rollout{}
 			}},
 			want: []string{"mount p-payer-1-0", "step CutOver of 1"}, message: "could not be read"},
-		"a revision that is raised meanwhile waits for its turn": {
+		"a revision that is raised during a rotation waits": {
 			scene: scene{revision: 2, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}},
 			want:  []string{"make p-payer-1-drain", "mount p-payer-1-0", "step Drain of 1"}},
-		"a pause holds everything": {
+		"a paused RelayPool makes no step": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
 			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused holds it"},
-		"an address whose annotation was changed is written again": {
+		"a changed address annotation is restored": {
 			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, Unmarked: true}}},
 			want:  []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
-		"a retired key that holds funds is told of": {
+		"a retired key with funds is reported": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}, message: "holds 1.5 SOL"},
-		"a balance from before the sweep is no news": {
+		"a balance from before the sweep is not reported": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
 				in.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now}}
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000, At: now.Add(-time.Second)}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1"}},
-		"a retired key is swept again on request": {
+		"a retired key is swept again when a person requests it": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
 				in.Jobs = []Job{ended(running(sweep, 1, []Key{key(0, 0, gone)}, []Key{key(1, 0, active)}), JobComplete, "")}
 			}},
 			want: []string{"delete p-payer-1-sweep", "mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
-		"a request is answered once": {
+		"a request to sweep is carried out once": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
@@ -255,13 +255,13 @@ func TestDecide(t *testing.T) {
 				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, Inputs: inputs(answer, "1"), Token: "1"}}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
-		"named Secrets are all used": {
+		"all named Secrets are used": {
 			scene: scene{count: 0, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate = nil
 				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}, {Secret: "a", Key: "y", Address: "2"}}
 			}},
 			want: []string{"mount a", "mount a"}},
-		"generated keys that named ones replaced are swept on request": {
+		"generated keys that named Secrets replaced are swept on request": {
 			scene: scene{count: 0, keys: []Key{old}, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate = nil
 				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}}
@@ -329,10 +329,10 @@ func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
 		read   time.Time
 		want   int
 	}{
-		"a key that was shown empty":                        {0, funded, now.Add(time.Minute), 1},
-		"a key that is shown with what was swept":           {sol1, funded, now.Add(time.Minute), 1},
-		"a key that is shown with what was swept, as it is": {sol1, funded, now, 0},
-		"a key that was told of":                            {sol1, rich, now.Add(time.Minute), 0},
+		"the status shows an empty key":                                        {0, funded, now.Add(time.Minute), 1},
+		"the status shows the funds that were swept, and the reading is newer": {sol1, funded, now.Add(time.Minute), 1},
+		"the status and the reading show the funds that were swept":            {sol1, funded, now, 0},
+		"the status already reports the funds":                                 {sol1, rich, now.Add(time.Minute), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,17 +19,17 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// TestAJobIsDeletedByItsIdentity: another Job may have the name by now, and may have begun
-// to move lamports.
+// TestAJobIsDeletedByItsIdentity: a Job is deleted by its uid, because another Job may have
+// its name by now, and may have begun to move lamports.
 func TestAJobIsDeletedByItsIdentity(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	refused := apierrors.NewForbidden(jobs, "demo-payer-2-fund", errors.New("not allowed"))
 	tests := map[string]struct{ answer, want error }{
-		"it is there":                {nil, nil},
-		"it is gone":                 {apierrors.NewNotFound(jobs, "demo-payer-2-fund"), nil},
-		"another one has its name":   {apierrors.NewConflict(jobs, "demo-payer-2-fund", errors.New("uid")), nil},
-		"the operator may not do so": {refused, refused},
+		"the Job exists":                    {nil, nil},
+		"the Job does not exist":            {apierrors.NewNotFound(jobs, "demo-payer-2-fund"), nil},
+		"another Job has its name":          {apierrors.NewConflict(jobs, "demo-payer-2-fund", errors.New("uid")), nil},
+		"the operator lacks the permission": {refused, refused},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

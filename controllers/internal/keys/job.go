@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// step takes a step with a Job, and reports whether the Job is complete.
+// step plans the Job of a step, and reports whether the Job is complete.
 func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key) bool {
 	want := JobWanted{
 		Name: JobName(d.pool, target, step), Step: step, Revision: target, From: mounts(from), To: mounts(to),
@@ -17,7 +17,8 @@ func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key
 	return d.carryOut(want, AnnotationRetry)
 }
 
-// carryOut compares the wanted Job with the existing one, and reports whether it is complete.
+// carryOut compares the wanted Job with the existing one, plans what follows, and reports
+// whether the Job is complete.
 func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	have := d.named(want.Name)
 	switch {
@@ -45,8 +46,8 @@ func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	return false
 }
 
-// reportRunning returns the message of a running Job, with the last line of a pod that
-// failed: the Job tries again by itself, but a person may know what to do.
+// reportRunning returns the message about a running Job. It includes why the Job's last pod
+// failed: the Job tries again by itself, but a person may be able to help.
 func reportRunning(j *Job) string {
 	text := "Job " + j.Name + " is running"
 	if j.Message != "" {
@@ -55,7 +56,8 @@ func reportRunning(j *Job) string {
 	return text
 }
 
-// fail reports a failed step, which waits for a person: its Job has tried several times.
+// fail reports a failed step. The step waits for a person, because its Job has already
+// tried several times.
 func (d *decision) fail(want JobWanted, said, annotation string) {
 	if said == "" {
 		said = "it left no message"

@@ -16,15 +16,15 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// Annotations of a rotation Job.
+// These are the annotations of a rotation Job.
 const (
 	annotationInputs = "relaypool.dev/rotation-inputs"
 	annotationToken  = "relaypool.dev/rotation-request" //nolint:gosec // the value of a RelayPool's annotation, no credential
 	annotationSpec   = "relaypool.dev/rotation-spec"
 )
 
-// JobOf returns what a decision needs to know about a Job. said is the last line
-// that one of its pods left, empty without one.
+// JobOf returns what a decision needs to know about a Job. said is the last line of the
+// termination message of its pods; empty without one.
 func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
 	j := Job{
 		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
@@ -40,7 +40,7 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
 			j.State, j.Ended = JobComplete, c.LastTransitionTime.Time
 		case batchv1.JobFailed:
 			j.State, j.Ended = JobFailed, c.LastTransitionTime.Time
-		default: // suspended, or about to become one of these
+		default: // suspended, or about to complete or to fail
 		}
 	}
 	return j
@@ -93,9 +93,9 @@ func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyCo
 	return &job, nil
 }
 
-// specHash hashes the object and what its pods read from the fleet's ConfigMap at
-// their start: a running pod that hangs on a wrong endpoint would never see the
-// corrected one.
+// specHash returns a hash of the object and of what its pods read from the fleet's
+// ConfigMap at their start. A running pod that hangs on a wrong endpoint would never see
+// the corrected one, so a Job with another hash is replaced.
 func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
 	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
 	if err != nil {

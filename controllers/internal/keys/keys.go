@@ -1,12 +1,12 @@
 // Package keys makes and rotates the fee payers' keys of RelayPools with
 // spec.feePayers.generate.
 //
-// Each key is in an immutable Secret of its own with a name that follows from
-// the RelayPool's, so the operator needs only get, create and patch on Secrets.
-// These Secrets have no owner, and nothing here deletes or overwrites one. The
-// label with a key's state is the source of truth of a rotation: together with the
-// Jobs and the Deployment it determines the next step, so an operator that dies at
-// any point continues where it was.
+// Each key is in an immutable Secret of its own. The Secret's name follows from the
+// RelayPool's, so the operator needs only get, create and patch on Secrets. These Secrets
+// have no owner, and nothing here deletes or overwrites one. Their label with the key's
+// state is the source of truth of a rotation: together with the Jobs and the Deployment it
+// determines the next step. After the operator dies at any point, the next leader continues
+// there.
 //
 // A pass observes (Observer), decides (Decide, pure) and writes (Writer).
 package keys
@@ -25,7 +25,7 @@ import (
 // 64 numbers, private half first, as relay keygen writes it.
 const DataKey = "key"
 
-// Labels of a generated key's Secret, and its annotation.
+// These are the labels and the annotation of a generated key's Secret.
 const (
 	// LabelPool is the RelayPool's name.
 	LabelPool = build.LabelPool
@@ -39,8 +39,8 @@ const (
 	AnnotationAddress = "relaypool.dev/payer-address"
 )
 
-// Annotations of a RelayPool with which a person requests an action; every new
-// value requests it once.
+// With these annotations of a RelayPool a person requests an action. Every new value
+// requests it once.
 const (
 	// AnnotationRetry requests another attempt at the failed step of a rotation.
 	AnnotationRetry = "relaypool.dev/retry-rotation"
@@ -105,17 +105,18 @@ type Job struct {
 	// Deleting: the Job is being deleted, and its name is still taken.
 	Deleting bool
 	State    JobState
-	// Ended is when it became complete or failed; zero while it runs.
+	// Ended is when the Job became complete or failed; zero while it runs.
 	Ended time.Time
-	// Inputs is the hash of what the Job was made for: step and keys, or the
-	// request to sweep retired keys.
+	// Inputs is the hash of what the Job was made for: step and keys, or the request to
+	// sweep retired keys.
 	Inputs string
 	// Token is the value of the annotation that requested the Job.
 	Token string
-	// Spec is the hash of the object as it was made.
+	// Spec is the hash of the object as it was made, and of what its pods read at their
+	// start.
 	Spec string
-	// Message is the last line that the Job's pod left, which contains no secrets;
-	// empty when it left none.
+	// Message is the last line of the termination message of the Job's pods, which contains
+	// no secrets; empty without one.
 	Message string
 }
 
@@ -123,8 +124,8 @@ type Job struct {
 type Rollout struct {
 	// Known: Deployment and pods could be read.
 	Known bool
-	// Template are the Secrets that the Deployment's pod template mounts, nil when
-	// there is no Deployment.
+	// Template are the Secrets that the Deployment's pod template mounts; nil without a
+	// Deployment.
 	Template []string
 	// Complete: every existing replica was made from the newest template.
 	Complete bool
@@ -138,7 +139,7 @@ type Balance struct {
 	// At is when it was read. After a sweep of the key, a balance counts only if it
 	// was read after the sweep.
 	At time.Time
-	// RunwayHours is how long the balance lasts; nil when that is not known.
+	// RunwayHours is for how many hours the balance lasts; nil when that is not known.
 	RunwayHours *int64
 }
 
@@ -151,7 +152,7 @@ type Input struct {
 	Jobs []Job
 	// Rollout is what the fleet's Deployment and pods have mounted.
 	Rollout Rollout
-	// Balances are by address; a missing one is not known.
+	// Balances are the balances by address. A key without an entry has an unknown balance.
 	Balances map[string]Balance
 	// Blocked says why a rotation Job would fail, such as a Secret that is not
 	// resolved; a rotation waits until it is empty.
@@ -166,7 +167,8 @@ type NewKey struct {
 	State           v1alpha1.FeePayerState
 }
 
-// LabelChange rewrites a key's labels and annotation, with State.
+// LabelChange writes all labels and the annotation of a key's Secret. The label of the
+// state becomes State.
 type LabelChange struct {
 	Key   Key
 	State v1alpha1.FeePayerState
@@ -188,7 +190,7 @@ type JobWanted struct {
 	Existing *Job
 }
 
-// Event is emitted once the decision has been written.
+// Event is an event on the RelayPool, to be emitted once the decision has been written.
 type Event struct {
 	// Type is Normal or Warning.
 	Type string
@@ -196,24 +198,24 @@ type Event struct {
 	Reason string
 	// Action is what was done, in CamelCase.
 	Action string
-	// Secret is the Secret that the event is about; empty when there is no single
-	// one. Events that differ only in their note are treated as one.
+	// Secret is the Secret that the event is about; empty when there is no single one. The
+	// recorder treats events that differ only in their note as one.
 	Secret string
 	Note   string
 }
 
 // Plan is what to do about the keys, and what to report about them.
 type Plan struct {
-	// Create are made in their order, then Label is written in its order; the Writer
-	// stops at the first failure. A pass that writes either of them ends before it
-	// changes the Deployment, and the next pass observes again.
+	// Create are the keys to make, in this order, and Label the labels to write after them,
+	// in this order. The Writer stops at the first failure. A pass that writes any of them
+	// does not change the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
 	// Job is the Job that has to exist; nil when none has to. It is made when
 	// it is missing, and replaced while it runs with another spec.
 	Job *JobWanted
-	// DeleteJobs are Jobs that block the next one. Other Jobs of this RelayPool's
-	// rotations are kept: pruning leaves all of them alone.
+	// DeleteJobs are the Jobs to delete: those of earlier rotations, and those whose name
+	// the next Job needs. Pruning deletes no Job of a rotation.
 	DeleteJobs []Job
 	// Mounted are the keys that the fleet's pods use. When it is empty, no key is
 	// usable, and the Deployment must not be made or changed.
@@ -225,11 +227,11 @@ type Plan struct {
 	Payers []v1alpha1.FeePayerStatus
 	// Rotation is status.rotation; nil when there has been none.
 	Rotation *v1alpha1.RotationStatus
-	// Rotating: a rotation is under way. Failed: its step failed, and is not tried
-	// again until a person asks for it.
+	// Rotating: a rotation is under way. Failed: the rotation's step failed, and is not
+	// tried again until a person asks for it.
 	Rotating, Failed bool
-	// Problems are for a person. Reasons: SecretForeign, SecretNotFound for a key
-	// that was there, NoPayers, RotationFailed, RetiredKeyFunded.
+	// Problems are what a person has to resolve. Reasons: SecretForeign, SecretNotFound for
+	// a key that was there, NoPayers, RotationFailed, RetiredKeyFunded.
 	Problems []refs.Problem
 	Events   []Event
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// world models everything in a cluster that concerns keys. Its state changes only by
-// single writes, and the operator may die between any two of them.
+// world models the state of a cluster that concerns keys. The state changes only by single
+// writes, and the operator may die between any two of them.
 type world struct {
 	revision, count int32
-	// most bounds how often people raise either.
+	// mostRevision and mostCount bound how far people raise revision and count.
 	mostRevision, mostCount int32
-	retry                   int // the annotation's value
+	retry                   int // the value of AnnotationRetry
 	keys                    map[string]Key
 	holds                   map[string]bool // whether a key holds funds, by Secret
 	jobs                    map[string]Job
@@ -28,11 +28,11 @@ type world struct {
 	template                string // the Deployment's mounts, joined; empty: no Deployment
 	replicas                int
 	pods                    []pod
-	terminating             []string // mounts of pods on their way out
+	terminating             []string // the mounts of terminating pods
 }
 
-// pod is a replica: the mounts of the template from which it is made, and whether it
-// exists or is about to be made.
+// pod is a replica of the Deployment. mounts are the mounts of its template. there is false
+// while the pod is still to be made.
 type pod struct {
 	mounts string
 	there  bool
@@ -108,8 +108,8 @@ func (w *world) alive() []string {
 	return all
 }
 
-// writes returns the operator's writes of one pass, one by one and in their order. Each
-// returns an error when it violates an invariant.
+// writes returns the operator's writes of one pass, in order. A write returns an error if
+// it violates an invariant.
 func (w *world) writes() []func(*world) error {
 	plan := Decide(w.input())
 	var all []func(*world) error
@@ -144,8 +144,8 @@ func (w *world) writes() []func(*world) error {
 	return all
 }
 
-// whole checks that the keys for the pods are not half of a revision, and that there is
-// one as long as any key exists.
+// whole checks that the pods get no key of a revision that has incoming keys, and that they
+// get a key if any exists.
 func (w *world) whole(mounted []Mount) error {
 	if len(mounted) == 0 && len(w.keys) > 0 {
 		return fmt.Errorf("of %d keys none is used", len(w.keys))
@@ -192,7 +192,7 @@ func (w *world) label(l LabelChange) error {
 	return nil
 }
 
-// successor reports whether newer keys exist, all of them active.
+// successor reports whether newer keys exist and all of them are active.
 func (w *world) successor(k Key) bool {
 	newer := 0
 	for _, other := range w.keys {
@@ -263,9 +263,9 @@ func (w *world) finish(name string, well bool) error {
 	return nil
 }
 
-// others are the steps of everything but the operator: the Jobs, the Deployment's
-// controller, the garbage collector and people. Steps of people that can keep a rotation
-// from ever ending are listed separately.
+// others returns the steps of everything but the operator: the Jobs, the Deployment's
+// controller, the garbage collector and people. unfair are the steps that could keep a
+// rotation from ever ending.
 func (w *world) others() (fair, unfair []func(*world) error) {
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		switch j := w.jobs[name]; {
@@ -278,7 +278,7 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 			}
 		case j.State == JobFailed && j.Token == fmt.Sprint(w.retry) || j.State == JobFailed && j.Token == "" && w.retry == 0:
 			fair = append(fair, func(w *world) error { w.retry++; return nil })
-		default: // somebody cleans up
+		default: // somebody deletes an old Job
 			unfair = append(unfair, func(w *world) error { delete(w.jobs, name); return nil })
 		}
 	}
@@ -295,7 +295,7 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 				w.pods[i].mounts = w.template
 				return nil
 			})
-			// A node dies, and no controller has replaced the pod yet.
+			// A node dies, and the controller has not replaced the pod yet.
 			unfair = append(unfair, func(w *world) error { w.pods[i].there = false; return nil })
 		}
 	}
@@ -308,7 +308,7 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 	return fair, unfair
 }
 
-// done reports whether the fleet uses the wanted revision and nothing is left over.
+// done reports whether the fleet uses the wanted revision and nothing is left to do.
 func (w *world) done() bool {
 	active := 0
 	for _, k := range w.keys {
@@ -330,7 +330,7 @@ func (w *world) done() bool {
 }
 
 // settle takes the steps of all participants until nothing is left to do, or until it meets
-// a world that is known to end well. Then all worlds on the way are known to end well.
+// a world in well, which is known to end well. Then it adds all worlds on its way to well.
 func (w *world) settle(well map[string]bool) error {
 	var way []string
 	for range 500 {
@@ -354,11 +354,11 @@ func (w *world) settle(well map[string]bool) error {
 	return fmt.Errorf("it never ends: %s", w.id())
 }
 
-// TestEveryInterruptionOfARotationEndsWell visits every world that can be reached from one
-// or two keys, from one that becomes two, and by two rotations, with the operator's death
-// between any two writes, failing and vanishing Jobs, pods in any state of a rollout and a
-// revision that is raised at any time. In none of them is anything overwritten, retired
-// unswept or taken from the pods, and from each of them the last rotation ends.
+// TestEveryInterruptionOfARotationEndsWell visits every reachable world of four fleets. The
+// operator may die between any two writes. Jobs may fail and vanish. Pods may be in any
+// state of a rollout. The revision and the count may be raised at any time. In no world is
+// a key overwritten, retired before it was swept, or taken from a pod. From every world,
+// the last rotation ends.
 func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]*world{
@@ -382,7 +382,7 @@ func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 				}
 				fair, unfair := w.others()
 				next := slices.Concat(fair, unfair)
-				// These are the operator's writes of one pass: it may die after each.
+				// The operator may die after each of its writes of a pass.
 				if writes := w.writes(); len(writes) > 0 {
 					next = append(next, writes[0])
 					after := w.clone()

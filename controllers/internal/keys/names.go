@@ -43,7 +43,7 @@ func JobName(pool string, revision int32, step v1alpha1.RotationStep) string {
 	return build.JobName(pool, revision, build.Step(strings.ToLower(string(step))))
 }
 
-// labelOf is the label's value for a state, and stateOf is its inverse.
+// labelOf returns the value of the label for a state. stateOf is its inverse.
 func labelOf(state v1alpha1.FeePayerState) string { return strings.ToLower(string(state)) }
 
 func stateOf(label string) (v1alpha1.FeePayerState, bool) {
@@ -57,7 +57,7 @@ func stateOf(label string) (v1alpha1.FeePayerState, bool) {
 	return "", false
 }
 
-// labels are those of a generated key's Secret.
+// labels returns the labels of a generated key's Secret.
 func labels(pool string, k NewKey) map[string]string {
 	return map[string]string{
 		build.LabelName:      build.Application,

@@ -29,21 +29,21 @@ const (
 	WatchedRevisions = 5
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
-	// maxRevision bounds the search for a revision above the spec's. maxBehind bounds
-	// the search below it, which has to end within readTimeout.
+	// maxRevision bounds the search for revisions above the spec's. maxBehind bounds the
+	// search for revisions below it, which has to end within readTimeout.
 	maxRevision = 1000
 	maxBehind   = 200
-	// missingFactor divides the interval while a Secret is missing or invalid:
-	// somebody is about to correct it.
+	// missingFactor divides the interval while a Secret is not the key that it should be,
+	// because somebody may be about to correct it.
 	missingFactor = 5
 	jitter        = 0.1
 	readTimeout   = 20 * time.Second
 )
 
-// ObserverOptions make an Observer.
+// ObserverOptions are the options of an Observer.
 type ObserverOptions struct {
-	// Reader reads from the API server directly, because a cache would list and
-	// watch. Required.
+	// Reader reads from the API server directly, because a cache would list and watch
+	// Secrets. Required.
 	Reader client.Reader
 	// Now is the clock. Required.
 	Now func() time.Time
@@ -114,8 +114,8 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// Forget makes the next Observe read again. Its search still uses what was known,
-// unless the RelayPool is another one.
+// Forget makes the next Observe read again. That reading still begins with the known keys,
+// unless the RelayPool was recreated.
 func (o *Observer) Forget(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +136,7 @@ func (o *Observer) Drop(pool types.NamespacedName) {
 type search struct {
 	o        *Observer
 	pool     *v1alpha1.RelayPool
-	seen     map[string]bool // whether there is one, by name
+	seen     map[string]bool // by name: whether the Secret exists
 	keys     []Key
 	problems []refs.Problem
 }
@@ -164,7 +164,7 @@ func (s *search) run(ctx context.Context, known bool, last Facts) error {
 	return nil
 }
 
-// hints are the Secrets that the last reading or the status knows of.
+// hints returns the names of the keys' Secrets in the last reading and in the status.
 func (s *search) hints(last Facts) []string {
 	var names []string
 	for _, k := range last.Keys {
@@ -210,7 +210,7 @@ func (s *search) exists(ctx context.Context, revision, index int32) (bool, error
 	}
 	s.seen[name] = true
 	key, fault := keyOf(s.pool.Name, &secret, revision, index)
-	// This cannot clear the copies in the client's buffers.
+	// The client keeps copies in its buffers, which cannot be cleared.
 	for _, value := range secret.Data {
 		clear(value)
 	}
@@ -241,7 +241,7 @@ func (s *search) facts() Facts {
 	return Facts{Keys: s.keys, Problems: s.problems}
 }
 
-// keyOf derives what is known of a key, or says why the Secret is not one of ours.
+// keyOf returns the key in a Secret, or why the Secret is not a key of this RelayPool.
 func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, fault string) {
 	l := secret.Labels
 	state, ok := stateOf(l[LabelState])

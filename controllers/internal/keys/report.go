@@ -16,16 +16,18 @@ import (
 )
 
 const (
-	// minMovable is the least balance, in lamports, at which an unused key is
-	// reported: a smaller one is not worth the cost of moving it.
+	// minMovable is the balance, in lamports, above which an unused key is reported. Less
+	// is not worth the cost of moving it.
 	minMovable = 10_000
-	// eventStep is the step in which status shows balances, in lamports: an
-	// event of a smaller balance would come on every pass.
+	// eventStep is the step, in lamports, to which the status rounds balances down. A
+	// smaller balance looks like 0 in the last status, so its event would come on every
+	// pass.
 	eventStep = 10_000_000
 	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
 	defaultMinimum = 50_000_000
-	// maxPayers and maxMessage are the resource's bounds, maxCause that of a Job's
-	// message within ours, and maxNote that of an event.
+	// maxPayers and maxMessage are the bounds of the resource. maxCause bounds a Job's
+	// message inside one of the operator's, and maxNote bounds the note of an event.
+	// Lengths are in bytes.
 	maxPayers  = 128
 	maxMessage = 1024
 	maxCause   = 300
@@ -36,7 +38,7 @@ const (
 	lamportsPerSOL = 1_000_000_000
 )
 
-// payers makes status.feePayers, the newest revision first.
+// payers sets status.feePayers, the newest revision first.
 func (d *decision) payers() {
 	for _, p := range d.Refs {
 		if wantedCount(d.Pool) == 0 {
@@ -52,7 +54,7 @@ func (d *decision) payers() {
 			d.payer(k.Address, k.Secret, k.State)
 			continue
 		}
-		// The spec now names other Secrets: generated keys are shown while they have funds.
+		// The spec names other Secrets: generated keys are shown while they may have funds.
 		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
 		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > minMovable) {
 			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
@@ -66,8 +68,9 @@ func (d *decision) payers() {
 	}
 }
 
-// payer shows one payer, once: the list is a map by address, and the API server refuses
-// a status that repeats one. A lost key may exist again under another name.
+// payer adds a payer to status.feePayers, unless its address is there already: the API
+// server refuses a list that repeats an address. A lost key may exist again under another
+// name.
 func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
 		return
@@ -92,7 +95,7 @@ func (d *decision) events() {
 	}
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	if now == nil {
-		d.plan.Rotation = last.DeepCopy() // the last one stays shown
+		d.plan.Rotation = last.DeepCopy() // the last rotation stays shown
 		return
 	}
 	if d.Pool.Spec.Paused && d.plan.Rotating {
@@ -113,7 +116,8 @@ func (d *decision) events() {
 	}
 }
 
-// eventsOf compares one payer with what the last status said about its Secret.
+// eventsOf makes the events of one payer, by comparing it with the last status of its
+// Secret.
 func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
 	last, known := before[p.SecretName]
 	var key *Key
@@ -134,7 +138,8 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))
 	}
-	// The balance in the status may be from before the sweep, and as large as the new one.
+	// The last status may show the balance from before the sweep, so a high balance there
+	// does not mean that these funds were reported.
 	news := lamports(last) < eventStep || d.wasQuiet() && d.fresh(d.Balances[p.Address])
 	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && news {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
@@ -142,7 +147,7 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	}
 }
 
-// wasQuiet reports whether the last status said that the payers are funded.
+// wasQuiet reports whether the last status had the payers as funded, without a problem.
 func (d *decision) wasQuiet() bool {
 	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
 	return c != nil && c.Reason == v1alpha1.ReasonFunded
@@ -179,8 +184,8 @@ func (d *decision) minimum() uint64 {
 	return defaultMinimum
 }
 
-// allShort reports whether all keys are known to have less than the minimum,
-// by balances that were read after a time.
+// allShort reports whether all keys are known to have less than the minimum, by balances
+// that were read after the given time.
 func (d *decision) allShort(keys []Key, after time.Time) bool {
 	return !slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
@@ -188,13 +193,13 @@ func (d *decision) allShort(keys []Key, after time.Time) bool {
 	})
 }
 
-// readAfter reports whether the balance was read after a time of the API server,
-// whose times are whole seconds.
+// readAfter reports whether the balance was read after a time of the API server, which has
+// whole seconds. It is also true if either time is unknown.
 func (b Balance) readAfter(at time.Time) bool {
 	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }
 
-// oneHolds reports whether one of the keys is known to have the minimum.
+// oneHolds reports whether one of the keys is known to have the minimum balance.
 func (d *decision) oneHolds(keys []Key) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
@@ -202,10 +207,10 @@ func (d *decision) oneHolds(keys []Key) bool {
 	})
 }
 
-// KeysWithFunds returns the events that name the payers which may have funds when
-// their RelayPool is deleted, one for each Secret; none when all are known to be
-// empty. Payers and rotation are taken from the status. A balance that was never
-// read does not count as zero, nor does one that a Job may have raised since.
+// KeysWithFunds returns the events that name the payers that may have funds when their
+// RelayPool is deleted: one for each Secret, and none if all payers are known to be empty.
+// Payers and rotation are those of the status. A balance does not count as zero if it was
+// never read, or if a Job may have raised it since.
 func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
@@ -251,7 +256,7 @@ func sol(lamports uint64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
 }
 
-// someNames names the first few of many.
+// someNames joins the first few names, and counts the others.
 func someNames(all []string) string {
 	if len(all) <= fewest {
 		return strings.Join(all, ", ")
@@ -259,7 +264,7 @@ func someNames(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:fewest], ", "), len(all)-fewest)
 }
 
-// shorten bounds a text, at a character's end.
+// shorten cuts a text to at most length bytes, between two characters.
 func shorten(text string, length int) string {
 	if len(text) <= length {
 		return text

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// bringIn prepares the incoming keys of a revision for their first use: all are
-// made, then funded from the old ones, then labelled active.
+// bringIn prepares the incoming keys of a revision for their first use. All are made, then
+// funded from the old keys, then labelled active.
 func (d *decision) bringIn(target int32) {
 	d.rotate(target, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
@@ -30,15 +30,15 @@ func (d *decision) bringIn(target int32) {
 	d.switchLabels(target)
 }
 
-// funded takes the step Fund, and reports whether it is over.
+// funded plans the step Fund, and reports whether the step is complete.
 func (d *decision) funded(target int32, old []Key) bool {
 	d.rotate(target, v1alpha1.RotationFund, "")
 	fresh := d.revision(target)
 	if !d.step(v1alpha1.RotationFund, target, d.wholeRevisions(old), fresh) {
 		return false
 	}
-	// Payers below the minimum cannot pay: switching to them would stop a fleet that
-	// works. A balance that was read before the Job ended does not show what it moved.
+	// Payers below the minimum cannot pay: switching to them would stop a fleet that works.
+	// A balance that was read before the Job ended does not include what the Job moved.
 	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.oneHolds(old) {
 		return true
 	}
@@ -97,9 +97,9 @@ func (d *decision) switchLabels(target int32) bool {
 	return len(d.plan.Label) > 0
 }
 
-// stillMounted returns why the fleet may still sign with one of the keys; empty
-// when it cannot. begun means that the next step has begun: the rollout was complete
-// then, and a later one only replaces pods that do not mount the keys.
+// stillMounted returns why the fleet may still sign with one of the keys; empty if it
+// cannot. begun means that the next step has begun. The rollout was complete then, and a
+// later rollout only replaces pods without the keys.
 func (d *decision) stillMounted(keys []Key, begun bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })
@@ -137,15 +137,15 @@ func (d *decision) revision(revision int32) []Key {
 	})
 }
 
-// wholeRevisions returns all keys of the revisions to which the keys belong, in any
-// state, so that a Job's keys stay the same while labels change.
+// wholeRevisions returns all keys, in any state, of the revisions to which the given keys
+// belong. So a Job's keys stay the same while labels change.
 func (d *decision) wholeRevisions(keys []Key) []Key {
 	return d.pick(func(k Key) bool {
 		return slices.ContainsFunc(keys, func(other Key) bool { return other.Revision == k.Revision })
 	})
 }
 
-// named returns the Job of the name, nil without one.
+// named returns the Job of the name, or nil without one.
 func (d *decision) named(name string) *Job {
 	for i := range d.Jobs {
 		if d.Jobs[i].Name == name {
@@ -159,8 +159,9 @@ func (d *decision) job(target int32, step v1alpha1.RotationStep) *Job {
 	return d.named(JobName(d.pool, target, step))
 }
 
-// inputs is the hash of what a Job is for. Names of Secrets are enough: a key
-// never changes under its name.
+// inputs returns the hash of what a Job is for: its step, its revision, and its keys or the
+// request. The names of Secrets stand for the keys, because the key in a Secret never
+// changes.
 func inputs(want JobWanted, request string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %d %q", want.Step, want.Revision, request)
@@ -173,7 +174,8 @@ func inputs(want JobWanted, request string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// useGeneratedKeys determines from the labels how far a rotation has come.
+// useGeneratedKeys determines from the labels how far a rotation has come, and plans what
+// follows.
 func (d *decision) useGeneratedKeys() {
 	d.findLost()
 	d.mount()
@@ -203,8 +205,8 @@ func (d *decision) useGeneratedKeys() {
 func (d *decision) idle(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
-		// One revision at a time, so that no revision is without keys and a search
-		// down from the newest finds all.
+		// A rotation goes up by one revision. So no revision is without keys, and a search
+		// down from the newest finds all keys.
 		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
 		d.clearJobs(active + 1)
 		d.create(active+1, v1alpha1.PayerIncoming)

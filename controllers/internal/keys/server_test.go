@@ -40,17 +40,18 @@ func TestMain(m *testing.M) { apiservertest.Main(m) }
 // errKilled is returned by the operator's last call before it dies.
 var errKilled = errors.New("the operator is killed")
 
-// stand is a RelayPool on a real API server, and an operator with only the real operator's
-// permissions for Secrets and Jobs.
+// stand is a RelayPool on a real API server, with an operator that has only the real
+// operator's permissions for Secrets and Jobs.
 type stand struct {
 	admin, operator client.WithWatch
 	namespace       string
 	log             bytes.Buffer
-	told            strings.Builder // everything that the operator says besides
+	told            strings.Builder // the operator's other output: facts, plans, errors and status
 	pool            *v1alpha1.RelayPool
 	rollout         Rollout
 	balances        map[string]Balance
-	// dies is called before and after each write of the operator; an error kills it.
+	// dies is called before and after each write of the operator, and kills it by returning
+	// an error.
 	dies func(written bool) error
 
 	observer *Observer
@@ -96,7 +97,7 @@ func newStand(t *testing.T) *stand {
 		},
 	})
 	s.restart(t)
-	// Authorisation follows its informers.
+	// The API server's authoriser reads Roles from informers, which may be behind.
 	s.eventually(t, "the operator may read Secrets", func() bool {
 		err := s.operator.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "none"}, &corev1.Secret{})
 		return apierrors.IsNotFound(err)
@@ -254,7 +255,7 @@ func (s *stand) settle(t *testing.T) Plan {
 	return Plan{}
 }
 
-// secrets returns the generated keys' Secrets by their names.
+// secrets returns the generated keys' Secrets by name.
 func (s *stand) secrets(t *testing.T) map[string]corev1.Secret {
 	t.Helper()
 	var list corev1.SecretList
@@ -266,7 +267,7 @@ func (s *stand) secrets(t *testing.T) map[string]corev1.Secret {
 	return all
 }
 
-// states returns the state of each key, by the names of the Secrets.
+// states returns the states of the keys, by the names of their Secrets.
 func (s *stand) states(t *testing.T) map[string]string {
 	t.Helper()
 	states := map[string]string{}
@@ -276,8 +277,8 @@ func (s *stand) states(t *testing.T) map[string]string {
 	return states
 }
 
-// checkSilent fails when any output or stored object, apart from the Secrets' values,
-// contains a private key in a usual form.
+// checkSilent fails if any output or stored object contains a private key in a usual form.
+// The values of Secrets do not count.
 func (s *stand) checkSilent(t *testing.T) {
 	t.Helper()
 	text := s.log.String() + s.told.String()
@@ -360,9 +361,9 @@ func versions(secrets map[string]corev1.Secret) map[string]string {
 	return all
 }
 
-// TestTheOperatorMayDieAtAnyWrite rotates once for each write of a rotation, and kills the
-// operator either before the write, or after it, when the API server has executed it and
-// the operator has no answer.
+// TestTheOperatorMayDieAtAnyWrite rotates twice for each write of a rotation. In one
+// rotation the operator is killed before the write. In the other it is killed after the API
+// server has executed the write, but before the operator has the answer.
 func TestTheOperatorMayDieAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -431,10 +432,10 @@ func TestANewRelayPoolAdoptsTheKeysOfAnEarlierOne(t *testing.T) {
 func TestKeysOfLowerAndHigherRevisionsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ made, wanted int32 }{
-		"a spec that begins anew":      {made: 2, wanted: 0},
-		"a spec that is far ahead":     {made: 1, wanted: 4},
-		"a spec that is where it was":  {made: 3, wanted: 3},
-		"a spec that is one behind it": {made: 1, wanted: 0},
+		"a spec that starts again from revision 0": {made: 2, wanted: 0},
+		"a spec with a much higher revision":       {made: 1, wanted: 4},
+		"a spec with the same revision":            {made: 3, wanted: 3},
+		"a spec with the revision below":           {made: 1, wanted: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -478,13 +479,13 @@ func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
 		secret corev1.Secret
 		fault  string
 	}{
-		"no labels":            {corev1.Secret{Immutable: &immutable}, "its labels"},
-		"another RelayPool's":  {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelPool, "q")}, Immutable: &immutable}, "its labels"},
-		"another index":        {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelIndex, "7")}, Immutable: &immutable}, "its labels"},
-		"no state":             {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelState, "busy")}, Immutable: &immutable}, LabelState},
-		"it can be changed":    {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Data: map[string][]byte{DataKey: keyfile.Format(private)}}, "not immutable"},
-		"no key":               {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable}, "has no key key"},
-		"a key that is broken": {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable, Data: map[string][]byte{DataKey: []byte("[167,60,canary]")}}, "no fee payer key"},
+		"no labels":                      {corev1.Secret{Immutable: &immutable}, "its labels"},
+		"another RelayPool's":            {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelPool, "q")}, Immutable: &immutable}, "its labels"},
+		"another index":                  {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelIndex, "7")}, Immutable: &immutable}, "its labels"},
+		"no state":                       {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelState, "busy")}, Immutable: &immutable}, LabelState},
+		"a Secret that is not immutable": {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Data: map[string][]byte{DataKey: keyfile.Format(private)}}, "not immutable"},
+		"no key":                         {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable}, "has no key key"},
+		"a malformed key":                {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable, Data: map[string][]byte{DataKey: []byte("[167,60,canary]")}}, "no fee payer key"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -542,12 +543,12 @@ func TestTwoOperatorsMakeOneSetOfKeys(t *testing.T) {
 func TestALabelIsOnlyWrittenOnTheSecretThatWasRead(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*stand, *testing.T, *corev1.Secret){
-		"it was changed": func(s *stand, t *testing.T, secret *corev1.Secret) {
+		"the Secret was changed": func(s *stand, t *testing.T, secret *corev1.Secret) {
 			secret.Labels["mine"] = "yes"
 			s.must(t, s.admin.Update(t.Context(), secret))
 		},
-		"it is gone": func(s *stand, t *testing.T, secret *corev1.Secret) { s.must(t, s.admin.Delete(t.Context(), secret)) },
-		"it is another one": func(s *stand, t *testing.T, secret *corev1.Secret) {
+		"the Secret was deleted": func(s *stand, t *testing.T, secret *corev1.Secret) { s.must(t, s.admin.Delete(t.Context(), secret)) },
+		"the Secret was deleted and recreated": func(s *stand, t *testing.T, secret *corev1.Secret) {
 			s.must(t, s.admin.Delete(t.Context(), secret))
 			again := secret.DeepCopy()
 			again.ResourceVersion, again.UID = "", ""

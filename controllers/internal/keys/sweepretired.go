@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// unused returns the generated keys that the fleet no longer uses: the retired
-// ones, or all when the spec now names other Secrets. A key that one of those
-// Secrets contains too is in use, regardless of its own Secret.
+// unused returns the generated keys that the fleet no longer uses: the retired ones, or all
+// when the spec names Secrets instead. A key that one of the named Secrets contains too is
+// in use.
 func (d *decision) unused() []Key {
 	return d.pick(func(k Key) bool {
 		if wantedCount(d.Pool) > 0 {
@@ -20,8 +20,8 @@ func (d *decision) unused() []Key {
 	})
 }
 
-// sweepUnused reports unused keys that have funds, and plans the move of the funds
-// when a person asks for it, once for every new value of the annotation.
+// sweepUnused reports unused keys with funds. When a person asks for it, it plans a Job
+// that moves the funds, once for every new value of the annotation.
 func (d *decision) sweepUnused() {
 	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
 	var rich []Key
@@ -44,8 +44,8 @@ func (d *decision) sweepUnused() {
 	want.Inputs = inputs(want, token)
 	have := d.named(want.Name)
 	answered := have != nil && have.Inputs == want.Inputs
-	// A retired key was drained before. A key that the spec no longer names was not:
-	// a rollout under way can still bring a pod that signs with it.
+	// A retired key was drained. A key that the spec no longer names was not: a rollout
+	// under way can still start a pod that signs with it.
 	drained := wantedCount(d.Pool) > 0
 	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
 		return
@@ -53,8 +53,8 @@ func (d *decision) sweepUnused() {
 	d.carryOut(want, AnnotationSweepRetired)
 }
 
-// fresh reports whether a balance was read since the rotation's step began, so
-// that it does not show funds that were just swept.
+// fresh reports whether a balance was read since the present step of the rotation began. An
+// older balance may show funds that were swept meanwhile.
 func (d *decision) fresh(b Balance) bool {
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// Generated keys after the spec names Secrets instead: which of them may be swept
-// when a person asks for it.
+// The spec names Secrets instead of generating keys, and a person asks for a sweep. The
+// test checks which generated keys are swept.
 func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 	t.Parallel()
 	left, other := key(0, 0, v1alpha1.PayerActive), key(0, 1, v1alpha1.PayerActive)
@@ -26,28 +26,28 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 		want   []string
 		from   []Mount
 	}{
-		"they are swept to the key in use": {
+		"all are swept to the key in use": {
 			func(*Input) {},
 			[]string{"make p-payer-0-sweep", "mount mine", "problem RetiredKeyFunded"}, mounts([]Key{left, other}),
 		},
-		"one that a named Secret is a copy of is in use, and stays as it is": {
+		"a key that a named Secret also contains is in use, and is not swept": {
 			func(in *Input) {
 				in.Refs = append(in.Refs, refs.Payer{Secret: "copy", Key: "a", Address: left.Address})
 			},
 			[]string{"make p-payer-0-sweep", "mount mine", "mount copy", "problem RetiredKeyFunded"}, mounts([]Key{other}),
 		},
-		"nothing is unused when all are named": {
+		"keys whose Secrets are named are in use, and are not swept": {
 			func(in *Input) {
 				in.Refs = append(in.Refs, refs.Payer{Secret: left.Secret, Key: DataKey, Address: left.Address},
 					refs.Payer{Secret: other.Secret, Key: DataKey, Address: other.Address})
 			},
 			[]string{"mount mine", "mount p-payer-0-0", "mount p-payer-0-1"}, nil,
 		},
-		"not while a pod has one": {
+		"no key is swept while a pod has one of them": {
 			func(in *Input) { in.Rollout.Pods = []string{other.Secret} },
 			[]string{"mount mine", "problem RetiredKeyFunded"}, nil,
 		},
-		"not while the roll-out is under way, which may bring such a pod back": {
+		"no key is swept during a rollout, which may start a pod with one of them": {
 			func(in *Input) { in.Rollout.Complete = false },
 			[]string{"mount mine", "problem RetiredKeyFunded"}, nil,
 		},
@@ -70,7 +70,7 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 	}
 }
 
-// The Secret of a key was deleted, and the key put back under another index.
+// The Secret of a key was deleted, and the key was restored under another index.
 func TestAKeyIsShownOnceWhateverSecretsItWasIn(t *testing.T) {
 	t.Parallel()
 	moved := key(0, 1, v1alpha1.PayerActive)

@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
-// WriterOptions make a Writer.
+// WriterOptions are the options of a Writer.
 type WriterOptions struct {
 	// Client creates and applies Secrets, and creates and deletes Jobs. It never
 	// reads. Required.
@@ -28,7 +28,7 @@ type WriterOptions struct {
 	Random io.Reader
 	// Log receives the changes, with addresses and names only. Required.
 	Log *slog.Logger
-	// Observer forgets its last reading after a write. Required.
+	// Observer reads again after a write. Required.
 	Observer *Observer
 }
 
@@ -43,9 +43,9 @@ func NewWriter(o WriterOptions) (*Writer, error) {
 	return &Writer{o}, nil
 }
 
-// Apply writes the plan in its order, and stops at the first error, because a later
-// write may depend on an earlier one. What was written stays, and the next pass
-// continues from there. job is the object for plan.Job, nil when that is nil.
+// Apply writes the plan in its order. It stops at the first error, because a later write
+// may depend on an earlier one. What was written stays, and the next pass continues from
+// there. job is the object for plan.Job; nil if plan.Job is nil.
 func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan, job runtime.ApplyConfiguration) error {
 	if plan.Writes() {
 		// Also after an error: the failed write may have been executed.
@@ -72,9 +72,9 @@ func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan,
 	return nil
 }
 
-// create makes one key. An existing Secret is left as it is: another operator, or
-// this one before it died, may have just made the key, and the next reading finds
-// it. An address is published only after its key has been read back.
+// create makes one key. If its Secret exists already, it stays as it is: another operator,
+// or this one before it died, has just made the key, and the next reading finds it. The
+// address is published only after the key has been read back.
 func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
 	private, err := keyfile.Generate(w.Random)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 		Immutable: &immutable, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{DataKey: content},
 	}
 	err = w.Client.Create(ctx, secret, client.FieldOwner(FieldOwner))
-	for _, value := range secret.Data { // the answer's copy
+	for _, value := range secret.Data { // the copy from the API server's answer
 		clear(value)
 	}
 	if apierrors.IsAlreadyExists(err) {
@@ -105,9 +105,9 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 	return nil
 }
 
-// label writes the labels and the annotation of one key. The uid and the resource
-// version make the write fail when the Secret was replaced, deleted or changed since
-// it was read; the write never makes one.
+// label writes the labels and the annotation of one key. The write never makes a Secret.
+// With the uid and the resource version it fails if the Secret was replaced, deleted or
+// changed since it was read.
 func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelChange) error {
 	if l.Key.UID == "" || l.Key.ResourceVersion == "" {
 		return fmt.Errorf("label Secret %s: its uid and resource version are not known", l.Key.Secret)
@@ -171,8 +171,8 @@ func withoutValues(err error) error {
 	return &refused{err}
 }
 
-// refused shows only the reason of an API error. errors.As still finds the error,
-// so that apierrors.IsConflict and similar functions work.
+// refused is an API error of which only the reason is shown. errors.As still finds the
+// error, so that apierrors.IsConflict and similar functions work.
 type refused struct{ err error }
 
 // Error returns the reason.

@@ -14,7 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Genesis returns the genesis hash of a cluster, by its name or by the hash itself.
+// Genesis returns the genesis hash of a cluster. cluster is its name, or the hash in
+// base58.
 func Genesis(cluster string) (solana.Hash, error) {
 	hash, err := solana.HashFromBase58(contract.GenesisHash(cluster))
 	if err != nil {
@@ -23,11 +24,12 @@ func Genesis(cluster string) (solana.Hash, error) {
 	return hash, nil
 }
 
-// fieldModulus is the order of BN254's scalar field, to which public inputs belong.
+// fieldModulus is the order of BN254's scalar field, to which a program's public inputs
+// belong.
 const fieldModulus = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001"
 
-// faults lists what is wrong with a spec by itself, beyond the rules of the API
-// server. Each fault names the field, what was expected and the kind received.
+// faults lists what is wrong with a spec that the API server accepts. Each fault names the
+// field, what was expected and the kind of value received.
 func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
 	add := func(field string, err error) {
@@ -57,8 +59,9 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	return append(out, labelFaults(spec)...)
 }
 
-// labelFaults lists what the API server would refuse in objects that are made from
-// the spec's labels: the API server's refusal would not name the field.
+// labelFaults lists the invalid labels, annotations and node selectors of a spec. The API
+// server would refuse the objects that are made with them, but would not name the spec's
+// field.
 func labelFaults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
 	t := &spec.Template

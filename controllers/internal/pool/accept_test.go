@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMintFieldElements: the relay's pods exit at once with any other field.
+// TestMintFieldElements: with a mint field that is not an element of the scalar field, the
+// relay's pods would exit at their start.
 func TestMintFieldElements(t *testing.T) {
 	t.Parallel()
 	const below = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000000"

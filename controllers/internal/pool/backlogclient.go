@@ -14,16 +14,17 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// BacklogReader asks a relay for the queue of its fleet.
+// BacklogReader asks a pod for the queue of its fleet.
 type BacklogReader interface {
 	// Backlog asks the pod with that IP address. The caller sets the time of the
 	// answer.
 	Backlog(ctx context.Context, ip string) (Backlog, error)
 }
 
-// HTTPBacklog asks the operations port of pods.
+// HTTPBacklog is a BacklogReader that calls the operations port of pods.
 type HTTPBacklog struct {
-	// Client is the HTTP client; its transport should keep no idle connections, because pods go.
+	// Client is the HTTP client. Its transport should keep no idle connections, because
+	// pods end.
 	Client *http.Client
 }
 
@@ -35,7 +36,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("expected status 200, received %d", e.Status)
 }
 
-// NewHTTPBacklog makes an HTTPBacklog for pods that come and go.
+// NewHTTPBacklog makes an HTTPBacklog that keeps no connections and follows no redirects.
 func NewHTTPBacklog() HTTPBacklog {
 	return HTTPBacklog{Client: &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},

@@ -27,13 +27,13 @@ func TestHTTPBacklog(t *testing.T) {
 		want    Backlog
 		wantErr string
 	}{
-		"an answer":         {status: 200, body: `{"pending_count":9,"due_count":4,"oldest_due_age_seconds":12,"held":{"fee_payer_empty":5}}`, want: Backlog{Due: 4, Oldest: 12 * time.Second, Held: map[string]int64{"fee_payer_empty": 5}}},
-		"a negative age":    {status: 200, body: `{"due_count":1,"oldest_due_age_seconds":-1}`, wantErr: "oldest_due_age_seconds"},
-		"a pod that starts": {status: 503, body: `{}`, wantErr: "received 503"},
-		"something else":    {status: 200, body: `<html>`, wantErr: "read the backlog"},
-		"no count":          {status: 200, body: `{}`, wantErr: "due_count"},
-		"a negative count":  {status: 200, body: `{"due_count":-1}`, wantErr: "due_count"},
-		"an endless answer": {status: 200, body: `{"held":"` + strings.Repeat("x", maxAnswer) + `"}`, wantErr: "read the backlog"},
+		"an answer":                  {status: 200, body: `{"pending_count":9,"due_count":4,"oldest_due_age_seconds":12,"held":{"fee_payer_empty":5}}`, want: Backlog{Due: 4, Oldest: 12 * time.Second, Held: map[string]int64{"fee_payer_empty": 5}}},
+		"a negative age":             {status: 200, body: `{"due_count":1,"oldest_due_age_seconds":-1}`, wantErr: "oldest_due_age_seconds"},
+		"a pod that starts":          {status: 503, body: `{}`, wantErr: "received 503"},
+		"an answer that is not JSON": {status: 200, body: `<html>`, wantErr: "read the backlog"},
+		"no count":                   {status: 200, body: `{}`, wantErr: "due_count"},
+		"a negative count":           {status: 200, body: `{"due_count":-1}`, wantErr: "due_count"},
+		"an endless answer":          {status: 200, body: `{"held":"` + strings.Repeat("x", maxAnswer) + `"}`, wantErr: "read the backlog"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,17 +19,19 @@ import (
 )
 
 const (
-	// backlogInterval is the interval for the status, and watchedInterval the interval
-	// for autoscalers, which need a reading from the last 30 s.
+	// backlogInterval is the time between polls of a fleet for its status. watchedInterval
+	// is that of a watched fleet, because its autoscaler needs a reading from the last 30
+	// s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// backlogYoung is how old a reading of held submissions may be. A process that
-	// cannot reach the pods keeps an old reading.
+	// backlogYoung is how old a reading may be and still describe the present queue. A
+	// process that cannot reach the pods keeps an older reading.
 	backlogYoung = 5 * time.Minute
-	// backlogPatience bounds one request. Pods that never answer are polled ever less
-	// often, down to once in backlogPause or watchedPause, because the operator may run
-	// outside their network. Pods that answer with an error have lost their database, and
-	// are polled as often as before: when it is back, the queue is longest.
+	// backlogPatience bounds one request. While no pod of a fleet answers, the time between
+	// its polls doubles up to a limit: the operator may run outside the pods' network.
+	// Watched fleets have a lower limit. While pods answer with an error, the fleet is
+	// polled as often as before: its database is down, and the queue is longest when it is
+	// back.
 	backlogPatience = 2 * time.Second
 	backlogPause    = 10 * time.Minute
 	watchedPause    = time.Minute
@@ -50,13 +52,13 @@ type Poller struct {
 	fleets client.Reader // nil: nothing is watched
 	events chan event.GenericEvent
 	queue  chan pollRequest
-	// changed are RelayPools that need a pass; wake signals them.
+	// wake signals that changed names RelayPools that need a pass.
 	wake chan struct{}
 
 	mutex       sync.Mutex
 	pools       map[types.NamespacedName]*fleetBacklog
 	changed     []types.NamespacedName
-	fleetsKnown bool // the fleets to watch are known
+	fleetsKnown bool // the list of watched fleets was read at least once
 }
 
 type pollRequest struct {
@@ -70,7 +72,8 @@ type fleetBacklog struct {
 	due      time.Time
 	asking   bool
 	failures int
-	// watched fleets are polled more often; ready is how many ready pods the fleet has.
+	// watched: the fleet is polled more often, for its autoscaler. ready is how many ready
+	// pods it has.
 	watched bool
 	ready   int
 }
@@ -128,10 +131,11 @@ func (p *Poller) Start(ctx context.Context) error {
 	return nil
 }
 
-// Events returns an event for each RelayPool whose backlog has changed enough to be shown.
+// Events returns the channel with an event for each RelayPool whose backlog has changed
+// enough to be shown.
 func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
 
-// sendEvents sends the events, so that workers need not wait for a receiver.
+// sendEvents sends the events, so that workers do not wait for a receiver.
 func (p *Poller) sendEvents(ctx context.Context) {
 	for {
 		select {
@@ -154,8 +158,8 @@ func (p *Poller) sendEvents(ctx context.Context) {
 	}
 }
 
-// Backlog returns the last reading, and schedules a poll of one of the pods when
-// the next poll is due. It does not wait. ips are the addresses of ready pods.
+// Backlog returns the last reading, and schedules a poll if one is due. It does not wait
+// for the poll. ips are the addresses of ready pods.
 func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -190,8 +194,8 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	return out
 }
 
-// Settled reports whether every watched fleet with a ready pod has been polled once.
-// Before that, a new process knows less than the process that it replaces.
+// Settled reports whether every watched fleet with a ready pod has been polled once. Before
+// that, a new process knows less than the process that it replaces.
 func (p *Poller) Settled() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -230,7 +234,7 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 	select {
 	case p.queue <- pollRequest{key, tried[:min(len(tried), backlogTries)]}:
 		state.asking = true
-	default: // the queue of polls is full; the next call tries again
+	default: // the queue is full; the next call tries again
 	}
 }
 
@@ -239,8 +243,8 @@ func (p *Poller) pollFleets(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
-		// An error means that the cache is not synchronised: nothing new is known, and the
-		// readings grow old.
+		// An error means that the cache is not synchronised. The list then stays as it is,
+		// and the readings grow old.
 		_ = p.listFleets(ctx)
 		select {
 		case <-ctx.Done():
@@ -297,7 +301,7 @@ func (p *Poller) watch(key types.NamespacedName, ips []string) {
 	slices.Sort(ips)
 	state := p.state(key)
 	if !state.watched || state.ready == 0 && len(ips) > 0 {
-		// A fleet that was polled rarely, or without success, is polled at once.
+		// A fleet that is newly watched, or had no ready pod before, is polled at once.
 		state.due, state.failures = time.Time{}, 0
 	}
 	state.watched, state.ready = true, len(ips)
@@ -333,7 +337,7 @@ func (p *Poller) askOne(ctx context.Context, ip string) (Backlog, error) {
 	return p.reader.Backlog(asking, ip)
 }
 
-// store keeps a reading, and reports whether it needs a pass.
+// store keeps the result of a poll, and reports whether the status needs a pass to show it.
 func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -347,7 +351,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	}
 	state.asking, state.err = false, err
 	if err != nil {
-		// Unknown is not zero: the last reading is kept, and grows older.
+		// Unknown is not zero: the last reading stays, and grows older.
 		state.failures++
 		if answered := (*StatusError)(nil); !errors.As(err, &answered) {
 			interval = min(interval<<min(state.failures-1, 10), pause)

@@ -116,7 +116,7 @@ type fleets struct {
 	err   error
 }
 
-// change changes the cache while a Poller reads it.
+// change calls to, which changes the cache while a Poller reads it.
 func (f *fleets) change(to func()) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -150,7 +150,7 @@ func podAt(pool, ip string, component string) corev1.Pod {
 	}
 }
 
-// watching runs a Poller that watches, in a bubble of its own time.
+// watching runs try with a Poller that watches f, in a synctest bubble.
 func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 		if got, _ := p.Reading(key); got.Ready != 0 {
 			t.Errorf("reading %+v: want no pod", got)
 		}
-		// A new pod is polled at once, regardless of how long others did not answer.
+		// A new pod is polled at once, however long other pods did not answer.
 		dead.Store(false)
 		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
 		before := asked.Load()
@@ -282,7 +282,8 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// When the database is back the queue is longest, so the next poll must not be delayed then.
+// The queue is longest when the database is back, so the outage must not delay the next
+// poll.
 func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

@@ -22,9 +22,8 @@ import (
 // secretValue reads one value of a Secret at the moment of use, for a RelayPool.
 type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 
-// targetOf makes the checks of the chain from a spec and the objects that it
-// names. Unresolved objects are left out, and the results of the checks that need
-// them are unknown.
+// targetOf returns what to check on the chain for a RelayPool. A check that needs an
+// unresolved object is left out, and its result is unknown.
 func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
 	spec := &pool.Spec
 	var t Target
@@ -62,8 +61,9 @@ func malformed(from *v1alpha1.ConfigMapKeyReference, expected string, err error)
 	return p
 }
 
-// declaredProfile is the profile that the spec names, with the fields that the
-// spec overrides; nil while its ConfigMap is not resolved.
+// declaredProfile returns the profile that the spec names, with the fields that the spec
+// overrides. It returns nil while the profile's ConfigMap is not resolved, and for an
+// invalid spec.
 func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
 	var (
 		p   *shieldpool.Profile
@@ -106,7 +106,7 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 	return p, nil
 }
 
-// endpoints returns the endpoints for reads, in their order.
+// endpoints returns the endpoints that serve reads, in the order of the spec.
 func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) []chainwatch.Endpoint {
 	var out []chainwatch.Endpoint
 	for _, e := range pool.Spec.Solana.Endpoints {
@@ -137,6 +137,7 @@ func reads(roles []v1alpha1.Role) bool {
 	return len(roles) == 0
 }
 
+// identity returns a text that changes with the Secret in which an endpoint's URL is.
 func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
 	for _, o := range known.Resolved {
 		if o.Kind == refs.Secret && o.Name == from.Name {
@@ -146,8 +147,8 @@ func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
 	return from.Name + "/" + from.Key
 }
 
-// parser parses verifying keys and keeps the results, because parsing takes some
-// 20 ms, and fleets of one circuit have the same key.
+// parser parses verifying keys and keeps the results. Parsing takes about 20 ms, and fleets
+// with the same circuit have the same key.
 type parser struct {
 	mutex sync.Mutex
 	known map[[sha256.Size]byte]parsed
@@ -158,7 +159,7 @@ type parsed struct {
 	err error
 }
 
-// maxParsed bounds what a parser keeps.
+// maxParsed is how many results a parser keeps. Then it drops all of them.
 const maxParsed = 256
 
 func (p *parser) parse(content []byte) (*poolcheck.Key, error) {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The clock of the operator that wrote the status last was ahead, or this one was
-// set back: figures are written all the same, and by this clock from then on.
+// The last write of the status has a time in the future: another operator's clock was
+// ahead, or this one was set back. Figures are still written, with the present time.
 func TestAStatusFromTheFutureDelaysNothing(t *testing.T) {
 	t.Parallel()
 	f := running()

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(apiservertest.Run(m, apiserver.Options{Controllers: pooltest.Controllers()}))
 }
 
-// stand is a namespace with an operator and a kubelet of its own.
+// stand makes a namespace with an operator and a kubelet of its own.
 func stand(t *testing.T, kubelet pooltest.KubeletOptions) (*pooltest.Stand, *pooltest.Kubelet) {
 	t.Helper()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -33,8 +33,8 @@ func stand(t *testing.T, kubelet pooltest.KubeletOptions) (*pooltest.Stand, *poo
 	return s, k
 }
 
-// A RelayPool on a chain without its pool: the fleet is held at 0 pods. After
-// the pool is initialised and the key funded, the fleet serves.
+// The chain does not have the pool at first, and the fleet is held at 0 pods. After the
+// pool is initialised and the key funded, the fleet serves.
 func TestAFleetFromItsCreationToReady(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
@@ -71,7 +71,7 @@ func TestAFleetFromItsCreationToReady(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
 }
 
-// ready makes a fleet of one funded key that serves.
+// ready makes a fleet with one funded key, and waits until the fleet is ready.
 func ready(t *testing.T, s *pooltest.Stand, name string, change ...func(*v1alpha1.RelayPool)) {
 	t.Helper()
 	if err := s.Chain.Initialize(); err != nil {
@@ -130,7 +130,7 @@ func TestScalingAndPause(t *testing.T) {
 	s.AwaitEvent(t, "demo", v1alpha1.EventScalingHandedOver)
 	s.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "Unknown/Pending")
 	replicas(3)
-	// The autoscaler scales, and the operator keeps its count.
+	// The operator keeps the number of replicas that the autoscaler sets.
 	pooltest.Change(t, s, "demo", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](5) })
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Template.Labels = map[string]string{"team": "pools"} })
 	pooltest.Eventually(t, "the label is on the template", func() error {

@@ -16,9 +16,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// confirmUnused reads the API server before the first step that takes an old key out
-// of use: the plan is from the cache, which may lack a pod that signs with the key. The
-// Job is then deferred until the cache has the pod, which starts another pass.
+// confirmUnused removes from the plan a Job that drains or sweeps keys while a pod or the
+// pod template has one of these keys. It reads the API server, because the plan is from the
+// cache, which may lack a pod that signs. Once the cache has the pod, another pass starts
+// and plans the Job again.
 func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
 		return nil
@@ -46,8 +47,9 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmOwned defers a Job that would run with a foreign service account, or call the
-// endpoints of a foreign ConfigMap. The Applier does the same for the Deployment.
+// confirmOwned removes from the plan a Job that would run with a foreign service account,
+// or call the endpoints of a foreign ConfigMap. The Applier withholds the Deployment in the
+// same case.
 func (r *Reconciler) confirmOwned(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil

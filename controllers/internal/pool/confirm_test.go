@@ -25,7 +25,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// writes records the planned writes of keys, and refuses them.
+// writes is a KeyWriter that records the plans, and returns err.
 type writes struct {
 	plans []keys.Plan
 	err   error
@@ -36,7 +36,7 @@ func (w *writes) Apply(_ context.Context, _ *v1alpha1.RelayPool, plan keys.Plan,
 	return w.err
 }
 
-// mounting is the pod of a fleet, or its template, with a key.
+// mounting returns the spec of a pod that mounts the Secret of a key.
 func mounting(secret string) corev1.PodSpec {
 	return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "files", VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
@@ -45,8 +45,8 @@ func mounting(secret string) corev1.PodSpec {
 	}}}}
 }
 
-// The cache shows no pod with the old keys. The pods in the API server decide whether the
-// keys are drained: a pod that is not in the cache yet may sign.
+// The cache shows no pod with the old keys, but a pod that is not in the cache yet may sign
+// with them. So the pods in the API server decide whether the keys are drained.
 func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 	t.Parallel()
 	old, fresh := keys.SecretName("demo", 0, 0), keys.SecretName("demo", 1, 0)
@@ -74,18 +74,18 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 		running bool
 		want    bool
 	}{
-		"no pod has the old key":                               {[]client.Object{deployment(fresh), pod(fresh, build.Labels("demo"))}, v1alpha1.RotationDrain, false, true},
-		"there is no fleet":                                    {nil, v1alpha1.RotationDrain, false, true},
-		"a pod has the old key":                                {[]client.Object{deployment(fresh), pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, false, false},
-		"the template has the old key":                         {[]client.Object{deployment(old)}, v1alpha1.RotationDrain, false, false},
-		"a pod has the key that is to be swept":                {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationSweep, false, false},
-		"a pod of the rotation has the old key":                {[]client.Object{deployment(fresh), pod(old, rotation)}, v1alpha1.RotationDrain, false, true},
-		"the fleet has the old keys while new ones are funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
-		"the service account is foreign":                       {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
-		"the service account is the fleet's":                   {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
-		"the ConfigMap with the endpoints is foreign":          {[]client.Object{deployment(old), account(ours), files()}, v1alpha1.RotationFund, false, false},
-		"the ConfigMap with the endpoints is the fleet's":      {[]client.Object{deployment(old), account(ours), files(ours)}, v1alpha1.RotationFund, false, true},
-		"the Job is there already":                             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
+		"all pods have the new key":                         {[]client.Object{deployment(fresh), pod(fresh, build.Labels("demo"))}, v1alpha1.RotationDrain, false, true},
+		"there is no fleet":                                 {nil, v1alpha1.RotationDrain, false, true},
+		"a pod has the old key":                             {[]client.Object{deployment(fresh), pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, false, false},
+		"the template has the old key":                      {[]client.Object{deployment(old)}, v1alpha1.RotationDrain, false, false},
+		"a pod has the key that is to be swept":             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationSweep, false, false},
+		"a pod of the rotation has the old key":             {[]client.Object{deployment(fresh), pod(old, rotation)}, v1alpha1.RotationDrain, false, true},
+		"pods have the old key while the new key is funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
+		"the service account is foreign":                    {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
+		"the service account is the fleet's":                {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
+		"the ConfigMap with the endpoints is foreign":       {[]client.Object{deployment(old), account(ours), files()}, v1alpha1.RotationFund, false, false},
+		"the ConfigMap with the endpoints is the fleet's":   {[]client.Object{deployment(old), account(ours), files(ours)}, v1alpha1.RotationFund, false, true},
+		"the Job exists already":                            {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +109,7 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 	}
 }
 
-// applied records that the fleet was applied.
+// applied is an Applier that counts its calls.
 type applied struct{ passes int }
 
 func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
@@ -119,8 +119,9 @@ func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ..
 
 func (a *applied) Forget(types.NamespacedName) {}
 
-// A rotation whose Job is refused is reported, and the rest of the spec is applied
-// to the fleet. A key that cannot be made stops the pass: the fleet needs it.
+// If the API server refuses the Job of a rotation, this is reported, and the rest of the
+// spec is applied to the fleet. If a key cannot be made, the pass stops, because the fleet
+// needs the key.
 func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 	t.Parallel()
 	job := &keys.JobWanted{Name: "demo-payer-1-fund", Step: v1alpha1.RotationFund, Revision: 1, From: []keys.Mount{{Secret: "a", Key: "key"}}}
@@ -171,8 +172,8 @@ func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 	}
 }
 
-// A cache that is behind shows the RelayPool before our last status write. A step based on
-// that status would be taken and then not recorded.
+// A cache that is behind shows the RelayPool before the last write of its status. A pass on
+// it could take a step and then fail to record it.
 func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	t.Parallel()
 	pool := running().Pool
@@ -186,7 +187,7 @@ func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	if err := cached.Get(t.Context(), key, before); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Options: Options{Client: cached, Now: now}} // a pass would need more
+	r := &Reconciler{Options: Options{Client: cached, Now: now}} // too few options for a pass
 	status := before.Status.DeepCopy()
 	status.ObservedGeneration++
 	r.Recorder = quiet{}

@@ -21,8 +21,8 @@ import (
 // sets one.
 const defaultReplicas = 2
 
-// shortInterval is the time between checks of the chain while a fee payer is short,
-// because the person who funds it waits for the result.
+// shortInterval is the longest time between checks of the chain while a fee payer is below
+// its minimum. The person who funds the payer waits for the result.
 const shortInterval = 15 * time.Second
 
 // Settings is the part of the operator's own configuration that a decision needs.
@@ -37,8 +37,8 @@ type Settings struct {
 	Tenants tenancy.Policy
 }
 
-// faults lists what is wrong with a spec by itself, and what the operator's
-// settings do not allow; reason is the reason of the condition Accepted.
+// faults lists what is wrong with a spec, and what the operator's settings do not allow in
+// it. If there are faults, reason is the reason of the condition Accepted.
 func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason string) {
 	all, reason = faults(spec), v1alpha1.ReasonInvalidSpec
 	if len(all) == 0 {
@@ -49,32 +49,34 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 
 // Plan is what one pass has to do.
 type Plan struct {
-	// Faults lists what is wrong with the spec itself, or not allowed. With any fault,
-	// nothing is written. FaultReason is the reason of the condition Accepted.
+	// Faults lists what is wrong with the spec or not allowed. With any fault, nothing is
+	// written. FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
-	// Problems are about Secrets and ConfigMaps, named in the spec or generated.
+	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems has
+	// those of generated keys.
 	Problems []refs.Problem
 	// Held: the gate keeps the fleet at 0 pods.
 	Held bool
-	// RecordInitialised: this pass is the first that saw the pool initialised. The status
-	// has to record that before the fleet starts, or an operator that dies in between
-	// would stop the fleet again.
+	// RecordInitialised: this pass is the first that finds the pool initialised. The status
+	// has to record this before the fleet starts. Otherwise, if the operator died in
+	// between, the next leader could stop the fleet again.
 	RecordInitialised bool
 	// Deploy: everything that the pods need is known and exists. Without it, no object
 	// of the fleet is made or changed.
 	Deploy bool
 	// Paused: nothing is written.
 	Paused bool
-	// Keys are what to do about the fee payers' keys.
+	// Keys is the plan for the fee payers' keys.
 	Keys keys.Plan
-	// Input is what objects are built from, and Objects are the wanted objects.
+	// Input is what the objects are built from. Objects are the objects to apply; there are
+	// none unless Deploy is true.
 	Input   build.Input
 	Objects []build.Object
-	// CopiesReplicas: the wanted number of pods is the live one, so the Deployment
-	// must not have changed meanwhile.
+	// CopiesReplicas: the number of pods to apply was derived from the Deployment as it was
+	// read. The write has to fail if the Deployment has changed since.
 	CopiesReplicas bool
-	// Query is what to read from the chain.
+	// Query is what to read from the chain, with the payers.
 	Query chainwatch.Query
 }
 
@@ -114,8 +116,8 @@ func Decide(f *Facts, s Settings) Plan {
 	return p
 }
 
-// held reports whether the gate keeps the fleet at 0 pods. It never does once the
-// pool was seen initialised, and unknown facts never stop a running fleet.
+// held reports whether the gate keeps the fleet at 0 pods. The gate never does so once a
+// pass has found the pool initialised, and unknown facts never stop a running fleet.
 func held(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
@@ -123,7 +125,7 @@ func held(f *Facts, chain poolcheck.State) bool {
 	return f.Fleet.live() == 0 || chain == poolcheck.Failed
 }
 
-// keysInput collects what the decision about keys is based on.
+// keysInput collects the input of keys.Decide.
 func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	in := keys.Input{
 		Pool: f.Pool, Keys: f.Keys, Refs: f.References.Payers, Jobs: f.Jobs,
@@ -158,7 +160,8 @@ func mounts(from []keys.Mount) []build.PayerMount {
 	return out
 }
 
-// rollout identifies everything that pods read at their start except the RelayPool.
+// rollout returns an identity for each object that pods read at their start, except the
+// RelayPool. The pods are replaced when an identity changes.
 func rollout(f *Facts, k *keys.Plan) []string {
 	var out []string
 	for _, objects := range [][]refs.Object{f.References.Resolved, k.Rollout} {
@@ -169,9 +172,9 @@ func rollout(f *Facts, k *keys.Plan) []string {
 	return out
 }
 
-// payers returns the addresses to read: the shown ones, and every existing generated
-// key. Which payers are shown depends on their balances. If only those were read, a
-// key would be shown and hidden in turns.
+// payers returns the addresses whose balances are to be read: the payers that the status
+// shows, and every generated key. The status shows an unused key depending on its balance.
+// If only shown payers were read, such a key would be shown and hidden in turns.
 func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
 	var out []solana.PublicKey
 	add := func(text string) {
@@ -188,7 +191,7 @@ func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.Publ
 	return out
 }
 
-// short reports whether a payer in use is known to have less than its minimum.
+// short reports whether a payer in use is known to have less than the minimum, in lamports.
 func short(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
@@ -199,13 +202,14 @@ func thresholds(p *v1alpha1.FeePayers) []uint64 {
 	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
 }
 
-// What the API server fills in, for RelayPools that it has not seen.
+// These are the defaults of the resource, in lamports, for RelayPools without the defaults
+// that the API server fills in.
 const (
 	defaultMinimum = 50_000_000
 	defaultTarget  = 1_000_000_000
 )
 
-// lamports is an amount of the spec, which is never negative.
+// lamports returns an amount, or otherwise if the amount is not set or negative.
 func lamports(amount *int64, otherwise uint64) uint64 {
 	if amount == nil || *amount < 0 {
 		return otherwise

@@ -21,8 +21,8 @@ func TestGate(t *testing.T) {
 		wantHeld  bool
 		wantLatch bool
 	}{
-		"nothing is known of the pool and nothing runs": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false; f.Fleet = Fleet{} }, wantHeld: true},
-		"nothing is known of the pool and pods run":     {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
+		"the chain was never read and no pod runs": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false; f.Fleet = Fleet{} }, wantHeld: true},
+		"the chain was never read and pods run":    {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
 		"the chain was lost and pods run": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
 			f.Chain.Since, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
@@ -31,10 +31,10 @@ func TestGate(t *testing.T) {
 			f.Pool.Status.InitialisedAt = nil
 			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 		}, wantHeld: true},
-		"it is initialised, and the status does not say so yet": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; fleet(f, 0, 0) }, wantHeld: true, wantLatch: true},
-		"the same of a fleet that runs":                         {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantLatch: true},
-		"the status says so":                                    {change: func(f *Facts) { fleet(f, 0, 0) }},
-		"the status says so, and the account is missing":        {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
+		"the pool is first found initialised and no pod runs":               {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; fleet(f, 0, 0) }, wantHeld: true, wantLatch: true},
+		"the pool is first found initialised and pods run":                  {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantLatch: true},
+		"the status has the pool as initialised":                            {change: func(f *Facts) { fleet(f, 0, 0) }},
+		"the status has the pool as initialised and the account is missing": {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
 		"the gate only warns": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt, f.Pool.Spec.Pool.Gate = nil, v1alpha1.GateWarn
 			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
@@ -65,16 +65,16 @@ func TestReplicas(t *testing.T) {
 		want       *int32
 		wantCopied bool
 	}{
-		"the spec says":                              {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
-		"the spec says zero":                         {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
-		"not specified, a new fleet":                 {live: -1, want: ptr.To[int32](2)},
-		"not specified, a running fleet":             {live: 7, want: ptr.To[int32](7), wantCopied: true},
-		"not specified, after the gate has opened":   {live: 0, want: ptr.To[int32](2), wantCopied: true},
-		"an autoscaler has a fleet that runs":        {auto: auto, live: 1},
-		"an autoscaler is added to one without pods": {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
-		"an autoscaler on a new fleet":               {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
-		"the gate overrides spec.replicas":           {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
-		"the gate overrides an autoscaler":           {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
+		"the spec sets a number":                        {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
+		"the spec sets 0":                               {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
+		"the spec sets none, a new fleet":               {live: -1, want: ptr.To[int32](2)},
+		"the spec sets none, a running fleet":           {live: 7, want: ptr.To[int32](7), wantCopied: true},
+		"the spec sets none, after the gate has opened": {live: 0, want: ptr.To[int32](2), wantCopied: true},
+		"an autoscaler on a running fleet":              {auto: auto, live: 1},
+		"an autoscaler on a fleet without pods":         {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
+		"an autoscaler on a new fleet":                  {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
+		"the gate overrides spec.replicas":              {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
+		"the gate overrides an autoscaler":              {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,17 +99,17 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 		change func(f *Facts)
 		want   bool
 	}{
-		"everything is known":            {change: func(*Facts) {}, want: true},
-		"a Secret is missing":            {change: func(f *Facts) { f.References.Problems = []refs.Problem{{Reason: v1alpha1.ReasonSecretNotFound}} }},
-		"the Secrets were never read":    {change: func(f *Facts) { f.References = refs.Facts{} }},
-		"one of them was never read":     {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret}} }},
-		"one of them cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, Since: now()}} }, want: true},
-		"keys could not be read":         {change: func(f *Facts) { f.KeysKnown = false }},
-		"there is no key":                {change: func(f *Facts) { f.References.Payers = nil }},
-		"the fleet could not be read":    {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},
-		"it is not known what KEDA is":   {change: func(f *Facts) { f.Unread[PartCapabilities] = errors.New("boom") }},
-		"the spec is wrong":              {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }},
-		"the chain was never read":       {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: true},
+		"everything is known":                   {change: func(*Facts) {}, want: true},
+		"a Secret is missing":                   {change: func(f *Facts) { f.References.Problems = []refs.Problem{{Reason: v1alpha1.ReasonSecretNotFound}} }},
+		"the Secrets were never read":           {change: func(f *Facts) { f.References = refs.Facts{} }},
+		"one of the Secrets was never read":     {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret}} }},
+		"one of the Secrets cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, Since: now()}} }, want: true},
+		"keys could not be read":                {change: func(f *Facts) { f.KeysKnown = false }},
+		"there is no key":                       {change: func(f *Facts) { f.References.Payers = nil }},
+		"the fleet could not be read":           {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},
+		"the optional kinds could not be read":  {change: func(f *Facts) { f.Unread[PartCapabilities] = errors.New("boom") }},
+		"the spec is invalid":                   {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }},
+		"the chain was never read":              {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 	}
 }
 
-// TestPodsThatCouldNotBeReadMayHaveAnyKey: if such pods counted as absent, the keys with
-// which they sign would be drained and swept.
+// TestPodsThatCouldNotBeReadMayHaveAnyKey: if pods that could not be read counted as
+// absent, the keys with which they sign would be drained and swept.
 func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -201,10 +201,10 @@ func TestAShortPayerIsLookedAtSooner(t *testing.T) {
 		change func(f *Facts)
 		want   time.Duration
 	}{
-		"all are above their minimum":           {want: time.Minute},
-		"one is short":                          {change: func(f *Facts) { holds(f, 1) }, want: shortInterval},
-		"one is short, of a RelayPool in haste": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
-		"one was never read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
+		"all are above their minimum":                                 {want: time.Minute},
+		"one is below its minimum":                                    {change: func(f *Facts) { holds(f, 1) }, want: shortInterval},
+		"one is below its minimum, and the interval is short already": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
+		"one was never read":                                          {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

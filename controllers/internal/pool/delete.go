@@ -16,9 +16,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// Finalizer delays the deletion of a RelayPool with generated keys until an
-// event has named the funded ones. Nothing else waits for it: owned objects are
-// garbage-collected, and keys stay without an owner.
+// Finalizer delays the deletion of a RelayPool with generated keys until events have named
+// the keys with funds. Nothing else needs the finalizer: owned objects are
+// garbage-collected, and keys stay, because they have no owner.
 const Finalizer = v1alpha1.Group + "/keys"
 
 // guardKeys adds the finalizer before the first key is made.
@@ -34,8 +34,9 @@ func (r *Reconciler) guardKeys(ctx context.Context, pool *v1alpha1.RelayPool) er
 	return nil
 }
 
-// finalize removes the finalizer. It needs only the API server and the
-// RelayPool itself: chain, Postgres and CRDs may be gone.
+// finalize emits events that name the keys with funds, and removes the finalizer. It needs
+// only the API server and the RelayPool itself, even if the chain, Postgres or optional
+// CRDs are gone.
 func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	if !controllerutil.ContainsFinalizer(pool, Finalizer) {
 		r.forget(client.ObjectKeyFromObject(pool))
@@ -54,8 +55,8 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	return nil
 }
 
-// keysWithFunds names the keys that may have funds, from the last reading of the chain
-// or, without one, from the status.
+// keysWithFunds returns the events that name the keys that may have funds. The balances are
+// those of the last reading of the chain or, without one, of the status.
 func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
 	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {
@@ -88,7 +89,7 @@ func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPoo
 	return nil
 }
 
-// gone returns nil for the error that the RelayPool no longer exists.
+// gone returns nil for an error that means that the RelayPool no longer exists.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

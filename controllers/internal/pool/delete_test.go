@@ -16,11 +16,12 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// diary is a fake of everything that a deletion needs, and records the calls in order.
+// diary is a fake of the client and the recorder that a deletion uses. It records their
+// calls in order.
 type diary struct {
 	client.Client
 	lines []string
-	// patched is the error of the patch that removes the finalizer.
+	// patched is the error returned for the patch that removes the finalizer.
 	patched error
 }
 
@@ -38,9 +39,9 @@ type applier struct{ Applier }
 
 func (applier) Forget(types.NamespacedName) {}
 
-// The finalizer makes the operator retry an unfinished deletion. If the finalizer were
-// removed before the funded keys are named, an operator that dies in between, or a patch
-// whose answer is lost, would leave lamports that no event names.
+// While the finalizer is there, the operator retries an unfinished deletion. So the funded
+// keys are named before the finalizer is removed. Otherwise, if the operator died in
+// between or the answer to the patch was lost, no event would name their lamports.
 func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 	t.Parallel()
 	funded := int64(20_000_000)

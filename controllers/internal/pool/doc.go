@@ -1,8 +1,8 @@
-// Package pool reconciles RelayPools. One pass observes (reads only), decides
-// (Decide, pure), applies (writes only) and reports (Report, pure; then one
-// write of the status, and events of what changed).
+// Package pool reconciles RelayPools. A pass has four steps: observe (only reads), Decide
+// (pure), apply (only writes) and Report (pure). It ends with one write of the status, and
+// events of what changed.
 //
-// Nothing here waits for the chain, for Postgres or for a pod: package
-// chainwatch reads the chain and a Poller the backlog, both concurrently with
-// the passes, which use their last good reading.
+// A pass waits neither for the chain, nor for Postgres, nor for a pod. Package chainwatch
+// reads the chain, and a Poller reads the backlog. Both run concurrently with passes, and a
+// pass uses their last good reading.
 package pool

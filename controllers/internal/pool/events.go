@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// Actions of events: what the operator did.
+// These are the actions of events: what the operator did.
 const (
 	actionApply  = "Apply"
 	actionReport = "Report"
@@ -34,7 +34,8 @@ func (r *Reconciler) emitApplied(pool *v1alpha1.RelayPool, result *apply.Result)
 	}
 }
 
-// emitStatusChanges emits an event for each new condition of a written status.
+// emitStatusChanges emits the events of a written status: those of its changes, and those
+// of the keys.
 func (r *Reconciler) emitStatusChanges(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
 	for _, e := range statusEvents(f, p, next) {
 		r.Recorder.Eventf(f.Pool, nil, e.kind, e.reason, e.action, "%s", e.note)

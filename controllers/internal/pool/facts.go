@@ -14,23 +14,24 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// Facts is everything that one pass observed. What could not be read is unknown, which
-// is neither missing nor zero.
+// Facts is everything that one pass observed. A part that could not be read is unknown: it
+// counts neither as missing nor as zero.
 type Facts struct {
 	// Now is when the pass began.
 	Now time.Time
-	// Pool is the RelayPool as it was read. It is not changed.
+	// Pool is the RelayPool as it was read. No step of the pass changes it.
 	Pool *v1alpha1.RelayPool
 	// References are the Secrets and ConfigMaps that the spec names.
 	References refs.Facts
-	// Target is the declared pool, without unresolved objects.
+	// Target is what to read from the chain for the declared pool. It lacks the parts that
+	// need unresolved objects.
 	Target Target
 	// Keys are the generated fee payers' keys, and Jobs the Jobs of their
 	// rotation. KeysKnown is false when the keys could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
-	// Chain is the last reading; ChainRead is false before the first.
+	// Chain is the last reading of the declared pool; ChainRead is false before the first.
 	Chain     chainwatch.Reading
 	ChainRead bool
 	// Fleet is the Deployment and its pods.
@@ -69,7 +70,7 @@ type Fleet struct {
 	Pods []corev1.Pod
 }
 
-// live is the number of replicas that the Deployment declares; 0 without one.
+// live returns the replicas that the Deployment declares, or 0 without a Deployment.
 func (f Fleet) live() int32 {
 	if f.Deployment == nil {
 		return 0
@@ -82,11 +83,12 @@ func (f Fleet) live() int32 {
 
 // Autoscaler is the status of a HorizontalPodAutoscaler or ScaledObject.
 type Autoscaler struct {
-	// Present: there is one.
+	// Present: the autoscaler exists.
 	Present bool
-	// Working is whether it can read its metric; nil if its status does not show that.
+	// Working is whether the autoscaler can read its metric and set the fleet's size; nil
+	// if its status does not show it.
 	Working *bool
-	// Stuck: it cannot change the fleet's size, regardless of the metric's value.
+	// Stuck: the autoscaler cannot change the fleet's size, whatever the metric's value.
 	Stuck bool
 	// Message is the message of the autoscaler's condition.
 	Message string
@@ -106,7 +108,7 @@ type Backlog struct {
 	Old bool
 }
 
-// held is the sum of Held.
+// held returns the sum of Held.
 func (b Backlog) held() (n int64) {
 	for _, count := range b.Held {
 		n += count
@@ -114,15 +116,15 @@ func (b Backlog) held() (n int64) {
 	return n
 }
 
-// Target is what to read from the chain, or why that is not known.
+// Target is what to read from the chain for a RelayPool.
 type Target struct {
-	// Query for the chain watcher, without payers.
+	// Query is the query for the chain watcher, without payers.
 	Query chainwatch.Query
 	// Problems are the ConfigMaps with invalid content.
 	Problems []refs.Problem
 }
 
-// sentences joins sentences for a message, the first few in full.
+// sentences joins parts of a message: the first ones in full, and a count of the others.
 func sentences(parts []string, most int) string {
 	if len(parts) <= most {
 		return strings.Join(parts, "; ")

@@ -11,11 +11,13 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// figuresInterval is the minimum time between writes of figures alone; other
-// writes include them.
+// figuresInterval is the minimum time between writes of the status in which only figures
+// change. Any other write includes the figures.
 const figuresInterval = time.Minute
 
-// Changes of figures below these are not written.
+// A figure has changed enough to be written if it differs by at least these: fractions of
+// the last balance, runway and index, a number of leaves for the index, and a factor for
+// the backlog.
 const (
 	balanceChange = 0.05
 	runwayChange  = 0.20
@@ -24,9 +26,10 @@ const (
 	backlogFactor = 2
 )
 
-// figures updates the next index, the backlog, and the payers' balances and runways:
-// with any other change of the status, and otherwise once a minute if one of them
-// changed enough. Other changes of the payers are written at once.
+// figures updates the figures of the status: the next index, the backlog, and the payers'
+// balances and runways. It does so with any other change of the status, and otherwise at
+// most once a minute, if a figure changed enough. Other changes of the payers are written
+// at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measured(last, f, p)
@@ -44,8 +47,9 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	}
 }
 
-// figuresAt is when figures may be written again. A last write that is in the future
-// (by another operator, or before a clock was set back) delays nothing.
+// figuresAt returns when figures may be written again; zero means at once. If the last
+// write has a time in the future, another operator's clock was ahead or this one was set
+// back, and the write delays nothing.
 func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	if written.ObservedAt == nil || written.ObservedAt.After(now) {
 		return time.Time{}
@@ -53,7 +57,7 @@ func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	return written.ObservedAt.Add(figuresInterval)
 }
 
-// figuresDue is when changed figures may be written; zero when none changed enough.
+// figuresDue returns when changed figures may be written; zero if none changed enough.
 func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
 	fresh := measured(written, f, p)
 	if written.ObservedAt == nil || !moved(written, &fresh, f) {
@@ -128,7 +132,8 @@ func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	return false
 }
 
-// differs compares two figures that may be absent; equal figures never differ.
+// differs reports whether two figures differ enough, as far decides. nil is unknown, and
+// differs from any known figure.
 func differs(a, b *int64, far func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)
@@ -151,7 +156,7 @@ func crosses(a, b int64, limits []uint64) bool {
 	return false
 }
 
-// rounded keeps the first digits of a number, and replaces the others by 0.
+// rounded keeps the first digits of a number, and replaces the others with 0.
 func rounded(n int64, digits int) int64 {
 	unit, limit := int64(1), int64(1)
 	for range digits {

@@ -58,8 +58,7 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 	}
 }
 
-// Deferred figures are written when the minute is over, without any other cause for a
-// pass.
+// Deferred figures are written when the minute is over, even if nothing else starts a pass.
 func TestFiguresThatArePutOffAreDue(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -99,7 +98,7 @@ func TestAmountsInSOL(t *testing.T) {
 	}
 }
 
-// The amount in the message is enough, regardless of how amounts are rounded.
+// The amount in the message is enough although the balance and the amount are rounded.
 func TestShortfallIsEnough(t *testing.T) {
 	t.Parallel()
 	f := running()

@@ -22,12 +22,12 @@ import (
 // now is the present time of all tests of pure functions.
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// These are the payers of fixtures.
+// The fleet of the fixtures has these payers.
 func payerA() solana.PublicKey { return solana.PublicKey{1} }
 func payerB() solana.PublicKey { return solana.PublicKey{2} }
 
-// running returns the facts of a healthy fleet of two pods, whose status already shows
-// them, except for what Report has to find.
+// running returns the facts of a healthy fleet of two pods. Its status has only
+// InitialisedAt.
 func running() *Facts {
 	pool := &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", UID: "demo-uid", Generation: 3, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))},
@@ -79,7 +79,7 @@ func reportOf(state poolcheck.State, reason poolcheck.Reason) poolcheck.Report {
 	}
 }
 
-// fleet sets a Deployment with the given replicas, and as many pods, of which the given
+// fleet sets a Deployment with the given replicas, and as many pods. Of the pods, the given
 // number is ready.
 func fleet(f *Facts, replicas, ready int32) {
 	f.Fleet.Deployment = &appsv1.Deployment{
@@ -113,7 +113,8 @@ func relayOf(f *Facts, state, last corev1.ContainerState) {
 
 func settings() Settings { return Settings{Image: "relay:default"} }
 
-// statusOf returns the status after a pass over the facts whose writes changed nothing.
+// statusOf returns the status that a pass reports for the facts when its writes change
+// nothing.
 func statusOf(t *testing.T, f *Facts) v1alpha1.RelayPoolStatus {
 	t.Helper()
 	p := Decide(f, settings())

@@ -24,9 +24,9 @@ import (
 	"github.com/relaypool/relaypool/hack/process"
 )
 
-// Two operators run as processes. The leader is killed again and again, each time
-// between a write that the API server has executed and its answer. Then the other takes
-// over, only the leader writes, and there is one set of keys.
+// Two operators run as processes. The leader is killed several times, each time between a
+// write that the API server has executed and its answer. Each time another operator takes
+// over. Only the leader writes, and there is one set of keys.
 func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	t.Parallel()
 	program := pooltest.BuildOperator(t)
@@ -39,7 +39,7 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	two.start()
 	defer two.stop()
 
-	// In the midst of the first keys.
+	// Two deaths while the first keys and the fleet are made.
 	two.dieAt(t, "a key was made", wrote(http.MethodPost, "secrets"), func() {
 		s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = 2 }))
 	})
@@ -59,14 +59,14 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	made := keySecrets(t, s)
 	keptAll(t, first, made, 2)
 
-	// In the midst of a rotation's keys, and when its first Job is made.
+	// Two deaths while the keys and the first Job of a rotation are made.
 	two.dieAt(t, "a key of the rotation was made", wrote(http.MethodPost, "secrets"), func() {
 		pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: 1} })
 	})
 	half := keySecrets(t, s)
 	two.dieAt(t, "the rotation's Job was made", wrote(http.MethodPost, "jobs"), func() {})
 	pooltest.Eventually(t, "the next leader continues the rotation", func() error {
-		if two.leader() == two.died { // the next one may have started before the one that died
+		if two.leader() == two.died { // no operator has become leader since
 			return errors.New("no operator leads")
 		}
 		if r := s.Status(t, "demo").Rotation; r == nil || r.Step != v1alpha1.RotationFund || r.Revision != 1 {
@@ -86,14 +86,15 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	two.judge(t)
 }
 
-// wrote matches a request with which the API server has created something.
+// wrote returns a test for requests with which the API server has created an object of the
+// resource.
 func wrote(method, resource string) func(pooltest.Request) bool {
 	return func(r pooltest.Request) bool {
 		return r.Method == method && r.Resource == resource && r.Status == http.StatusCreated
 	}
 }
 
-// keySecrets returns the generated keys by address.
+// keySecrets returns the uids of the generated keys' Secrets, by address.
 func keySecrets(t *testing.T, s *pooltest.Stand) map[string]types.UID {
 	t.Helper()
 	var list corev1.SecretList
@@ -122,7 +123,7 @@ func keptAll(t *testing.T, before, after map[string]types.UID, want int) {
 	}
 }
 
-// succession runs two operators at any time, and starts each again when it ends, as a
+// succession runs two operators at any time. When one ends it starts another, as a
 // Deployment would.
 type succession struct {
 	t       *testing.T
@@ -130,7 +131,7 @@ type succession struct {
 	program string
 	stopped chan struct{}
 	keepers sync.WaitGroup
-	died    int // the last that dieAt killed
+	died    int // the last operator that dieAt killed
 
 	mutex  sync.Mutex
 	lives  int
@@ -199,8 +200,8 @@ func (s *succession) live() bool {
 	return false
 }
 
-// answered records who leads, and who writes without leading. It kills an operator that
-// the test wants to die before the operator gets the answer.
+// answered records who leads, and who writes without leading. If the test wants the leader
+// to die at this request, answered kills it before it gets the answer.
 func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[process.Process]) {
 	if !r.Writes() {
 		return
@@ -229,7 +230,8 @@ func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[pr
 	dead <- life
 }
 
-// dieAt kills the leader at its next write of that kind.
+// dieAt calls cause, and waits until the leader is killed at its next request for which at
+// is true.
 func (s *succession) dieAt(t *testing.T, what string, at func(pooltest.Request) bool, cause func()) {
 	t.Helper()
 	dead := make(chan int, 1)
@@ -253,7 +255,7 @@ func (s *succession) leader() int {
 	return s.holder
 }
 
-// judge checks which operator wrote what.
+// judge checks that only leaders wrote, and that every death had a successor.
 func (s *succession) judge(t *testing.T) {
 	t.Helper()
 	s.mutex.Lock()

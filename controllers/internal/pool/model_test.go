@@ -24,9 +24,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// After any sequence of facts: once the gate has opened, only spec.replicas sets a fleet
-// to 0, there is at most one scaler, every condition is set, and unchanged facts give an
-// unchanged status.
+// After any sequence of facts, four invariants hold. Once the gate has opened, only
+// spec.replicas sets a fleet to 0. There is at most one scaler. Every condition is set.
+// Unchanged facts give an unchanged status.
 func TestAnySequenceOfFacts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -63,8 +63,8 @@ func TestAnySequenceOfFacts(t *testing.T) {
 	}
 }
 
-// figuresPutOff reports whether the second status only adds figures that the
-// first deferred because a minute had not passed.
+// figuresPutOff reports whether the second status differs only in figures that the first
+// deferred, because a minute had not passed.
 func figuresPutOff(f *Facts, first, second *v1alpha1.RelayPoolStatus) bool {
 	if f.Pool.Status.ObservedAt == nil || f.Now.Sub(f.Pool.Status.ObservedAt.Time) >= figuresInterval {
 		return false
@@ -82,7 +82,7 @@ func chainState(f *Facts) poolcheck.State {
 	return state
 }
 
-// change is one change of a fleet.
+// change makes one random change of the facts.
 func change(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
 	switch random.IntN(16) {
@@ -139,7 +139,7 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 	return o
 }
 
-// take makes the applied objects live.
+// take changes the facts as if the objects of the plan had been applied.
 func take(f *Facts, p *Plan) {
 	replicas := f.Fleet.live()
 	switch {
@@ -148,14 +148,14 @@ func take(f *Facts, p *Plan) {
 	case p.Input.Replicas != nil:
 		replicas = *p.Input.Replicas
 	case f.Fleet.Deployment == nil:
-		replicas = 1 // what the API server makes of none
+		replicas = 1 // the default of the API server
 	}
 	if f.Fleet.Deployment == nil || f.Fleet.live() != replicas {
 		fleet(f, replicas, replicas)
 	}
 }
 
-// wrong returns a violated invariant, if any.
+// wrong returns the first violated invariant, or nil.
 func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	scalers := 0
 	for _, o := range p.Objects {

@@ -182,8 +182,8 @@ func TestDeletion(t *testing.T) {
 		lamports uint64
 		wantTold bool
 	}{
-		"funded keys are named": {2_000_000_000, true},
-		"empty ones are not":    {0, false},
+		"funded keys are named":    {2_000_000_000, true},
+		"empty keys are not named": {0, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestDeletion(t *testing.T) {
 				s.Fund(t, "demo", tc.lamports)
 				s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
 			}
-			// Its dependencies are gone, and it is deleted all the same.
+			// The RelayPool is deleted although the chain does not answer.
 			if err := s.Chain.Endpoint("default").SetFaults([]fault.Rule{{Hang: true}}); err != nil {
 				t.Fatal(err)
 			}
@@ -222,8 +222,8 @@ func TestDeletion(t *testing.T) {
 			if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
 				t.Fatal(err)
 			}
-			// A RelayPool of the same name uses the key again, if it is known to be younger:
-			// times have whole seconds.
+			// The event KeyAdopted needs a RelayPool that is younger than the key, and
+			// creation times have whole seconds.
 			pooltest.Eventually(t, "the key's second is over", func() error {
 				if time.Since(secret.CreationTimestamp.Time) < time.Second {
 					return errors.New("it is not")
@@ -239,7 +239,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// awaitTold waits for an event for each payer, with its address.
+// awaitTold waits until each payer has an event with its address.
 func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1.FeePayerStatus) {
 	t.Helper()
 	pooltest.Eventually(t, "an event "+reason+" for each payer", func() error {
@@ -253,7 +253,8 @@ func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1
 	})
 }
 
-// notes returns the notes of events of a reason, by the object that each is about.
+// notes returns the notes of the events with a reason, by the name of the object that each
+// is about.
 func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	t.Helper()
 	var list eventsv1.EventList
@@ -269,13 +270,12 @@ func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	return notes
 }
 
-// constant answers the same for every pod.
+// constant is a BacklogReader that gives the same answer for every pod.
 type constant struct{ backlog pool.Backlog }
 
 func (c constant) Backlog(context.Context, string) (pool.Backlog, error) { return c.backlog, nil }
 
-// An idle fleet costs no write, regardless of the number of passes, and its backlog is
-// shown.
+// The backlog of an idle fleet is shown. After that, no pass writes anything.
 func TestAFleetAtRestIsNotWritten(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -292,7 +292,7 @@ func TestAFleetAtRestIsNotWritten(t *testing.T) {
 		return nil
 	})
 	before := versions(t, s)
-	time.Sleep(15 * time.Second) // hundreds of passes: a stretch without writes can only be waited out
+	time.Sleep(15 * time.Second) // hundreds of passes, none of which may write
 	if diff := cmp.Diff(before, versions(t, s)); diff != "" {
 		t.Errorf("what was written at rest (-before +after):\n%s", diff)
 	}
@@ -329,8 +329,9 @@ func versions(t *testing.T, s *pooltest.Stand) map[string]string {
 	return out
 }
 
-// Kinds that the cluster gets later are used from then on, and reported as missing
-// before. The server is the test's own, because the status of every fleet lists them.
+// An optional kind is reported as missing until it is installed, and used from then on. The
+// test has an API server of its own, because a new kind changes the status of every fleet
+// on the server.
 func TestKindsThatAreInstalledLater(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{})

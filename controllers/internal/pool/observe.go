@@ -25,8 +25,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// observe reads everything that a decision needs. What cannot be read is
-// unknown; only an ended context is an error.
+// observe reads everything that Decide needs. A part that cannot be read is unknown, and
+// its error is in Facts.Unread. observe itself fails only when ctx has ended.
 func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Facts, error) {
 	key := client.ObjectKeyFromObject(pool)
 	f := &Facts{Now: r.Now(), Pool: pool, Unread: map[Part]error{}}
@@ -48,9 +48,9 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
-	// The watcher gets this spec only after the pass. Its last reading may be of a pool
-	// that an earlier spec or an earlier RelayPool of the same name declared, and such a
-	// reading must not open the gate for this one.
+	// The watcher gets this spec's query only after Decide. Its last reading may be of
+	// another pool, which an earlier spec or an earlier RelayPool of the same name
+	// declared. Such a reading must not open the gate for this RelayPool.
 	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
@@ -70,11 +70,11 @@ func (f *Facts) err() error {
 	return errors.Join(all...)
 }
 
-// logUnread logs the errors of this pass's readings: the status says only that a
-// reading failed.
+// logUnread logs the errors of the references that this pass has read. The status says only
+// that a reading failed.
 func (r *Reconciler) logUnread(ctx context.Context, f *Facts) {
 	if f.References.ReadAt.Before(f.Now) {
-		return // reported when it was read
+		return // an earlier pass read them and logged the errors
 	}
 	for _, u := range f.References.Unread {
 		log.FromContext(ctx).Error(u.Err, "Could not read what the RelayPool names", "kind", string(u.Kind), "object", u.Name)
@@ -86,8 +86,8 @@ func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 	deployment := new(appsv1.Deployment)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	if apierrors.IsNotFound(err) {
-		// The cache selects by label, so it lacks a Deployment that lost its label.
-		// A Deployment made again as missing would get another size.
+		// The cache has only labelled Deployments, so it lacks one that lost its label. If
+		// that one counted as missing, the operator would set its size as for a new fleet.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	}
 	switch {
@@ -124,7 +124,8 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 	return nil
 }
 
-// lastLogLine is the last line of the Job's newest pod that left one.
+// lastLogLine returns the last line of the termination message that a Job's pods left most
+// recently; empty if they left none.
 func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 	var words string
 	var newest metav1.Time
@@ -154,7 +155,7 @@ func readyIPs(pods []corev1.Pod) []string {
 	return out
 }
 
-// readyIP returns the address of a ready pod.
+// readyIP returns the address of a pod, and whether the pod is ready.
 func readyIP(pod *corev1.Pod) (string, bool) {
 	return pod.Status.PodIP, pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod)
 }
@@ -202,8 +203,8 @@ func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) A
 	return a
 }
 
-// observeScaledObject reads KEDA's object from the API server: a cache of a
-// kind that does not exist would fail.
+// observeScaledObject reads KEDA's ScaledObject from the API server. A cache of a kind that
+// is not installed would fail.
 func (r *Reconciler) observeScaledObject(ctx context.Context, f *Facts) error {
 	object := new(unstructured.Unstructured)
 	object.SetGroupVersionKind(build.KindScaledObject)
@@ -236,7 +237,7 @@ func scaledObjectOf(object *unstructured.Unstructured) Autoscaler {
 		case kind == "Ready" && status != string(metav1.ConditionUnknown):
 			a.Working, a.Message = &works, strings.TrimSpace(message)
 		case kind == "Fallback" && works:
-			// KEDA could not read the metric for a while.
+			// KEDA cannot read the metric, and uses its fallback.
 			fails := false
 			a.Working, a.Message = &fails, strings.TrimSpace(message)
 			return a

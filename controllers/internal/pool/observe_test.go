@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// given has the Reconciler's reading collaborators, and their results.
+// given implements all collaborators from which a Reconciler reads, with fixed results.
 type given struct {
 	references refs.Facts
 	keys       keys.Facts
@@ -45,8 +45,8 @@ func (g given) Reading(types.NamespacedName) (chainwatch.Reading, bool)         
 func (g given) Events() <-chan event.GenericEvent                                { return nil }
 func (g given) Backlog(types.NamespacedName, []string) Backlog                   { return g.backlog }
 
-// observed returns what a pass reads for the RelayPool of some facts, when the cluster has
-// these objects, and the cache those with the label of their pool.
+// observed returns what a pass reads for f's RelayPool. The collaborators return what is in
+// f. The cluster has the objects, and the cache has those of them with the label of a pool.
 func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	t.Helper()
 	g := given{f.References, f.Keys, f.Chain, f.Backlog}
@@ -63,8 +63,8 @@ func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	return out
 }
 
-// After a corrected spec, or for a RelayPool recreated under its name, an earlier reading
-// of the pool does not open the gate.
+// An earlier reading of another pool does not open the gate: neither after the spec was
+// corrected, nor for a RelayPool that was recreated under its name.
 func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -100,8 +100,8 @@ func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 	}
 }
 
-// A Deployment that lost its owner still belongs to the fleet: the operator adopts it
-// again, and must not size it like a new one.
+// A Deployment that lost its owner still belongs to the fleet. The operator adopts it
+// again, and must not set its size as for a new fleet.
 func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	ours := []metav1.ManagedFieldsEntry{{Manager: apply.FieldOwner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
@@ -112,12 +112,12 @@ func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
 		want    bool
 	}{
 		"its owner is the RelayPool":                                {ours, []metav1.OwnerReference{*metav1.NewControllerRef(running().Pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}, false, true},
-		"it has none, and the operator made it":                     {ours, nil, false, true},
+		"it has no owner, and the operator made it":                 {ours, nil, false, true},
 		"it has neither owner nor labels, and the operator made it": {ours, nil, true, true},
-		"it has none, and another manager made it":                  {nil, nil, false, false},
-		"it is foreign": {ours, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
-		"its owner is an earlier RelayPool of the name": {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
-		"its owner is another RelayPool":                {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"it has no owner, and another manager made it":              {nil, nil, false, false},
+		"its owner is an object of another kind":                    {ours, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is an earlier RelayPool of the same name":        {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is another RelayPool":                            {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "x", Controller: ptr.To(true)}}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

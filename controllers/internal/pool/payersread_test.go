@@ -16,10 +16,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// payerC is a generated key.
+// payerC is the address of the generated key of leftKey.
 func payerC() solana.PublicKey { return solana.PublicKey{3} }
 
-// leftKey is a generated key of the fleet in fixtures.
+// leftKey returns a generated key of the fleet in the fixtures.
 func leftKey(state v1alpha1.FeePayerState) keys.Key {
 	return keys.Key{
 		Secret: keys.SecretName("demo", 0, 0), UID: "key-uid", ResourceVersion: "1", Created: now().Add(-time.Hour),
@@ -27,9 +27,10 @@ func leftKey(state v1alpha1.FeePayerState) keys.Key {
 	}
 }
 
-// An empty generated key that is unused since the spec names Secrets is not shown. If it
-// were not read either, its balance would be unknown, so it would be shown, read, found
-// empty, and hidden again: a write and a call to the chain each time.
+// When the spec names Secrets, a generated key is unused, and the status does not show it
+// while it is empty. If only shown keys were read, its balance would be unknown. It would
+// be shown, read, found empty and hidden again, with a write and a call to the chain each
+// time.
 func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, lamports := range map[string]uint64{"an empty key": 0, "a key with dust": 5000, "a funded key": 3_000_000_000} {
@@ -66,8 +67,7 @@ func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	}
 }
 
-// The balance of a key before its sweep does not count as funds that were sent after
-// it.
+// A balance that was read before a sweep of the key does not raise an alarm about funds.
 func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -83,7 +83,7 @@ func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 		wantReason string
 	}{
 		"read before the rotation was done": {done.Add(-time.Minute), v1alpha1.ReasonFunded},
-		"read after it":                     {done.Add(5 * time.Second), v1alpha1.ReasonRetiredKeyFunded},
+		"read after the rotation was done":  {done.Add(5 * time.Second), v1alpha1.ReasonRetiredKeyFunded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +120,7 @@ func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	}
 }
 
-// queried has the queries that the watcher was given.
+// queried records the queries that the watcher gets.
 type queried struct {
 	given
 	set []chainwatch.Query
@@ -128,8 +128,8 @@ type queried struct {
 
 func (q *queried) Set(_ types.NamespacedName, query chainwatch.Query) { q.set = append(q.set, query) }
 
-// The query has no payers while the keys could not be read. The watcher would drop their
-// balances, and with them the history of an hour, from which it computes what they spend.
+// While the keys cannot be read, the query has no payers. If the watcher got this query, it
+// would drop their balances of the last hour, from which it computes what they spend.
 func TestBalancesAreKeptWhileTheKeysCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -138,7 +138,7 @@ func TestBalancesAreKeptWhileTheKeysCannotBeRead(t *testing.T) {
 	}{
 		"the keys were read":                              {func(*Facts) {}, 1},
 		"the keys were not read":                          {func(f *Facts) { f.KeysKnown = false }, 0},
-		"they were not read, and no balance is known yet": {func(f *Facts) { f.KeysKnown, f.Chain = false, chainwatch.Reading{} }, 1},
+		"the keys were not read, and no balance is known": {func(f *Facts) { f.KeysKnown, f.Chain = false, chainwatch.Reading{} }, 1},
 		"there is no endpoint to read from":               {func(f *Facts) { f.Target.Query.Endpoints = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,13 +16,14 @@ type RenderOptions struct {
 	Settings Settings
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities build.Capabilities
-	// Held renders the fleet before its pool is initialised, with the gate Hold.
+	// Held renders the fleet as the gate holds it before its pool is initialised: with 0
+	// pods. It has no effect if spec.pool.gate is Warn.
 	Held bool
 }
 
-// Render returns the objects of a RelayPool without a cluster, on the assumption that
-// everything that the spec names exists, that keys are generated, and that no rotation
-// is under way. The error describes what is wrong with the spec.
+// Render returns the objects of a RelayPool without reading a cluster. It assumes that
+// everything that the spec names exists, that keys are generated, and that no rotation is
+// under way. An error describes what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 	if wrong, _ := o.Settings.faults(&pool.Spec); len(wrong) > 0 {
 		return nil, errors.New(strings.Join(wrong, "; "))

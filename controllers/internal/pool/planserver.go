@@ -36,9 +36,9 @@ type PreviewOptions struct {
 	Settings Settings
 }
 
-// Previewer computes what the operator would make of RelayPools in a cluster,
-// without changing the cluster. It reads everything that the operator reads except
-// the chain: pools count as initialised.
+// Previewer computes what the operator would apply for RelayPools in a cluster, without
+// changing the cluster. It reads everything that the operator reads except the chain, and
+// assumes that pools are initialised.
 type Previewer struct {
 	PreviewOptions
 	capabilities *apply.Capabilities
@@ -48,8 +48,8 @@ type Previewer struct {
 type Preview struct {
 	// New: the cluster has no RelayPool of this name.
 	New bool
-	// Written are the objects that would be made or changed, as they would be
-	// applied; objects that would be made have no uid.
+	// Written are the objects that would be made or changed, as they would be applied. An
+	// object that would be changed has a uid, and one that would be made has none.
 	Written []*unstructured.Unstructured
 	// Kept is how many objects would not change.
 	Kept int
@@ -101,7 +101,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	// A user who may not read the Secrets gets a preview all the same.
+	// A user who may not read Secrets still gets a preview.
 	if err := errors.Join(facts.Unread[PartFleet], facts.Unread[PartCapabilities]); err != nil {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func (p *Preview) problems(f *Facts, plan *Plan) {
 	}
 }
 
-// objects returns the plan's objects. When the plan has none because references or
-// keys are missing, it returns those that the plan would have with them.
+// objects returns the plan's objects. If references or keys are missing the plan has none,
+// and objects returns those that it would have if nothing were missing.
 func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	if plan.Deploy {
 		return plan.Objects, nil
@@ -205,7 +205,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 	return nil
 }
 
-// recorder records which objects the API server accepts.
+// recorder is a client that records which objects the API server accepts.
 type recorder struct {
 	client.Client
 	taken []*unstructured.Unstructured

@@ -16,8 +16,8 @@ import (
 // maxOwnWords bounds the messages that are copied from pods and autoscalers, in bytes.
 const maxOwnWords = 450
 
-// Reasons, the most specific first. A container alternates between two reasons
-// for the same fault, and both are reported as the first.
+// These are reasons why a pod is not ready. Kubernetes alternates between two reasons for
+// the same fault, and both are reported as one of these.
 const (
 	crashLoop     = "CrashLoopBackOff"
 	imagePull     = "ImagePullBackOff"
@@ -30,8 +30,9 @@ type podReason struct {
 	text string
 }
 
-// podsReason is why pods are not ready: the most specific reason of the newest
-// pods that have one, or none. It does not change while the same fault lasts.
+// podsReason returns why pods are not ready: the most specific reason of any pod, or else
+// why pods could not be created; empty if neither is known. It does not change while the
+// same fault lasts.
 func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 	var reasons []podReason
 	for i := range pods {
@@ -117,8 +118,8 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// scrubbed returns a message of another component without the parts that differ from
-// pod to pod: generated names and uids, and line breaks.
+// scrubbed returns a message of another component on one line, without the parts that
+// differ from pod to pod: uids and generated names.
 func scrubbed(text string, pod *corev1.Pod) string {
 	if pod != nil {
 		for _, generated := range []string{string(pod.UID), pod.Name} {
@@ -133,8 +134,8 @@ func scrubbed(text string, pod *corev1.Pod) string {
 	return shortened(strings.Join(strings.Fields(text), " "), maxOwnWords)
 }
 
-// uidPattern matches uids, and generatedPattern the suffixes of the names of a
-// ReplicaSet's pods, which the API server's messages quote.
+// uidPattern matches uids. generatedPattern matches the generated suffixes of pods' names,
+// which the API server's messages quote.
 const (
 	uidPattern       = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`

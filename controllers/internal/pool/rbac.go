@@ -2,9 +2,9 @@ package pool
 
 // These are the operator's permissions, in alphabetical order, so that none is listed
 // twice. Secrets are never listed, watched, updated or deleted, so no key is ever lost.
-// Kinds that are always wanted have no delete, and objects of optional kinds are read
-// one by one, without a watch. relaypools/finalizers lets owned objects block the
-// deletion of their owner on API servers that check this permission.
+// Kinds that every fleet has need no delete, and optional kinds need no watch.
+// relaypools/finalizers lets owned objects block the deletion of their owner on API
+// servers that check this permission.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;get;list;patch;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch

@@ -25,37 +25,38 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// References reads what RelayPools name; refs.Resolver is one.
+// References reads the Secrets and ConfigMaps that RelayPools name. refs.Resolver
+// implements it.
 type References interface {
 	Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (refs.Facts, error)
 	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 	Forget(pool types.NamespacedName)
 }
 
-// KeyObserver reads generated keys; keys.Observer is one.
+// KeyObserver reads generated keys. keys.Observer implements it.
 type KeyObserver interface {
 	Observe(ctx context.Context, pool *v1alpha1.RelayPool) (keys.Facts, error)
 	Drop(pool types.NamespacedName)
 }
 
-// KeyWriter carries out what was decided about keys; keys.Writer is one.
+// KeyWriter carries out the plan for the keys. keys.Writer implements it.
 type KeyWriter interface {
 	Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan keys.Plan, job runtime.ApplyConfiguration) error
 }
 
-// Applier applies objects; apply.Applier is one.
+// Applier applies objects. apply.Applier implements it.
 type Applier interface {
 	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
 	Forget(pool types.NamespacedName)
 }
 
-// Capabilities reports which optional kinds the cluster has; apply.Capabilities
-// is one.
+// Capabilities reports which optional kinds the cluster has. apply.Capabilities implements
+// it.
 type Capabilities interface {
 	Build(ctx context.Context) (build.Capabilities, error)
 }
 
-// Watcher reads the chain concurrently with passes; chainwatch.Watcher is one.
+// Watcher reads the chain concurrently with passes. chainwatch.Watcher implements it.
 type Watcher interface {
 	Set(pool types.NamespacedName, q chainwatch.Query)
 	Forget(pool types.NamespacedName)
@@ -63,7 +64,7 @@ type Watcher interface {
 	Events() <-chan event.GenericEvent
 }
 
-// Backlogs reads queues concurrently with passes; Poller is one.
+// Backlogs reads queues concurrently with passes. Poller implements it.
 type Backlogs interface {
 	Backlog(pool types.NamespacedName, ips []string) Backlog
 	Forget(pool types.NamespacedName)
@@ -72,9 +73,9 @@ type Backlogs interface {
 
 // Options is what a Reconciler needs; all fields but Settings are required.
 type Options struct {
-	// Client reads from the cache and writes.
+	// Client reads from the cache, and writes to the API server.
 	Client client.Client
-	// Live reads kinds that are not cached from the API server.
+	// Live reads from the API server, past the cache.
 	Live         client.Reader
 	References   References
 	KeyObserver  KeyObserver
@@ -86,7 +87,7 @@ type Options struct {
 	Recorder     events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// Random returns numbers from 0 up to 1, for the jitter.
+	// Random returns numbers from 0 up to 1, for the jitter of intervals.
 	Random   func() float64
 	Settings Settings
 }
@@ -137,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 }
 
-// reconcileOne makes one pass over a RelayPool, in any state.
+// reconcileOne handles one RelayPool: in use, being deleted, or already deleted.
 func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.RelayPool
 	if err := r.Client.Get(ctx, req.NamespacedName, &pool); err != nil {
@@ -153,7 +154,7 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	if r.replaced.has(req.NamespacedName, pool.ResourceVersion, r.Now()) {
 		log.FromContext(ctx).V(1).Info("Waiting for the cache, which shows the RelayPool as it was before the last status")
-		return ctrl.Result{RequeueAfter: soonest}, nil // unless the cache brings it sooner
+		return ctrl.Result{RequeueAfter: soonest}, nil // or earlier, when the cache is updated
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
 		return ctrl.Result{}, err
@@ -178,8 +179,9 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
 }
 
-// watch gives the plan's query to the watcher. While the keys are unknown the query has no
-// payers, and the watcher would drop the balances that it knows, with their history.
+// watch gives the plan's query to the watcher. While the keys are unknown, the new query
+// has no payers, and the watcher keeps the previous query: otherwise it would drop the
+// balances and their history.
 func (r *Reconciler) watch(f *Facts, p *Plan) {
 	if len(p.Query.Endpoints) == 0 || !f.KeysKnown && len(f.Chain.Payers) > 0 {
 		return
@@ -187,9 +189,9 @@ func (r *Reconciler) watch(f *Facts, p *Plan) {
 	r.Watcher.Set(client.ObjectKeyFromObject(f.Pool), p.Query)
 }
 
-// apply writes the plan. Keys come first: a pass that changes keys ends there, and
-// the next pass continues with what it reads. A refused Job of a rotation stops the
-// rotation, but not the fleet.
+// apply writes the plan, keys first. A pass that writes keys writes nothing else, and the
+// next pass continues with the keys that it reads. If the API server refuses the Job of a
+// rotation, the rotation stops, but the fleet is still applied.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
 	var o Outcome
 	if p.Paused || len(p.Faults) > 0 {
@@ -213,8 +215,9 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	return o, errors.Join(keysErr, err)
 }
 
-// applyKeys writes keys, labels and the Job of a rotation. A refused Job is not an
-// error, because only a person can correct the cause.
+// applyKeys writes keys, labels and the Job of a rotation. A Job that the API server
+// refuses is returned as a refusal and not as an error, because only a person can correct
+// the cause.
 func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.Refusal, error) {
 	if !f.KeysKnown {
 		return nil, nil
@@ -239,7 +242,7 @@ func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.
 	return []apply.Refusal{refusal}, nil
 }
 
-// rotationJob is the planned Job of a rotation; nil without one.
+// rotationJob returns the planned Job of a rotation, or nil if none is planned.
 func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	job := p.Keys.Job
 	if job == nil {
@@ -253,7 +256,7 @@ func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	}).Config
 }
 
-// logged logs the changes, if there are any.
+// logged logs which objects were applied, repaired and deleted.
 func logged(ctx context.Context, result *apply.Result) {
 	l := log.FromContext(ctx)
 	for _, ref := range result.Applied {
@@ -267,7 +270,7 @@ func logged(ctx context.Context, result *apply.Result) {
 	}
 }
 
-// write writes the status when it changed, and then emits events of the changes.
+// write writes the status if it changed, and then emits events of the changes.
 func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	if equality.Semantic.DeepEqual(&f.Pool.Status, status) {
 		return nil
@@ -276,20 +279,22 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	pool.Status = *status
 	err := r.Client.Status().Update(ctx, pool)
 	if err == nil || outcomeUnknown(err) {
-		// Two events are better than none: the next pass may find the status written.
+		// If the update was executed, the next pass sees no change and emits no event. A
+		// repeated event is better than a missing one.
 		r.emitStatusChanges(f, p, status)
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // unchanged if only fractions of a second differed
+	if pool.ResourceVersion != f.Pool.ResourceVersion { // else only fractions of a second differed
 		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
 	return nil
 }
 
-// outcomeUnknown reports whether a failed request may have been executed.
+// outcomeUnknown reports whether the API server may have executed a request that returned
+// an error.
 func outcomeUnknown(err error) bool {
 	return !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
@@ -305,12 +310,12 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 }
 
 const (
-	// idleInterval is how often a pass is made when nothing asks for one.
+	// idleInterval is the time between passes when no event starts one.
 	idleInterval = 10 * time.Minute
-	// soonest is the shortest time between passes, so that they do not become a busy loop.
+	// soonest is the shortest wait before another pass. It prevents a busy loop.
 	soonest = time.Second
-	// jitter is the part by which a wait varies, so that RelayPools that were made
-	// together are not reconciled together for ever.
+	// jitter is the fraction by which a wait varies, so that RelayPools that were made at
+	// the same time are not always reconciled at the same time.
 	jitter = 0.1
 )
 
@@ -327,7 +332,7 @@ func onlyConflicts(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// after returns when the next pass is due if no event asks for one earlier.
+// after returns the wait until the next pass. An event can start a pass earlier.
 func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
 	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
 		return soonest

@@ -2,9 +2,8 @@ package pool
 
 import "k8s.io/utils/ptr"
 
-// replicas returns the number of pods to apply; nil leaves it to the autoscaler.
-// copied means that the number repeats the live one, which may change before the
-// write.
+// replicas returns the number of pods to apply; nil leaves it to the autoscaler. copied
+// means that the number was derived from the live one, which may change before the write.
 func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	live := f.Fleet.live()
 	spec := &f.Pool.Spec
@@ -14,7 +13,7 @@ func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	case spec.Autoscaling != nil && live > 0:
 		return nil, false
 	case spec.Autoscaling != nil:
-		// No autoscaler starts a fleet that is at 0.
+		// An autoscaler does not start a fleet that is at 0.
 		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), true
 	case spec.Replicas != nil:
 		return spec.Replicas, false

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// A retired key with funds in the last reading may have been swept since, so it must not
-// raise an alarm.
+// If the last reading shows funds on a retired key, but is older than the key's sweep, the
+// funds may have been swept. Such a reading raises no alarm.
 func TestAlarmOfARetiredKeyNeedsAReadingAfterItsSweep(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -16,24 +16,24 @@ import (
 // errDead is returned by the calls of a dead operator.
 var errDead = errors.New("the operator is dead")
 
-// mortal makes an operator die at one of its writes: from then on none of its calls
-// reaches the API server, and it gets no answers.
+// mortal makes an operator die at one of its writes. From then on its calls do not reach
+// the API server, and it gets no answers.
 type mortal struct {
 	// left is how many more writes succeed and are answered; the operator dies at the
 	// write after them.
 	left int
-	// made means that the last write is executed, and only its answer is lost.
+	// made: the write at which the operator dies is executed, and only its answer is lost.
 	made bool
-	// dead is closed at its death.
+	// dead is closed when the operator dies.
 	dead chan struct{}
 
 	mutex sync.Mutex
 	gone  bool
-	// wrote are the executed writes.
+	// wrote lists the executed writes.
 	wrote []string
 }
 
-// config returns the operator's configuration.
+// config returns a client configuration for an operator that dies.
 func (m *mortal) config(of *rest.Config) *rest.Config {
 	c := rest.CopyConfig(of)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &calls{m, next} })
@@ -87,9 +87,10 @@ func writes(q *http.Request) bool {
 	return q.Method != http.MethodGet && !strings.Contains(q.URL.Path, "/events")
 }
 
-// dieAtEachWrite runs one operator after another. Each makes one write and dies before its
-// second, or without the answer to its first. Together they meet every state that a death
-// at a write can leave. It returns the writes.
+// dieAtEachWrite runs one operator after another until done. If answered is true, each
+// operator dies before its second write, and otherwise without the answer to its first.
+// Together they meet every state that a death at a write can leave. dieAtEachWrite returns
+// their writes.
 func (r *rotation) dieAtEachWrite(t *testing.T, answered bool, done func() bool) (wrote []string) {
 	t.Helper()
 	for !t.Failed() {

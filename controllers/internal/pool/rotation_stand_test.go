@@ -27,7 +27,7 @@ import (
 	"github.com/relaypool/relaypool/hack/postgres"
 )
 
-// works is shared by all rotations: the relay's program, a database server whose first
+// works is what all rotations share: the relay's program, a database server whose first
 // database is the template of the others, and a chain with its pool.
 type works struct {
 	relay    string
@@ -57,11 +57,11 @@ type rotation struct {
 	funded uint64
 }
 
-// poolName is the name of the only RelayPool of a rotation's namespace.
+// poolName is the name of the only RelayPool in the namespace of a rotation.
 const poolName = "demo"
 
-// begin makes the namespace, in which Jobs run as processes of the relay, and
-// pods end slowly.
+// begin makes a namespace in which Jobs run as processes of the relay, and pods take a
+// second to end.
 func (w *works) begin(t *testing.T) *rotation {
 	t.Helper()
 	r := &rotation{Stand: w.first.Beside(t)}
@@ -101,8 +101,8 @@ func (r *rotation) operate(t *testing.T) *pooltest.Operator {
 	return pooltest.StartOperator(t, r.Config, pooltest.OperatorOptions{Namespaces: []string{r.Namespace}})
 }
 
-// declare makes the RelayPool with that many keys of the first revision, and
-// funds each with that many lamports.
+// declare makes the RelayPool with that many keys of the first revision, and sends that
+// many lamports to each.
 func (r *rotation) declare(t *testing.T, count int32, lamports uint64) {
 	t.Helper()
 	r.Create(t, r.Pool(poolName, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = count }))
@@ -143,9 +143,9 @@ func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 	return list.Items
 }
 
-// rotate requests the next revision, with that many keys. Each old key has signed a
-// transaction with an unknown outcome, which is resolved some time after Drain has begun
-// to wait for the transaction.
+// rotate requests the next revision, with that many keys. Before that, each old key signs a
+// transaction with an unknown outcome. settle resolves these transactions some time after
+// Drain has begun to wait for them.
 func (r *rotation) rotate(t *testing.T, revision, count int32) {
 	t.Helper()
 	var old [][]byte
@@ -179,12 +179,11 @@ INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash
 	}
 }
 
-// patience is how many slots a Job waits before its condition is met: it polls
-// every second, which is ten.
+// patience is how many slots settle lets a Job wait. The Job polls once a second, which is
+// every ten slots.
 const patience = 25
 
-// settle ends the submissions that payers have signed, once a Job has waited for
-// them.
+// settle ends the submissions that payers have signed, after the Job has waited for them.
 func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -213,8 +212,8 @@ UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at =
 	}
 }
 
-// reach waits until the status has shown a step. It waits for the earlier steps one by one,
-// because each may take as long as a single one.
+// reach waits until the status has shown a step. It waits for each earlier step separately,
+// because each may take as long as Eventually waits.
 func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationStep) {
 	t.Helper()
 	for _, before := range steps() {
@@ -251,7 +250,7 @@ func (r *rotation) balance(t *testing.T, address solana.PublicKey) uint64 {
 	return got.Value
 }
 
-// fees is the cost of the Jobs' transactions, in lamports.
+// fees returns the fees of the Jobs' transactions, in lamports.
 func (r *rotation) fees(t *testing.T) (sum uint64) {
 	t.Helper()
 	const query = "SELECT COALESCE(sum(fee), 0)::bigint FROM sweeps WHERE state IN ('landed', 'failed')"
@@ -261,9 +260,8 @@ func (r *rotation) fees(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// check compares a rotation with its required end: the revision's keys are in
-// use and have all lamports but the fees, the others are retired and empty, and
-// no invariant was broken.
+// check checks the end of a rotation. The revision's keys are in use and have all lamports
+// but the fees. The other keys are retired and empty. No invariant was violated.
 func (r *rotation) check(t *testing.T, revision, count int32) {
 	t.Helper()
 	r.reach(t, revision, v1alpha1.RotationDone)
@@ -299,7 +297,7 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 	}
 }
 
-// notes returns the messages of the events of a reason.
+// notes returns the notes of the events with a reason.
 func (r *rotation) notes(t *testing.T, reason string) (out []string) {
 	t.Helper()
 	var list eventsv1.EventList

@@ -24,23 +24,22 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// story watches a rotation's namespace from its start, and records what must not
-// happen:
-//   - a key made twice, changed or deleted, or taken back to an earlier state;
-//   - a fleet with fewer ready pods than it is to have;
-//   - a Drain while a pod has an old key, or a Sweep while something that an old
-//     key signed may land;
-//   - an alarm about funds on a retired key that the rotation itself moves.
+// story watches the namespace of a rotation from its start, and records violations:
+//   - a key is made twice, changed, deleted, or set back to an earlier state;
+//   - a fleet has fewer ready pods than its RelayPool declares;
+//   - Drain begins while a pod has an old key, or Sweep begins while a transaction that
+//     an old key signed may still land;
+//   - an alarm is raised about funds that the rotation itself moves.
 type story struct {
 	r     *rotation
 	mutex sync.Mutex
-	// rebuilt: the RelayPool is deleted in the test, and its fleet with it.
-	// alarmed: a retired key is funded in the test.
+	// rebuilt: the test deletes the RelayPool, and its fleet with it. alarmed: the test
+	// funds a retired key.
 	rebuilt, alarmed bool
 	uid              types.UID // the RelayPool's
 	shown            []shown
 	keys             map[string]seenKey
-	ready            bool // the fleet was whole once
+	ready            bool // all pods of the fleet were available once
 	wrong            []string
 }
 
@@ -59,7 +58,7 @@ type seenKey struct {
 func watchStory(t *testing.T, r *rotation) *story {
 	t.Helper()
 	s := &story{r: r, keys: map[string]seenKey{}}
-	s.follow(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.secret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // it is what was listed
+	s.follow(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.secret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // the list's item type
 	s.follow(t, &v1alpha1.RelayPoolList{}, func(_ watch.EventType, o runtime.Object) { s.pool(o.(*v1alpha1.RelayPool)) })              //nolint:forcetypeassert // likewise
 	s.follow(t, &appsv1.DeploymentList{}, func(kind watch.EventType, o runtime.Object) { s.deployment(kind, o.(*appsv1.Deployment)) }) //nolint:forcetypeassert // likewise
 	s.follow(t, &batchv1.JobList{}, func(kind watch.EventType, o runtime.Object) { s.job(t.Context(), kind, o.(*batchv1.Job)) })       //nolint:forcetypeassert // likewise
@@ -86,14 +85,14 @@ func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.Even
 	t.Cleanup(func() { w.Stop(); <-ended })
 }
 
-// expectAlarm allows an alarm for funds on retired keys from now on.
+// expectAlarm allows alarms about funds on retired keys from now on.
 func (s *story) expectAlarm() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.alarmed = true
 }
 
-// expectRebuilding lets the fleet be deleted and recreated with its RelayPool.
+// expectRebuilding allows the fleet to be deleted and recreated with its RelayPool.
 func (s *story) expectRebuilding() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -124,7 +123,7 @@ func (s *story) reached(revision int32, step v1alpha1.RotationStep) bool {
 	})
 }
 
-// shownSteps returns the steps of a revision that the status has shown, in order.
+// shownSteps returns, in order, the steps of a revision that the status has shown.
 func (s *story) shownSteps(revision int32) (out []v1alpha1.RotationStep) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -192,7 +191,7 @@ func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
 	}
 }
 
-// job checks the invariants that a new Job requires.
+// job checks that the keys of a new Job that drains or sweeps are no longer used.
 func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	if kind != watch.Added || !strings.HasSuffix(j.Name, "-drain") && !strings.HasSuffix(j.Name, "-sweep") {
 		return
@@ -209,7 +208,7 @@ func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	}
 }
 
-// takenFrom returns the addresses from which a Job takes lamports, by the names of their
+// takenFrom returns the addresses from which a Job moves lamports, by the names of their
 // Secrets.
 func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solana.PublicKey, error) {
 	var list corev1.SecretList
@@ -230,7 +229,7 @@ func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solan
 	return from, nil
 }
 
-// noneMounts checks that no pod of the fleet has one of the keys.
+// noneMounts checks that no running pod of the fleet has one of the keys.
 func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey) error {
 	var pods corev1.PodList
 	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{build.LabelComponent: build.ComponentRelay}); err != nil {

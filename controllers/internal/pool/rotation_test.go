@@ -16,24 +16,23 @@ import (
 // sol is a SOL in lamports.
 const sol = 1_000_000_000
 
-// These are rotations in which only the kubelet is not real: the API server, the chain and
-// the database are, and the Jobs are processes of the relay. After any interruption, all
-// funds except the fees are on the new keys in the end. story checks the invariants
-// meanwhile.
+// The API server, the local chain and the database are real, and the Jobs run as processes
+// of the relay. Only the kubelet is a stand-in. Whatever interrupts a rotation, the new
+// keys have all funds except the fees in the end. story checks the invariants meanwhile.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	w := newWorks(t)
 	for name, rotate := range map[string]func(*works, *testing.T){
 		"undisturbed": (*works).undisturbed,
-		"the operator dies before each of its writes":       (*works).deathBeforeWrites,
-		"the operator dies after each of its writes":        (*works).deathAfterWrites,
-		"the operator's process is killed in each step":     (*works).killedOperator,
-		"the processes of all Jobs are killed on their way": (*works).killedJobs,
-		"the old payers are empty":                          (*works).emptyPayers,
-		"the chain is lost in the middle for more keys":     (*works).lostChain,
-		"a pause in the middle for fewer keys":              (*works).pausedThenFunded,
-		"a second rotation is asked for during the first":   (*works).raisedTwice,
-		"the RelayPool is deleted in each step":             (*works).deleted,
+		"the operator dies before each of its writes":      (*works).deathBeforeWrites,
+		"the operator dies after each of its writes":       (*works).deathAfterWrites,
+		"the operator's process is killed in each step":    (*works).killedOperator,
+		"the process of each Job is killed":                (*works).killedJobs,
+		"the old payers are empty":                         (*works).emptyPayers,
+		"the chain is lost during a rotation to more keys": (*works).lostChain,
+		"a pause during a rotation to fewer keys":          (*works).pausedThenFunded,
+		"a second rotation is requested during the first":  (*works).raisedTwice,
+		"the RelayPool is deleted in each step":            (*works).deleted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +41,7 @@ func TestRotations(t *testing.T) {
 	}
 }
 
-// Each step is in the status and has an event.
+// The status shows each step, and each step has an event.
 func (w *works) undisturbed(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -85,8 +84,7 @@ func (w *works) deaths(t *testing.T, answered bool) {
 	}
 }
 
-// The operator's own program is killed as soon as the status shows a step, and
-// started again.
+// The operator's process is killed as soon as the status shows a step, and started again.
 func (w *works) killedOperator(t *testing.T) {
 	program := pooltest.BuildOperator(t)
 	r := w.begin(t)
@@ -106,9 +104,9 @@ func (w *works) killedOperator(t *testing.T) {
 // still land.
 const signedFund = "SELECT EXISTS (SELECT FROM sweeps WHERE step = 'fund' AND state = 'open')"
 
-// Each Job's process is killed once. Jobs that move funds are killed when one of their
-// transactions is signed and may or may not be on the chain, the Job that drains while it
-// waits.
+// The process of each Job is killed once. A Job that moves funds is killed after it has
+// signed a transaction, which may or may not be on the chain. The Job that drains is killed
+// while it waits.
 func (w *works) killedJobs(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)

@@ -36,8 +36,8 @@ func (r *rotation) annotate(t *testing.T, name, value string) {
 	})
 }
 
-// Empty old payers cannot fund new ones. The status says where to send how much, somebody
-// sends it, and the step is tried again.
+// Empty old payers cannot fund new ones. The status says how much to send to which address.
+// Somebody sends it, and the step is tried again.
 func (w *works) emptyPayers(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -71,7 +71,7 @@ func (r *rotation) give(t *testing.T, to []solana.PublicKey, lamports uint64) {
 	}
 }
 
-// provider is a proxy before the chain, and can be unreachable.
+// provider is a proxy between the clients and the chain. It can become unreachable.
 type provider struct {
 	*httptest.Server
 	away atomic.Bool
@@ -95,7 +95,7 @@ func newProvider(t *testing.T, chain string) *provider {
 	return p
 }
 
-// The chain becomes unreachable while the funds are in transit, and returns much later.
+// The chain becomes unreachable while the Job moves the funds, and returns much later.
 // There are more new keys than old ones.
 func (w *works) lostChain(t *testing.T) {
 	r := w.begin(t)
@@ -118,8 +118,8 @@ func (w *works) lostChain(t *testing.T) {
 	}
 }
 
-// Three keys become one, and a pause stops the rotation in the middle. Then
-// somebody sends to an old address.
+// Three keys become one, and a pause stops the rotation in the middle. After the rotation,
+// somebody sends lamports to old addresses.
 func (w *works) pausedThenFunded(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -131,7 +131,7 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	}
 	pause(true)
 	r.awaitJob(t, build.JobName(poolName, 1, build.StepFund))
-	// The pass that reads this change also finds the Job complete.
+	// The pass that reads this change also finds that the Job is complete.
 	pooltest.Change(t, r.Stand, poolName, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Template.Labels = map[string]string{"team": "pools"} })
 	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Paused")
 	if shown := r.Status(t, poolName).Rotation; shown.Revision != 1 || shown.Message != "spec.paused holds it" {
@@ -156,13 +156,14 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	}
 	r.annotate(t, keys.AnnotationSweepRetired, "1")
 	r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "True/Funded")
-	// The balances are known before they are final, and only then the fees.
+	// The balances are known before they are final. The fees are known when the Job is
+	// complete.
 	r.awaitJob(t, build.JobName(poolName, 1, build.StepSweep))
 	r.check(t, 1, 1)
 }
 
-// The revision is raised again during the first rotation: that one is finished,
-// and the second one follows.
+// The revision is raised again during the first rotation. The first rotation is finished,
+// and the second follows.
 func (w *works) raisedTwice(t *testing.T) {
 	r := w.begin(t)
 	r.operate(t)
@@ -187,8 +188,8 @@ func (r *rotation) refuse(t *testing.T, what string, change func(*v1alpha1.Relay
 	}
 }
 
-// The RelayPool is deleted in each step, with its fleet and its Jobs, and
-// recreated: the existing keys are used again, in their state.
+// The RelayPool is deleted in each step, with its fleet and its Jobs, and recreated. The
+// existing keys are used again, in the states that they had.
 func (w *works) deleted(t *testing.T) {
 	r := w.begin(t)
 	r.story.expectRebuilding()
@@ -225,8 +226,7 @@ func (w *works) deleted(t *testing.T) {
 	r.check(t, 1, 2)
 }
 
-// awaitDeletionEvents waits until an event on a deleted RelayPool names each
-// funded key.
+// awaitDeletionEvents waits until events on a deleted RelayPool name each funded key.
 func (r *rotation) awaitDeletionEvents(t *testing.T, of *v1alpha1.RelayPool, funded map[string]string) {
 	t.Helper()
 	if len(funded) == 0 {
@@ -265,7 +265,7 @@ func (r *rotation) awaitJob(t *testing.T, name string) {
 	})
 }
 
-// awaitQuery waits until the database answers a question with yes.
+// awaitQuery waits until a query returns true.
 func (r *rotation) awaitQuery(t *testing.T, what, query string) {
 	t.Helper()
 	pooltest.Eventually(t, what, func() error {

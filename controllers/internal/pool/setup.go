@@ -27,9 +27,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// SetupWithManager registers the Reconciler with the manager. Changes of RelayPools, of
-// the objects that they own and of their fleets' pods start passes, and so do events of
-// the chain watcher and of the poller of backlogs.
+// SetupWithManager registers the Reconciler with the manager. A pass starts when a
+// RelayPool, an object that it owns or a pod of its fleet changes, and when the chain
+// watcher or the poller of backlogs sends an event.
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(m).
 		Named("relaypool").
@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ownedTypes are the kinds that every cluster has.
+// ownedTypes returns the owned kinds that every cluster has. Only these are watched.
 func ownedTypes() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &batchv1.Job{}, &corev1.ConfigMap{},
@@ -56,8 +56,8 @@ func ownedTypes() []client.Object {
 	}
 }
 
-// declared passes changes by people, and the opening of the gate. The operator's own
-// writes of the status start no pass.
+// declared lets an update of a RelayPool start a pass if it changes what people declare, or
+// opens the gate. The operator's other writes of the status start no pass.
 func declared() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*v1alpha1.RelayPool)
@@ -74,7 +74,7 @@ func declared() predicate.Predicate {
 	}}
 }
 
-// poolOf names the RelayPool that a pod belongs to.
+// poolOf returns a request for the RelayPool that a pod belongs to.
 func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 	name := pod.GetLabels()[build.LabelPool]
 	if name == "" {
@@ -83,8 +83,8 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
 }
 
-// podChanged passes the changes of pods that a status shows: pods made, deleted
-// or ended, and changed states of their containers.
+// podChanged lets an update of a pod start a pass if it changes what a status shows: the
+// pod's phase, address, deletion, readiness, scheduling or containers.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*corev1.Pod)

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versions maps a RelayPool to the resource version that our last status write
-// replaced. A cache that still returns it is behind: a pass on it might take a step of a
-// rotation and then fail to write the status, so that the step is never reported. After
-// replacedFor it is more likely that the API server was restored to that version, and
-// passes continue.
+// versions maps a RelayPool to the resource version that the last write of its status
+// replaced. A cache that still returns this version is behind. A pass on it might take a
+// step of a rotation and then fail to write the status, so that the step would never be
+// reported. If the cache returns the version for a long time, the API server was probably
+// restored to it, and passes continue.
 type versions struct{ by sync.Map }
 
 // replacement is a resource version and the time when it was replaced.

@@ -26,8 +26,8 @@ type Outcome struct {
 	Failed bool
 }
 
-// refused adds refusals of objects that the Applier did not write; the next passes
-// retry them unchanged.
+// refused adds the refusals of objects that the Applier does not write. A later pass tries
+// these writes again, unchanged.
 func (o *Outcome) refused(all []apply.Refusal) {
 	if len(all) == 0 {
 		return
@@ -38,7 +38,8 @@ func (o *Outcome) refused(all []apply.Refusal) {
 	}
 }
 
-// verdict is a condition without its type and times. Its zero value is no condition.
+// verdict is a condition without its type and times. The zero verdict means that the
+// condition is absent.
 type verdict struct {
 	status  metav1.ConditionStatus
 	reason  string
@@ -60,8 +61,7 @@ func unreadable(what string) verdict {
 	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
 }
 
-// Report returns the status after a pass. It is pure: the same facts, with the
-// last status among them, give the same status.
+// Report returns the status after a pass. It is pure: the last status is among the facts.
 func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 	last := &f.Pool.Status
 	next := *last.DeepCopy()
@@ -95,7 +95,7 @@ func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
 	}
 }
 
-// conditions sets all that apply, in their fixed order.
+// conditions sets all conditions that apply, in a fixed order.
 func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	each := []struct {
 		kind string
@@ -113,7 +113,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	busy := reconciling(f, p, o, stall)
 	sum := verdict{}
 	for _, c := range each {
-		if c.kind != v1alpha1.ConditionSpendingCapped { // the fleet serves without caps all the same
+		if c.kind != v1alpha1.ConditionSpendingCapped { // a fleet without caps still serves
 			sum = mostSevere(sum, c.v)
 		}
 	}
@@ -147,8 +147,8 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	}
 }
 
-// mostSevere returns the verdict that Ready takes over: False before Unknown, and the
-// earlier of two equal ones. A zero sum means that all are True.
+// mostSevere returns the more severe of two verdicts: False, then Unknown. Of two equal
+// ones it returns the first. The result is zero while all verdicts are True.
 func mostSevere(sum, v verdict) verdict {
 	switch {
 	case v.status == "", v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
@@ -160,8 +160,9 @@ func mostSevere(sum, v verdict) verdict {
 	}
 }
 
-// readiness summarises the conditions. What stalls comes last, because the other
-// conditions matter more to clients, but before NotDeployed, of which it is the cause.
+// readiness derives Ready from the most severe verdict and the stall. A verdict of False
+// comes first, because it matters most to clients. A stall comes before NotDeployed, which
+// it causes, and before Unknown.
 func readiness(sum, stall verdict, p *Plan) verdict {
 	switch {
 	case sum.status == metav1.ConditionFalse && (stall.status == "" || sum.reason != v1alpha1.ReasonNotDeployed):
@@ -188,8 +189,9 @@ func invalid(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, sentences(p.Faults, 5))
 }
 
-// unmonitored lists the monitors that the spec requests (most by default) and whose
-// kinds the cluster lacks. A missing kind is not a fault of the fleet.
+// unmonitored returns the end of a message: which monitoring objects are enabled (both, by
+// default) although the cluster lacks their kinds. It is empty if there are none. A missing
+// kind is not a fault of the spec.
 func unmonitored(f *Facts) string {
 	if f.unread(PartCapabilities) {
 		return ""
@@ -257,7 +259,8 @@ func names(refs []apply.Ref) string {
 	return strings.Join(all, ", ")
 }
 
-// reconciling is the zero verdict once the declared state runs, and while it is stalled.
+// reconciling is the zero verdict if the fleet runs as declared. It is also zero while the
+// RelayPool is paused or stalled, or while nothing can be deployed.
 func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	switch {
 	case p.Paused || stall.status != "":
@@ -282,14 +285,14 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	}
 }
 
-// deployed reports whether this pass has written the Deployment. Its observed
-// status is older, and would look complete.
+// deployed reports whether this pass has written the Deployment. The Deployment's status
+// was read before that write, and could make the rollout look complete.
 func deployed(r *apply.Result) bool {
 	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
 	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)
 }
 
-// shortened cuts a text at a character's boundary.
+// shortened cuts a text to at most that many bytes, between two characters.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

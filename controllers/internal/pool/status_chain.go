@@ -16,7 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// ofSecrets are the reasons of SecretsResolved: keys' problems have others too.
+// ofSecrets reports whether a reason belongs to the condition SecretsResolved. Problems of
+// keys have other reasons too.
 func ofSecrets(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonSecretMalformed,
@@ -89,8 +90,9 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	}
 }
 
-// orLastStatus keeps the condition that the status has for this spec: a new leader must
-// not make a RelayPool unready before its own first check, seconds later.
+// orLastStatus returns the condition that the status has for this generation of the spec,
+// or else otherwise. A new leader uses it until its own first check, seconds later, so that
+// the RelayPool does not become unready in between.
 func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
 	if last == nil || last.ObservedGeneration != f.Pool.Generation {
@@ -99,7 +101,8 @@ func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	return verdict{last.Status, last.Reason, last.Message}
 }
 
-// hasAllBalances reports whether the status has a balance of each address.
+// hasAllBalances reports whether the payers in the status include each address, in use and
+// with a balance.
 func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	for _, address := range addresses {
 		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
@@ -111,8 +114,8 @@ func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	return true
 }
 
-// feePayersFunded covers the payers in use; it mentions a retired one with
-// funds only while those are funded.
+// feePayersFunded is about the payers in use. Only if all of these are funded does it
+// report retired keys with funds.
 func feePayersFunded(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown || !f.References.Known() {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
@@ -158,12 +161,12 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
 }
 
-// step is the unit to which amounts in messages are rounded, so that a message does
-// not change with every transaction.
+// step is the unit, in lamports, to which amounts in the status and its messages are
+// rounded, so that they do not change with every transaction.
 const step = 10_000_000
 
-// shortfall says how much to send. It rounds the balance down and the shortfall up,
-// so that the amount is enough.
+// shortfall returns the message that asks a person to fund a payer. It rounds the balance
+// down and the missing amount up, so that this amount is enough.
 func shortfall(address string, held, minimum, target uint64) string {
 	held = held / step * step
 	missing := (max(target, minimum) - held + step - 1) / step * step
@@ -190,8 +193,8 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// spendingCapped reports the limit on the fleet's spending for transfers. Transfers pay
-// the pool no fee, and any owner of a note can send any number of them.
+// spendingCapped reports the cap that limits what the payers spend on transfers. Transfers
+// pay the pool no fee, and any owner of a note can send any number of them.
 func spendingCapped(f *Facts) verdict {
 	caps := f.Pool.Spec.FeePayers.SpendCaps
 	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// stuck is the reason of a Deployment whose rollout has made no progress for
+// stuck is the reason of the Deployment's condition Progressing when a rollout has exceeded
 // its deadline.
 const stuck = "ProgressDeadlineExceeded"
 
@@ -81,7 +81,8 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 	}
 }
 
-// rollingOut reports whether wanted pods are missing or other pods still run.
+// rollingOut reports whether a rollout is under way and not stuck: wanted pods are missing,
+// or pods of the old template still run.
 func rollingOut(f *Facts) bool {
 	d := f.Fleet.Deployment
 	if d == nil {
@@ -103,7 +104,8 @@ func rolloutStuck(d *appsv1.Deployment) bool {
 	return false
 }
 
-// replicaFailure returns why pods could not be created, such as a quota.
+// replicaFailure returns why pods could not be created, such as an exceeded quota; empty if
+// none failed.
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {

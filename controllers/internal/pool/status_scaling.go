@@ -34,7 +34,8 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }
 
-// scalerName is the provider's name, HPA where the spec names none.
+// scalerName returns the name of the provider in messages. Without a provider in the spec
+// it is the HPA.
 func scalerName(a *v1alpha1.Autoscaling) string {
 	if a.Provider == v1alpha1.ProviderKEDA {
 		return "KEDA"
@@ -42,9 +43,10 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 	return "the HPA"
 }
 
-// These are parts of the message that Kubernetes' client writes into an autoscaler for
-// an API without a server, for a server that does not answer, and for an answer without
-// a value. Conditions have no finer reason than FailedGetExternalMetric.
+// All but the last of these texts occur in the messages of an HPA's condition, and
+// distinguish causes: the condition's reason is always FailedGetExternalMetric. The causes
+// are an API without a server, a server that does not answer, an answer without a value, a
+// missing permission, and a backlog that the operator's own server does not know.
 const (
 	saysNoAPI       = "could not find the requested resource"
 	saysNoServer    = "currently unable to handle the request"
@@ -54,7 +56,8 @@ const (
 	apiServiceNamed = "the APIService " + contract.ExternalMetricsAPIService
 )
 
-// metricRemedy says what to do about an autoscaler that does not work.
+// metricRemedy returns what is wrong with an autoscaler that does not work, and what to do
+// about it.
 func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	fails := scalerName(a) + " cannot read the backlog, and the fleet keeps its size: "
 	has := func(text string) bool { return strings.Contains(s.Message, text) }
@@ -78,8 +81,9 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	}
 }
 
-// stopped returns, in order, the reasons for held work that a person has to resolve.
-// Swaps normally wait for their price or their next leg.
+// stopped returns, sorted, the reasons for which submissions are held until a person acts.
+// It omits the reasons of swaps and of the router, because swaps normally wait for a price
+// or for their second leg.
 func (b Backlog) stopped() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {
@@ -90,7 +94,7 @@ func (b Backlog) stopped() (reasons []string) {
 	return reasons
 }
 
-// heldRemedy says what to do about each reason.
+// heldRemedy returns what to do about each reason.
 func heldRemedy(reasons []string) string {
 	var does []string
 	for _, reason := range reasons {

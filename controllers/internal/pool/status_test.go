@@ -28,7 +28,7 @@ type conditionCase struct {
 	outcome Outcome
 	want    string // status and reason
 	says    []string
-	not     []string // what the message does not say
+	not     []string // texts that the message must not have
 }
 
 const none = "none"
@@ -87,13 +87,13 @@ func TestConditions(t *testing.T) {
 		v1alpha1.ConditionAccepted: {
 			"a valid spec": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
 				says: []string{"the spec holds together"}},
-			"monitors that the cluster does not know": {want: "True/Valid", says: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
-			"alerts that the cluster does not know": {change: func(f *Facts) { f.Capabilities.PodMonitor = true }, want: "True/Valid",
+			"the kinds of the monitors are not installed": {want: "True/Valid", says: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
+			"the kind of the alerts is not installed": {change: func(f *Facts) { f.Capabilities.PodMonitor = true }, want: "True/Valid",
 				says: []string{"together; no PrometheusRule is made", "spec.monitoring.prometheusRule: Disabled"}},
 			"monitors that the spec disables": {change: func(f *Facts) {
 				f.Pool.Spec.Monitoring = v1alpha1.Monitoring{PodMonitor: v1alpha1.Disabled, PrometheusRule: v1alpha1.Disabled}
 			}, want: "True/Valid", not: []string{"PodMonitor", "PrometheusRule"}},
-			"a cluster that is no hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
+			"a cluster that is neither a name nor a hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
 				says: []string{"spec.solana.cluster", "32 bytes in base58", "40 characters"}},
 			"a mint's field above the field's order": {change: func(f *Facts) {
 				f.Pool.Spec.Pool.Mints = []v1alpha1.Mint{{Address: payerA().String(), Field: strings.Repeat("f", 64)}}
@@ -111,13 +111,13 @@ func TestConditions(t *testing.T) {
 			"everything is there":  {want: "True/Resolved"},
 			"a Secret is missing":  {change: broken(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", says: []string{"Secret postgres"}},
 			"nothing was read yet": {change: func(f *Facts) { f.References = refs.Facts{} }, want: "Unknown/NotChecked"},
-			"an object was unread": {change: func(f *Facts) {
+			"an object was never read": {change: func(f *Facts) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
 			}, want: "Unknown/InternalError", says: []string{"Secret postgres (Forbidden)"}},
-			"it is unread but known": {change: func(f *Facts) {
+			"an object was read before, but cannot be read now": {change: func(f *Facts) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", Since: now()}}
 			}, want: "True/Resolved"},
-			"keys were unread": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
+			"the keys could not be read": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
 			"a profile does not parse": {change: func(f *Facts) {
 				f.Pool.Spec.Pool.Profile = v1alpha1.Profile{ConfigMapRef: &v1alpha1.ConfigMapKeyReference{Name: "own", Key: "profile.yaml"}}
 				f.References.Profile = []byte("base: nothing-of-ours")
@@ -129,25 +129,25 @@ func TestConditions(t *testing.T) {
 			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap circuit, key vk", "verification_key.json"}},
 		},
 		v1alpha1.ConditionPoolInitialised: {
-			"every check is ok":     {want: "True/Initialised"},
-			"an account is missing": {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
-			"the chain was lost":    {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
-			"nothing was read yet":  {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
-			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Initialised"},
-			"nothing was read yet of another spec":                            {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
-			"the profile is not there":                                        {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
+			"every check is ok":                 {want: "True/Initialised"},
+			"an account is missing":             {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
+			"the chain was lost":                {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
+			"nothing was read yet":              {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
+			"a new leader has read nothing yet": {change: begun, want: "True/Initialised"},
+			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
+			"the profile is not resolved":                                 {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
 			"something could not be checked": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
 				says: []string{"see the condition SecretsResolved"}},
 		},
 		v1alpha1.ConditionSpendingCapped: {
-			"nothing is said of caps": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, want: "True/Capped",
+			"the spec sets no cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, want: "True/Capped",
 				says: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDayLamports"}},
-			"transfers have a cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDayLamports = new(int64(7_000_000)) }, want: "True/Capped",
+			"the spec sets a cap for transfers": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDayLamports = new(int64(7_000_000)) }, want: "True/Capped",
 				says: []string{"7000000 lamports"}},
-			"none of their own, and the day has one": {change: func(f *Facts) {
+			"no cap for transfers, but one for the day": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), DayLamports: 8_000_000}
 			}, want: "True/Capped", says: []string{"8000000 lamports in any 24 hours", "spendCaps.dayLamports"}},
-			"or the hour": {change: func(f *Facts) {
+			"no cap for transfers, but one for the hour": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), HourLamports: 9_000_000}
 			}, want: "True/Capped", says: []string{"9000000 lamports in any 60 minutes"}},
 			"every cap is removed": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
@@ -155,30 +155,30 @@ func TestConditions(t *testing.T) {
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all are above their minimum": {want: "True/Funded"},
-			"one is short": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
+			"one is below its minimum": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
 				says: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},
-			"one is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", says: []string{payerB().String()}},
-			"one is short and one unknown": {change: func(f *Facts) {
+			"one balance is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", says: []string{payerB().String()}},
+			"one is below its minimum and one is unknown": {change: func(f *Facts) {
 				delete(f.Chain.Payers, payerB())
 				f.Chain.Payers[payerA()] = chainwatch.Payer{At: now()}
 			}, want: "False/Underfunded"},
-			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Funded"},
-			"nor of another spec": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/BalancesUnknown"},
-			"nor of a payer that is new": {change: func(f *Facts) {
+			"a new leader has read nothing yet":                           {change: begun, want: "True/Funded"},
+			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/BalancesUnknown"},
+			"a new leader has read nothing yet, and a payer is new": {change: func(f *Facts) {
 				begun(f)
 				f.References.Payers[0].Address = solana.PublicKey{3}.String()
 			}, want: "Unknown/BalancesUnknown"},
-			"there is no fee payer":                  {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
-			"keys were not read":                     {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
-			"the chain was lost, but they were read": {change: lost, want: "True/Funded"},
+			"there is no fee payer":                           {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
+			"keys were not read":                              {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
+			"the chain was lost after the balances were read": {change: lost, want: "True/Funded"},
 		},
 		v1alpha1.ConditionAvailable: {
-			"all are ready":       {want: "True/Available"},
-			"the fleet is unread": {change: unread(PartFleet), want: "Unknown/InternalError"},
-			"the gate is closed":  {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
-			"somebody scaled it to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); fleet(f, 0, 0) }, want: "False/ScaledToZero",
+			"all are ready":               {want: "True/Available"},
+			"the fleet could not be read": {change: unread(PartFleet), want: "Unknown/InternalError"},
+			"the gate is closed":          {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
+			"somebody scaled the fleet to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); fleet(f, 0, 0) }, want: "False/ScaledToZero",
 				says: []string{"kubectl scale relaypool demo"}},
-			"what pods need is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
+			"a Secret of the pods is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
 			"the Deployment is foreign": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
 				says: []string{"belongs to somebody else"}},
 			"the pods would have a foreign service account": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/NotDeployed",
@@ -204,15 +204,15 @@ func TestConditions(t *testing.T) {
 				fleet(f, 2, 0)
 				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "rpc error: 4711"}}, corev1.ContainerState{})
 			}, want: "False/PodsNotReady", says: []string{"ImagePullBackOff", "relay:1", "imagePullSecrets"}},
-			"a Secret's key is not there for the kubelet": {change: func(f *Facts) {
+			"the kubelet does not find a Secret": {change: func(f *Facts) {
 				fleet(f, 2, 0)
 				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "postgres" not found`}}, corev1.ContainerState{})
 			}, want: "False/PodsNotReady", says: []string{"CreateContainerConfigError", "postgres"}},
-			"no node takes it": {change: func(f *Facts) {
+			"no node has room for the pod": {change: func(f *Facts) {
 				fleet(f, 1, 0)
 				f.Fleet.Pods[0].Status.Conditions = append(f.Fleet.Pods[0].Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes"})
 			}, want: "False/PodsNotReady", says: []string{"Unschedulable", "kubectl describe pod -l app.kubernetes.io/instance=demo"}},
-			"a quota lets no pod be made": {change: func(f *Facts) {
+			"a quota prevents the creation of pods": {change: func(f *Facts) {
 				fleet(f, 1, 0)
 				f.Fleet.Pods = nil
 				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: `pods "demo-7d9c5b8f6d-x2xz4" is forbidden: exceeded quota`}}
@@ -225,12 +225,12 @@ func TestConditions(t *testing.T) {
 			}, want: "False/PodsNotReady", says: []string{"does not get on"}},
 		},
 		v1alpha1.ConditionAutoscalingActive: {
-			"it is left out":        {want: none},
-			"it scales":             {change: scaled, want: "True/Scaling"},
-			"it has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
-			"it is not there yet":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
-			"the gate is closed":    {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
-			"KEDA is not installed": {change: func(f *Facts) { scaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", says: []string{"scaledobjects.keda.sh"}},
+			"the spec has no autoscaler":        {want: none},
+			"the autoscaler works":              {change: scaled, want: "True/Scaling"},
+			"the autoscaler has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
+			"the autoscaler does not exist yet": {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
+			"the gate is closed":                {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
+			"KEDA is not installed":             {change: func(f *Facts) { scaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", says: []string{"scaledobjects.keda.sh"}},
 			"nothing serves the metric": {change: func(f *Facts) {
 				scaled(f)
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
@@ -261,7 +261,7 @@ func TestConditions(t *testing.T) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"chain_unavailable": 7, "swap_price": 3}}
 			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
-			"held an hour ago, and not read since": {change: func(f *Facts) {
+			"submissions were held at the last reading, an hour ago": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now().Add(-time.Hour), Old: true, Held: map[string]int64{"chain_unavailable": 7}}
 			}, want: "True/Scaling"},
@@ -269,20 +269,20 @@ func TestConditions(t *testing.T) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"swap_price": 7, "router_busy": 1, "no_route": 2}}
 			}, want: "True/Scaling"},
-			"some is held and some is due": {change: func(f *Facts) {
+			"some submissions are held and some are due": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Due: 1, Held: map[string]int64{"fee_payer_empty": 7}}
 			}, want: "True/Scaling"},
 			"the optional kinds could not be read": {change: func(f *Facts) { scaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
 		},
 		v1alpha1.ConditionReady: {
-			"all is well":                         {want: "True/Ready"},
-			"all is well and the operator paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
-			"False comes before Unknown":          {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
-			"the first False is copied":           {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
-			"the chain was lost":                  {change: lost, want: "Unknown/ChainUnavailable"},
-			"an autoscaler that does not scale":   {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
-			"a foreign object that no pod was made for": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/ForeignObject",
+			"all is well":                            {want: "True/Ready"},
+			"all is well and the operator is paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
+			"False comes before Unknown":             {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
+			"the first False is copied":              {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
+			"the chain was lost":                     {change: lost, want: "Unknown/ChainUnavailable"},
+			"the autoscaler does not work":           {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"a foreign object prevents the creation of pods": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/ForeignObject",
 				says: []string{"ServiceAccount demo", "Deployment demo is not made"}},
 			"a foreign object without effect on clients": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
 		},
@@ -293,9 +293,9 @@ func TestConditions(t *testing.T) {
 			"the Deployment was repaired in this pass": {outcome: Outcome{Applied: true, Result: apply.Result{Repaired: []apply.Ref{deployment}}}, want: "True/Progressing"},
 			"another object was written":               {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}}, want: none},
 			"something could not be written":           {outcome: Outcome{Failed: true}, want: "True/Progressing"},
-			"an object is on its way out":              {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
+			"an object is being deleted":               {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
 			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
-			"it stalls":                                {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
+			"the RelayPool is stalled":                 {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
 			"the operator is paused":                   {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
 			"a rollout is stuck": {change: func(f *Facts) {
 				fleet(f, 2, 1)
@@ -303,10 +303,10 @@ func TestConditions(t *testing.T) {
 			}, want: none},
 		},
 		v1alpha1.ConditionStalled: {
-			"all is well":          {want: none},
-			"a foreign object":     {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "True/ForeignObject", says: []string{"Deployment demo"}},
-			"a refused object":     {outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden", Message: "exceeded quota"}}}}, want: "True/Refused", says: []string{"Deployment demo", "exceeded quota"}},
-			"a spec that is wrong": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }, want: "True/InvalidSpec"},
+			"all is well":      {want: none},
+			"a foreign object": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "True/ForeignObject", says: []string{"Deployment demo"}},
+			"a refused object": {outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden", Message: "exceeded quota"}}}}, want: "True/Refused", says: []string{"Deployment demo", "exceeded quota"}},
+			"an invalid spec":  {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }, want: "True/InvalidSpec"},
 		},
 	}
 	for kind, cases := range tests {
@@ -356,7 +356,7 @@ func (tc conditionCase) compare(t *testing.T, got *metav1.Condition) {
 	}
 }
 
-// The first transition's time stays while the status of a condition does.
+// A condition keeps the time of its transition while its status stays the same.
 func TestTransitionTimes(t *testing.T) {
 	t.Parallel()
 	f := running()
@@ -372,17 +372,17 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestLastTransitionTimeFollowsTheStatus: a change of the reason alone keeps it.
+// TestLastTransitionTimeFollowsTheStatus: a change of the reason alone keeps the time.
 func TestLastTransitionTimeFollowsTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		v    verdict
-		want bool // that it changed
+		want bool // the time changes
 	}{
-		"nothing changed":                   {conditionTrue("SomeReason", "as before"), false},
-		"another reason of the same status": {conditionTrue("Other", "as before"), false},
-		"another status for the same cause": {conditionFalse("SomeReason", "as before"), true},
-		"it is not known any more":          {conditionUnknown("SomeReason", "as before"), true},
+		"nothing changed":                     {conditionTrue("SomeReason", "as before"), false},
+		"another reason of the same status":   {conditionTrue("Other", "as before"), false},
+		"another status with the same reason": {conditionFalse("SomeReason", "as before"), true},
+		"the status becomes unknown":          {conditionUnknown("SomeReason", "as before"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

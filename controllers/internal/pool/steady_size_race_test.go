@@ -2,8 +2,8 @@
 
 package pool_test
 
-// Races show among few fleets as among many, and the detector would take minutes
-// for the latter. `make test` runs the whole number without it.
+// Few fleets show the same races as many, and with many the race detector takes minutes.
+// `make test` also runs all fleets, without the race detector.
 const (
 	idlePools = 20
 	busyPools = 6

@@ -2,7 +2,7 @@
 
 package pool_test
 
-// How many fleets TestSteadyStateIsNotWritten has.
+// These are the numbers of fleets in TestSteadyStateIsNotWritten.
 const (
 	idlePools = 200
 	busyPools = 20

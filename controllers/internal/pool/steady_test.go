@@ -42,26 +42,27 @@ const (
 
 	// figuresAtMost is how often figures may be written.
 	figuresAtMost = time.Minute
-	// startBalance of busy fleets' payers, and what each pays in a round.
+	// startBalance is the first balance of every payer, and payment what a payer of a busy
+	// fleet pays in a round, in lamports.
 	startBalance = 10_000_000_000
 	payment      = 700_000_000
-	// minimum is above what the payers of fleets in need have after a payment.
+	// minimum is the minimum balance of needy fleets. The first payment takes their payers
+	// below it.
 	minimum = startBalance - payment/2
 )
 
-// The addresses of pods identify their fleet to the reader of backlogs.
+// The reader of backlogs tells busy fleets from idle ones by the addresses of their pods.
 const (
 	idleIP = "127.0.0.1"
 	busyIP = "127.0.0.2"
 )
 
-// Two hundred idle fleets are not written at all, and twenty busy ones only in
-// their status, no more often than allowed: conditions at once, figures once a
-// minute and beyond a stated change. Everything here is real but the kubelet
-// and the clock, which is set forward. Under the race detector the fleets are
-// fewer: see idlePools.
+// Two hundred idle fleets are not written at all. Twenty busy fleets are written only in
+// their status, and no more often than allowed: conditions at once, figures once a minute
+// and only if one changed enough. Only the kubelet and the clock are stand-ins, and the
+// test sets the clock forward. Under the race detector the fleets are fewer: see idlePools.
 //
-// It does not run in parallel, because it counts the passes of all operators.
+// The test does not run in parallel, because it counts the passes of all operators.
 func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see above
 	f := newFleets(t)
 	f.settle(t)
@@ -92,18 +93,18 @@ type fleets struct {
 	backlogs backlogs
 	kubelet  *pooltest.Kubelet
 	restarts atomic.Int32
-	// payers have the private keys of busy fleets.
+	// payers are the private keys of busy fleets' payers, by RelayPool.
 	payers map[string]solana.PrivateKey
-	// rounds counts how often all busy fleets had something to show.
+	// rounds counts the rounds in which the busy fleets' payers paid.
 	rounds int
 
 	mutex  sync.Mutex
-	states map[string][]*v1alpha1.RelayPool // in their order
-	lost   error                            // why the watch has missed something
+	states map[string][]*v1alpha1.RelayPool // in the order of the watch
+	lost   error                            // why the watch may have missed a state
 }
 
-// backlogs answers for pods: for busy fleets with a different answer each time, and for
-// idle ones with differences that are too small to be shown.
+// backlogs answers for pods. The answers of busy fleets differ each time, and those of idle
+// fleets differ too little to be shown.
 type backlogs struct{ asked, idle atomic.Int64 }
 
 func (b *backlogs) Backlog(_ context.Context, ip string) (pool.Backlog, error) {
@@ -129,7 +130,7 @@ func newFleets(t *testing.T) *fleets {
 	return f
 }
 
-// fare sets the state of pods: pods of busy fleets restart each round.
+// fare returns the status of a pod. Pods of busy fleets restart each round.
 func (f *fleets) fare(pod *corev1.Pod) corev1.PodStatus {
 	status := pooltest.Ready(pod)
 	if strings.HasPrefix(pod.Labels[build.LabelPool], "busy-") {
@@ -150,7 +151,7 @@ func poolNames() []string {
 	return all
 }
 
-// needy matches the busy fleets whose payers fall below their minimum.
+// needy reports whether a busy fleet is one whose payers fall below their minimum.
 func needy(name string) bool { return strings.HasPrefix(name, "busy-") && strings.HasSuffix(name, "5") }
 
 // settle makes the fleets and waits until each is ready and shows its figures.
@@ -208,7 +209,7 @@ func (f *fleets) settle(t *testing.T) {
 			f.payers[name] = f.private(t, name)
 		}
 	}
-	// Writes for idle fleets that the clock made due have happened by now, or never will.
+	// The clock may make writes for idle fleets due. Afterwards all of them have happened.
 	f.pass(t, figuresAtMost+time.Second)
 	f.passes(t, 2)
 	f.traffic.Take()
@@ -248,13 +249,13 @@ func (f *fleets) private(t *testing.T, name string) solana.PrivateKey {
 	return solana.PrivateKey(key)
 }
 
-// pass sets the clock forward, and waits until the chain was read for every
-// fleet, every busy one was asked for its backlog, and passes were made.
+// pass sets the clock forward. It waits until the chain was read for every fleet, the
+// backlog of every busy fleet was read, and passes were made.
 func (f *fleets) pass(t *testing.T, by time.Duration) {
 	t.Helper()
 	asked, checks := f.backlogs.asked.Load(), f.Chain.Stats()["getMultipleAccounts"]
 	f.clock.Advance(by)
-	// The watcher of chains sleeps until the next check was due by the earlier time. A
+	// The chain watcher sleeps until the check that was due before the clock was set. A
 	// RelayPool whose spec changes wakes it.
 	f.caughtUp(t)
 	pooltest.Eventually(t, "all chains are read, and all backlogs", func() error {
@@ -267,7 +268,7 @@ func (f *fleets) pass(t *testing.T, by time.Duration) {
 	f.passes(t, 1)
 }
 
-// passes waits until every fleet can have been reconciled so many times.
+// passes waits for enough passes to reconcile each fleet that many times.
 func (f *fleets) passes(t *testing.T, each int) {
 	t.Helper()
 	from := passesMade(t)
@@ -297,15 +298,15 @@ func passesMade(t *testing.T) float64 {
 	return made
 }
 
-// round makes the busy fleets' payers pay and their pods restart. Half a minute later only
-// the payers that lack funds may be shown, and another half minute later everything must
-// be.
+// round makes the busy fleets' payers pay and their pods restart. Half a minute later, the
+// statuses have to show which payers lack funds. Another half minute later, they have to
+// show everything.
 func (f *fleets) round(t *testing.T, n int) {
 	t.Helper()
 	for name, payer := range f.payers {
 		f.pay(t, name, payer)
 	}
-	// A change that the next reading misses is shown a minute later.
+	// If the next reading missed a payment, the status would show it a minute later.
 	f.rounds++
 	left := uint64(startBalance - f.rounds*payment)
 	for name, payer := range f.payers {
@@ -389,8 +390,8 @@ func (f *fleets) idleEvents(t *testing.T) map[string]string {
 	return out
 }
 
-// watch records every state of every RelayPool from now on: listing two hundred again and
-// again would be most of the API server's work.
+// watch records every state of every RelayPool from now on. Listing two hundred RelayPools
+// again and again would keep the API server busy.
 func (f *fleets) watch(t *testing.T) {
 	t.Helper()
 	watching, err := client.NewWithWatch(f.Config, client.Options{Scheme: f.Client.Scheme()})
@@ -439,8 +440,8 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	}
 }
 
-// caughtUp waits until the watch has delivered a change that is made now, and so all
-// earlier ones.
+// caughtUp makes a change and waits until the watch has delivered it, and so all earlier
+// changes.
 func (f *fleets) caughtUp(t *testing.T) {
 	t.Helper()
 	var p v1alpha1.RelayPool
@@ -460,8 +461,8 @@ func (f *fleets) caughtUp(t *testing.T) {
 	})
 }
 
-// onlyStatuses checks the operator's requests: writes that change nothing leave
-// no trace in the objects.
+// onlyStatuses checks that the operator wrote only the status of busy fleets. It checks the
+// requests, because a write that changes nothing leaves no trace in an object.
 func (f *fleets) onlyStatuses(t *testing.T) {
 	t.Helper()
 	wrong, reads := map[string]int{}, map[string]int{}
@@ -481,7 +482,7 @@ func (f *fleets) onlyStatuses(t *testing.T) {
 	t.Logf("reads: %v", reads)
 }
 
-// byTheRule compares the states of busy fleets that followed one another.
+// byTheRule checks the writes of busy fleets' statuses, by comparing consecutive states.
 func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool) {
 	t.Helper()
 	busy, conditions, figures := 0, 0, 0
@@ -524,8 +525,8 @@ func withoutFigures(p *v1alpha1.RelayPool) v1alpha1.RelayPoolStatus {
 	return s
 }
 
-// tooSoon describes what is wrong with a write of figures only. It takes the rule from the
-// documentation of the resource, and not from the operator's code.
+// tooSoon returns why a write of figures alone was not allowed, or nil. Its rule is that of
+// the resource's documentation, and not of the operator's code.
 func tooSoon(was, is *v1alpha1.RelayPool) error {
 	// Times in a status have whole seconds.
 	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresAtMost-time.Second {

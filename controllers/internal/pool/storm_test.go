@@ -29,16 +29,16 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// stormWrites is how many writes all writers except the operator make together.
+// stormWrites is how many writes the test's writers make together.
 const stormWrites = 1000
 
-// fewestScaled is the least count that the stand-in for an autoscaler sets.
+// fewestScaled is the least number of replicas that the stand-in for an autoscaler sets.
 const fewestScaled = 4
 
-// Others write RelayPools and owned objects as fast as they can. The operator does not
-// lose a replica that an autoscaler added, makes no key twice, and does not answer every
-// write with many. When the writers stop, every object is as declared and there are no
-// more writes.
+// Other writers change RelayPools and owned objects as fast as they can. The operator keeps
+// every replica that an autoscaler added, makes no key twice, and makes at most two
+// requests for each of their writes. When the writers stop, every object is as declared,
+// and the operator stops writing.
 func TestStormsOfConflictingWritesPass(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -66,7 +66,7 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	if got := fewest(); got < fewestScaled {
 		t.Errorf("the fleet that is scaled was at %d replicas: want never less than the autoscaler's %d", got, fewestScaled)
 	}
-	// A pass covers several writes, and repairs are bounded.
+	// One pass covers several writes, and the rate of repairs is bounded.
 	if most := 2 * stormWrites; len(asked) > most {
 		t.Errorf("the operator made %d requests in a storm of %d writes: want at most %d", len(asked), stormWrites, most)
 	}
@@ -94,7 +94,7 @@ func writesAmong(requests []pooltest.Request) (n int) {
 	return n
 }
 
-// payerSecrets returns the existing generated keys, with their uids.
+// payerSecrets returns the uids of the generated keys' Secrets, by name.
 func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UID {
 	t.Helper()
 	var list corev1.SecretList
@@ -112,7 +112,7 @@ func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UI
 	return out
 }
 
-// storm has all writers except the operator.
+// storm is all writers except the operator.
 type storm struct {
 	*pooltest.Stand
 	writes atomic.Int64
@@ -123,7 +123,7 @@ func newStorm(t *testing.T, s *pooltest.Stand) *storm {
 	return &storm{Stand: s}
 }
 
-// rage writes until there were enough writes.
+// rage runs the writers until they have made stormWrites writes.
 func (s *storm) rage(t *testing.T) {
 	t.Helper()
 	var raging sync.WaitGroup
@@ -142,10 +142,11 @@ func (s *storm) rage(t *testing.T) {
 	raging.Wait()
 }
 
-// tolerable reports errors that are expected when others delete and change objects.
+// tolerable reports whether an error is expected when others delete and change objects.
 func tolerable(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// writers are the concurrent writers to one fleet.
+// writers returns functions that each make one kind of write to a fleet. They run
+// concurrently.
 func (s *storm) writers(name string) []func(context.Context, int) error {
 	object := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
 	deployment := func() client.Object { return &appsv1.Deployment{ObjectMeta: object} }
@@ -160,7 +161,7 @@ func (s *storm) writers(name string) []func(context.Context, int) error {
 			}
 			return s.merge(ctx, &v1alpha1.RelayPool{ObjectMeta: object}, change)
 		},
-		func(ctx context.Context, n int) error { // what is the Deployment's own, and what is the operator's
+		func(ctx context.Context, n int) error { // the Deployment: annotations, sometimes its spec
 			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"storm": fmt.Sprint(n)}}}
 			if n%10 == 9 {
 				change["spec"] = map[string]any{"minReadySeconds": n, "revisionHistoryLimit": n}
@@ -196,8 +197,8 @@ func (s *storm) scale(ctx context.Context, name string, replicas int32) error {
 	return s.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(scale), client.FieldOwner("autoscaler"))
 }
 
-// watchReplicas watches the replicas of a Deployment until the returned
-// function is called, which returns the fewest.
+// watchReplicas watches the replicas of a Deployment until fewest is called, which returns
+// the lowest number.
 func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 	t.Helper()
 	watching, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Client.Scheme()})
@@ -239,14 +240,14 @@ func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 	}
 }
 
-// declare makes the last changes to the RelayPools.
+// declare sets what the spec declares after the storm.
 func (s *storm) declare(t *testing.T) {
 	t.Helper()
 	pooltest.Change(t, s.Stand, "fixed", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
 }
 
-// asDeclared checks that a fleet's objects are what the operator makes of its
-// RelayPool. replicas 0 means the autoscaler's.
+// asDeclared checks that a fleet's objects are what the operator makes of its RelayPool.
+// With replicas 0 the autoscaler sets the number.
 func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) error {
 	t.Helper()
 	var p v1alpha1.RelayPool
@@ -277,11 +278,11 @@ func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) er
 	return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &policyv1.PodDisruptionBudget{})
 }
 
-// calm waits until passes were made in which nothing was written: a loop of repairs would
-// continue.
+// calm waits until several passes in a row wrote nothing. An endless loop of repairs would
+// never get there.
 func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
 	t.Helper()
-	const readings = 10 // of what the RelayPools name; each begins a pass
+	const readings = 10 // of the Secret that the RelayPools name; each is part of a pass
 	quiet := 0
 	pooltest.Eventually(t, "passes write nothing any more", func() error {
 		for _, r := range traffic.Take() {

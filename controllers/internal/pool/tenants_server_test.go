@@ -19,9 +19,9 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// A tenant who may only make RelayPools tries to have foreign Secrets mounted into
-// their own image, on nodes that are not for them. A fleet is made if everything
-// that it uses has its label; removing a label later does not stop it.
+// A tenant who may only make RelayPools tries to mount foreign Secrets into an image of
+// their own, on nodes that are not for them. A fleet is made only if all objects that it
+// uses have its label. If a label is removed later, the fleet keeps running.
 func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -51,7 +51,7 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	usable(&corev1.Secret{}, "postgres", "demo")
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 
-	// The attack: the tenant's image, everywhere, with a foreign Secret.
+	// This is the attack: the tenant's image, on any node, with a foreign Secret.
 	s.Create(t, s.Pool("evil", func(p *v1alpha1.RelayPool) {
 		p.Spec.Image = "evil.example/relay:1"
 		p.Spec.Template.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -64,7 +64,8 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 			t.Errorf("the condition says %q, want %q in it", refused.Message, part)
 		}
 	}
-	// Without the image, and with the label on the Secret, there is the other's key.
+	// The image is corrected and the Secret has the label, but the fee payer is still a key
+	// of another RelayPool.
 	usable(&corev1.Secret{}, "administrator", "evil")
 	pooltest.Change(t, s, "administrator", &corev1.Secret{}, func(o *corev1.Secret) { o.Data["password"] = []byte("postgres://127.0.0.1/evil") })
 	pooltest.Change(t, s, "evil", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Image, p.Spec.Template.Tolerations = "", nil })
@@ -74,7 +75,7 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	}
 	absent(t, s, "evil")
 
-	// Removing a label changes nothing that runs, and blocks later changes.
+	// Removing a label changes nothing that runs, but blocks later changes.
 	var before, after appsv1.Deployment
 	s.Get(t, "demo", &before)
 	usable(&corev1.Secret{}, "postgres", "another")
@@ -93,7 +94,7 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	})
 }
 
-// absent checks that nothing that mounts a Secret was made for a RelayPool.
+// absent checks that neither a Deployment nor a Job was made, which could mount a Secret.
 func absent(t *testing.T, s *pooltest.Stand, name string) {
 	t.Helper()
 	err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &appsv1.Deployment{})

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// strict are the settings of an operator whose tenants are not trusted.
+// strict returns the settings of an operator that does not trust its tenants.
 func strict() Settings {
 	s := settings()
 	s.Tenants = tenancy.Policy{Images: []string{"registry.example/relay"}, Withheld: tenancy.TemplateFields(), RequireLabel: true}
@@ -27,15 +27,15 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 		reason string
 		parts  []string // of the condition's message
 	}{
-		"an image of one's own": {func(f *Facts) { f.Pool.Spec.Image = "evil.example/mine:1" },
+		"an image that is not allowed": {func(f *Facts) { f.Pool.Spec.Image = "evil.example/mine:1" },
 			v1alpha1.ReasonNotAllowed, []string{"spec.image", "expected an image of registry.example/relay", "received evil.example/mine", "leave it out"}},
 		"tolerations of the control plane": {func(f *Facts) { f.Pool.Spec.Template.Tolerations = everywhere },
 			v1alpha1.ReasonNotAllowed, []string{"spec.template.tolerations", "none of the fields", "take it out"}},
-		"both": {func(f *Facts) {
+		"both are not allowed": {func(f *Facts) {
 			f.Pool.Spec.Image, f.Pool.Spec.Template.Tolerations = "evil.example/mine:1", everywhere
 		},
 			v1alpha1.ReasonNotAllowed, []string{"spec.image", "spec.template.tolerations"}},
-		"with a fault that is wrong in any case": {func(f *Facts) {
+		"an image that is not allowed, and an invalid cluster": {func(f *Facts) {
 			f.Pool.Spec.Image, f.Pool.Spec.Solana.Cluster = "evil.example/mine:1", "nonsense"
 		}, v1alpha1.ReasonInvalidSpec, []string{"spec.image", "spec.solana.cluster"}},
 	}
@@ -60,7 +60,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 					}
 				}
 			}
-			// The running pods are unchanged, and counted.
+			// The running pods stay, and the status counts them.
 			if status.ReadyReplicas != 2 {
 				t.Errorf("%d replicas are ready, want the 2 that run", status.ReadyReplicas)
 			}
@@ -76,8 +76,8 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 	}
 }
 
-// A new policy neither changes nor ends a running fleet that violates it: the
-// violation is reported, and nothing is written until it complies.
+// A new policy neither changes nor ends a running fleet that violates it. The violation is
+// reported, and nothing is written until the RelayPool complies.
 func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 	t.Parallel()
 	f := running()

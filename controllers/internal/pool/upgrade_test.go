@@ -33,10 +33,10 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// This operator takes over the objects of an earlier commit: the test starts
-// with etcd's content of then, byte for byte, and applies the present resource
-// definitions, as an upgrade does. The definition of c4a1482 has other names of fields,
-// which the changelog tells users to change in the same step.
+// The operator takes over objects that the operator of an earlier commit made. The test
+// starts an API server with the etcd data of that time, byte for byte, and applies the
+// present resource definitions, as an upgrade does. Some fields had other names in c4a1482.
+// The changelog tells users to rename them in the same step.
 //
 // testdata/upgrade/make.sh <commit> makes such data.
 func TestUpgradeFromEarlierCommits(t *testing.T) {
@@ -56,8 +56,9 @@ func TestUpgradeFromEarlierCommits(t *testing.T) {
 func testUpgrade(t *testing.T, data string) {
 	t.Helper()
 	s := restored(t, data)
-	// Fields that only the earlier operator sets: outside the pods of one fleet, which stay,
-	// and in the pods of the other, which are replaced once.
+	// Only the earlier operator sets these fields. In the fleet fixed the fields are
+	// outside the pod template, so its pods stay. In the fleet scaled the field is inside,
+	// so its pods are replaced once.
 	s.set(t, "fixed", func(d *appsv1ac.DeploymentApplyConfiguration) {
 		d.WithAnnotations(map[string]string{"relaypool.dev/of-old": "yes"}).Spec.WithProgressDeadlineSeconds(4321)
 	})
@@ -101,10 +102,10 @@ func testUpgrade(t *testing.T, data string) {
 	s.untouched(t, before)
 }
 
-// legacy is the stand of an earlier operator.
+// legacy is a stand with the data of an earlier operator.
 type legacy struct{ *pooltest.Stand }
 
-// restored starts an API server with the data of an earlier one, and the
+// restored starts an API server with the data of an earlier one. It also starts the
 // controllers and the kubelet for its fleets.
 func restored(t *testing.T, data string) legacy {
 	t.Helper()
@@ -133,8 +134,8 @@ func restored(t *testing.T, data string) legacy {
 	return s
 }
 
-// chainClient sends every request to the stand's chain, because the specs have the
-// address of the earlier chain.
+// chainClient returns a client that sends every request to the stand's chain, because the
+// specs have the address of the earlier chain.
 func (s legacy) chainClient(t *testing.T) *http.Client {
 	t.Helper()
 	at, err := url.Parse(s.RPC)
@@ -146,7 +147,7 @@ func (s legacy) chainClient(t *testing.T) *http.Client {
 	}}}
 }
 
-// set makes the earlier operator set another field of a Deployment.
+// set applies another field of a Deployment, as if the earlier operator had set it.
 func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApplyConfiguration)) {
 	t.Helper()
 	var d appsv1.Deployment
@@ -161,8 +162,8 @@ func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApp
 	}
 }
 
-// runsOn waits until the operator has found that the stored RelayPool lacks the fields that
-// were renamed, and checks that the fleet is as it was.
+// runsOn waits until the operator has found that the stored RelayPool lacks the renamed
+// fields, and checks that the fleet is as it was.
 func (s legacy) runsOn(t *testing.T, name string, was standing) {
 	t.Helper()
 	s.Await(t, name, v1alpha1.ConditionSecretsResolved, "Unknown/InternalError")
@@ -172,8 +173,8 @@ func (s legacy) runsOn(t *testing.T, name string, was standing) {
 	}
 }
 
-// renameFields applies the manifest of the snapshot with the present names of fields. What
-// was declared under names that stayed is still stored.
+// renameFields applies the manifest of the snapshot with the present names of fields.
+// Fields that kept their names are still stored.
 func (s legacy) renameFields(t *testing.T, name string) {
 	t.Helper()
 	manifest := s.Pool(name).Spec
@@ -199,11 +200,11 @@ func (s legacy) rolledOut(t *testing.T, name string) {
 	})
 }
 
-// standing is the state that must survive an upgrade.
+// standing is the state of a fleet that must survive an upgrade.
 type standing struct {
 	deployment appsv1.Deployment
 	pods       map[types.UID]bool
-	revision   string // counts the rollouts
+	revision   string // the number of the rollout
 }
 
 func (s legacy) fleet(t *testing.T, name string) standing {
@@ -259,13 +260,13 @@ func (s legacy) compare(t *testing.T, fixed, scaled standing) {
 	}
 }
 
-// atRest waits until passes were made in which nothing was written.
+// atRest waits until several passes in a row wrote nothing.
 func (s legacy) atRest(t *testing.T, traffic *pooltest.Traffic) {
 	t.Helper()
 	(&storm{Stand: s.Stand}).calm(t, traffic)
 }
 
-// untouched checks that objects on which both operators agree were not written.
+// untouched checks that objects were not written that both operators make equal.
 func (s legacy) untouched(t *testing.T, before map[string]string) {
 	t.Helper()
 	after, same := versions(t, s.Stand), 0

@@ -34,15 +34,16 @@ type Wiring struct {
 	CheckWorkers int
 	// Backlog asks pods for their queue; nil makes a client over HTTP.
 	Backlog BacklogReader
-	// Poller keeps the backlogs; nil makes one from Backlog. SetupWithManager registers it.
+	// Poller keeps the backlogs; nil makes one from Backlog. SetupWithManager adds it to
+	// the manager.
 	Poller *Poller
 	// Metrics registers the operator's own metrics; nil serves none, for tests that
 	// run several operators in one process.
 	Metrics prometheus.Registerer
 	// Now is the clock of all parts; nil is the machine's clock. Timers always use the
-	// machine's clock: when Now jumps, work becomes due, and the next pass finds it.
+	// machine's clock: if Now jumps forward, the next pass finds the work that became due.
 	Now func() time.Time
-	// Chain calls the endpoints; nil makes a client.
+	// Chain is the HTTP client for RPC endpoints; nil makes one.
 	Chain *http.Client
 }
 

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Events of a status whose write may have happened are emitted: no later pass would.
+// If the write of a status may have been executed, its events are emitted, because no later
+// pass would emit them.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	pools := schema.GroupResource{Group: "relaypool.dev", Resource: "relaypools"}
@@ -22,9 +23,9 @@ func TestUnanswered(t *testing.T) {
 		"the pass ran out of time":          {context.DeadlineExceeded, true},
 		"the server gave up on an answer":   {apierrors.NewTimeoutError("no answer", 1), true},
 		"the server's storage was too slow": {apierrors.NewServerTimeout(pools, "update", 1), true},
-		"somebody else wrote before":        {apierrors.NewConflict(pools, "demo", errors.New("changed")), false},
+		"another client wrote before":       {apierrors.NewConflict(pools, "demo", errors.New("changed")), false},
 		"the RelayPool is gone":             {apierrors.NewNotFound(pools, "demo"), false},
-		"it is not allowed":                 {apierrors.NewForbidden(pools, "demo", errors.New("no")), false},
+		"the write is not allowed":          {apierrors.NewForbidden(pools, "demo", errors.New("no")), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,12 +17,12 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// None is the address that turns a server off.
+// None is the address with which a server is off.
 const None = "none"
 
 const (
 	maxAtOnce = 256
-	maxImage  = 512 // spec.image's bound
+	maxImage  = 512 // the bound of spec.image
 	maxPort   = 1<<16 - 1
 )
 
@@ -117,8 +117,7 @@ func (l Listening) check() (problems []error) {
 	return problems
 }
 
-// checkExternal checks the settings of external metrics, but none of them when external
-// metrics are off.
+// checkExternal checks the settings of external metrics, unless external metrics are off.
 func (c *Config) checkExternal() (problems []error) {
 	e, l := c.External, c.Listening
 	if !e.Enabled() {

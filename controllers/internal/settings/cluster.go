@@ -16,9 +16,8 @@ import (
 // serviceAccountNamespace is where a pod finds the name of its own namespace.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Load returns the configuration for reaching the cluster. The client does not limit
-// requests: the API server's own priority and fairness does that, and knows all other
-// requests.
+// Load returns the configuration for reaching the cluster. The client does not limit its
+// requests, because the API server's priority and fairness does that for all clients.
 func (c Cluster) Load() (*rest.Config, error) {
 	if c.Kubeconfig == "" && c.Context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		config, err := rest.InClusterConfig()
@@ -52,7 +51,7 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// namespace is the namespace of the pod's service account, or empty outside a pod.
+// namespace returns the namespace of the pod's service account; empty outside a pod.
 func namespace(file string) string {
 	content, err := os.ReadFile(file)
 	if err != nil {

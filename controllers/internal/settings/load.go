@@ -6,14 +6,14 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// Config is a valid Run, with the cluster that it is for.
+// Config is a valid Run, with the client configuration of its cluster.
 type Config struct {
 	Run
 	Rest *rest.Config
 }
 
-// Load checks all settings and reads the kubeconfig. Its error is commandline.Problems, with
-// all problems at once.
+// Load checks all settings and reads the kubeconfig. An error is a commandline.Problems
+// with all problems at once.
 func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
 
 func (r Run) load(namespaceFile string) (*Config, error) {

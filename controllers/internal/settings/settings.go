@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Run has the flags of operator run. Defaults are for a developer's machine:
-// every listening address is loopback.
+// Run has the flags of the command operator run. Its defaults are for a developer's
+// machine: every listening address is loopback.
 type Run struct {
 	Cluster `embed:""`
 
@@ -29,11 +29,11 @@ type Run struct {
 	Leading   `embed:"" prefix:"lease-"`
 	Logging   `embed:"" prefix:"log-"`
 
-	// Found are problems known before Load, which lists them with its own.
+	// Found are problems that were found before Load, which returns them with its own.
 	Found []error `kong:"-"`
 }
 
-// Cluster selects the cluster.
+// Cluster says how to reach the cluster.
 type Cluster struct {
 	Kubeconfig string `env:"RELAYPOOL_KUBECONFIG" placeholder:"FILE" group:"Cluster" help:"File that says how to reach the cluster. Empty takes what $KUBECONFIG names, else the pod's own service account, else ~/.kube/config."`
 	Context    string `env:"RELAYPOOL_CONTEXT" placeholder:"NAME" group:"Cluster" help:"Context of that file. Empty takes its current one. With a context the pod's service account is never used."`
@@ -79,8 +79,8 @@ type Logging struct {
 	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
 }
 
-// LogValue returns every flag, but nothing else of the cluster, because its client
-// configuration may contain credentials.
+// LogValue returns every flag except those that select the cluster, and nothing of the
+// client configuration, which may contain credentials.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("relay_image", c.RelayImage),

@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// canary is a value that a user sets by mistake and that must not be in a log.
+// canary is a value that a user sets by mistake. It must not be in an error or a log.
 const canary = "canary-value"
 
 const kubeconfig = `apiVersion: v1
@@ -40,8 +40,8 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// load parses a command line and checks it, as in a pod whose namespace is in
-// namespaceFile, or outside of a pod when that is empty.
+// load parses a command line and checks it. namespaceFile has the namespace of the pod, and
+// is empty outside a pod.
 func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	t.Helper()
 	var flags Run
@@ -58,8 +58,8 @@ func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	return flags.load(namespaceFile)
 }
 
-// sound returns a valid command line, for the whole cluster unless more names
-// namespaces.
+// sound returns a valid command line with the flags in more. It is for the whole cluster,
+// unless more names namespaces.
 func sound(t *testing.T, more ...string) []string {
 	t.Helper()
 	if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, "--namespaces=") }) {
@@ -75,38 +75,38 @@ func TestFaults(t *testing.T) {
 		want       string
 		wantAbsent string
 	}{
-		"a kubeconfig that is not there":            {"--kubeconfig=/nowhere/" + canary, "--kubeconfig ($RELAYPOOL_KUBECONFIG): the file cannot be used", ""},
-		"a context that the file lacks":             {"--context=" + canary, "--context ($RELAYPOOL_CONTEXT): the file has no context of that name", canary},
-		"an image with a space":                     {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
-		"a namespace in capitals":                   {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
-		"a namespace named twice":                   {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
-		"neither namespaces nor all of them":        {"--cluster-wide=false", "--namespaces ($RELAYPOOL_NAMESPACES): is missing: name the namespaces whose RelayPools are to be looked after, or give --cluster-wide ($RELAYPOOL_CLUSTER_WIDE)", ""},
-		"an image with a tag for tenants":           {"--tenant-images=registry.example/relay,registry.example/" + canary + ":1", "--tenant-images ($RELAYPOOL_TENANT_IMAGES): repository 2 of 2: expected a repository without tag and digest", canary},
-		"a field that is none of the template":      {"--tenant-template-fields=labels," + canary, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields out of labels, annotations, resources, nodeSelector, tolerations, affinity, priorityClassName, received 12 characters that are none of them as field 2 of 2", canary},
-		"all fields and one more":                   {"--tenant-template-fields=all,labels", "all stands beside other fields", ""},
-		"a usable Secret without its namespace":     {"--tenant-usable=" + canary, "--tenant-usable ($RELAYPOOL_TENANT_USABLE): expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received 12 characters that are not as name 1 of 1", canary},
-		"usable Secrets where all are usable":       {"--tenant-usable=one/two", "is set, and --tenant-require-label ($RELAYPOOL_TENANT_REQUIRE_LABEL) is not", ""},
-		"an operator's namespace with a slash":      {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
-		"no pass at all":                            {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
-		"a number in words":                         {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
-		"a duration without a unit":                 {"--refs-interval=30", "--refs-interval ($RELAYPOOL_REFS_INTERVAL): expected a duration such as 30s", ""},
-		"references that are read all the time":     {"--refs-interval=1ms", "expected 1s to 1h0m0s, received 1ms", ""},
-		"a resync that is hardly one":               {"--resync=1000h", "--resync ($RELAYPOOL_RESYNC): expected 10s to 168h0m0s, received 1000h0m0s", ""},
-		"metrics on a port without a host":          {"--metrics-listen=8443", "--metrics-listen ($RELAYPOOL_METRICS_LISTEN): expected host:port, such as 127.0.0.1:8443, or none, received 4 characters", ""},
-		"probes on a port that is none":             {"--health-listen=:70000", "--health-listen ($RELAYPOOL_HEALTH_LISTEN): expected host:port", ""},
-		"probes where metrics are":                  {"--health-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
-		"a folder without a certificate":            {"--metrics-cert-dir=/nowhere", "the folder has no tls.crt that can be read", ""},
-		"a certificate for plain metrics":           {"--metrics-cert-dir=/nowhere", "is a loopback address, which is served without TLS", ""},
-		"a lease's name with a space":               {"--lease-name=a " + canary, "--lease-name ($RELAYPOOL_LEASE_NAME): expected lower-case letters", canary},
-		"a lease of half a second":                  {"--lease-duration=500ms", "--lease-duration ($RELAYPOOL_LEASE_DURATION): expected whole seconds, 1s to 1h, received 500ms", ""},
-		"a leader that tries on for too long":       {"--lease-renew-deadline=15s", "expected less than --lease-duration ($RELAYPOOL_LEASE_DURATION), which is 15s", ""},
-		"a leader that does not try again":          {"--lease-retry-period=10s", "--lease-retry-period ($RELAYPOOL_LEASE_RETRY_PERIOD): expected more than 0s and less than 8.333333333s", ""},
-		"external metrics on a port without a host": {"--external-metrics-listen=6443", "--external-metrics-listen ($RELAYPOOL_EXTERNAL_METRICS_LISTEN): expected host:port, such as :6443, or none, received 4 characters", ""},
-		"external metrics where metrics are":        {"--external-metrics-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
-		"external metrics where probes are":         {"--external-metrics-listen=127.0.0.1:8081", "is the same address as --health-listen", ""},
-		"a level that is none":                      {"--log-level=" + canary, "--log-level ($RELAYPOOL_LOG_LEVEL): expected debug, info, warn or error, received 12 characters", canary},
-		"a format that is none":                     {"--log-format=" + canary, "--log-format ($RELAYPOOL_LOG_FORMAT): expected auto, json or text", canary},
-		"leading that is neither true nor false":    {"--leader-elect=" + canary, "--leader-elect ($RELAYPOOL_LEADER_ELECT): expected true or false, received 12 characters", canary},
+		"a kubeconfig that is not there":                   {"--kubeconfig=/nowhere/" + canary, "--kubeconfig ($RELAYPOOL_KUBECONFIG): the file cannot be used", ""},
+		"a context that the file lacks":                    {"--context=" + canary, "--context ($RELAYPOOL_CONTEXT): the file has no context of that name", canary},
+		"an image with a space":                            {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
+		"a namespace in capitals":                          {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
+		"a namespace named twice":                          {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
+		"neither namespaces nor cluster-wide":              {"--cluster-wide=false", "--namespaces ($RELAYPOOL_NAMESPACES): is missing: name the namespaces whose RelayPools are to be looked after, or give --cluster-wide ($RELAYPOOL_CLUSTER_WIDE)", ""},
+		"an image with a tag for tenants":                  {"--tenant-images=registry.example/relay,registry.example/" + canary + ":1", "--tenant-images ($RELAYPOOL_TENANT_IMAGES): repository 2 of 2: expected a repository without tag and digest", canary},
+		"a field that the template does not have":          {"--tenant-template-fields=labels," + canary, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields out of labels, annotations, resources, nodeSelector, tolerations, affinity, priorityClassName, received 12 characters that are none of them as field 2 of 2", canary},
+		"all fields and a named field":                     {"--tenant-template-fields=all,labels", "all stands beside other fields", ""},
+		"a usable Secret without its namespace":            {"--tenant-usable=" + canary, "--tenant-usable ($RELAYPOOL_TENANT_USABLE): expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received 12 characters that are not as name 1 of 1", canary},
+		"usable Secrets although all are usable":           {"--tenant-usable=one/two", "is set, and --tenant-require-label ($RELAYPOOL_TENANT_REQUIRE_LABEL) is not", ""},
+		"an operator's namespace with a slash":             {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
+		"no concurrent reconciles":                         {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
+		"a number in words":                                {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
+		"a duration without a unit":                        {"--refs-interval=30", "--refs-interval ($RELAYPOOL_REFS_INTERVAL): expected a duration such as 30s", ""},
+		"an interval of references that is too short":      {"--refs-interval=1ms", "expected 1s to 1h0m0s, received 1ms", ""},
+		"a resync interval that is too long":               {"--resync=1000h", "--resync ($RELAYPOOL_RESYNC): expected 10s to 168h0m0s, received 1000h0m0s", ""},
+		"metrics on a port without a host":                 {"--metrics-listen=8443", "--metrics-listen ($RELAYPOOL_METRICS_LISTEN): expected host:port, such as 127.0.0.1:8443, or none, received 4 characters", ""},
+		"probes on a port that is too high":                {"--health-listen=:70000", "--health-listen ($RELAYPOOL_HEALTH_LISTEN): expected host:port", ""},
+		"probes and metrics on one address":                {"--health-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
+		"a folder without a certificate":                   {"--metrics-cert-dir=/nowhere", "the folder has no tls.crt that can be read", ""},
+		"a certificate for metrics without TLS":            {"--metrics-cert-dir=/nowhere", "is a loopback address, which is served without TLS", ""},
+		"a lease's name with a space":                      {"--lease-name=a " + canary, "--lease-name ($RELAYPOOL_LEASE_NAME): expected lower-case letters", canary},
+		"a lease of half a second":                         {"--lease-duration=500ms", "--lease-duration ($RELAYPOOL_LEASE_DURATION): expected whole seconds, 1s to 1h, received 500ms", ""},
+		"a renew deadline as long as the lease":            {"--lease-renew-deadline=15s", "expected less than --lease-duration ($RELAYPOOL_LEASE_DURATION), which is 15s", ""},
+		"a retry period as long as the renew deadline":     {"--lease-retry-period=10s", "--lease-retry-period ($RELAYPOOL_LEASE_RETRY_PERIOD): expected more than 0s and less than 8.333333333s", ""},
+		"external metrics on a port without a host":        {"--external-metrics-listen=6443", "--external-metrics-listen ($RELAYPOOL_EXTERNAL_METRICS_LISTEN): expected host:port, such as :6443, or none, received 4 characters", ""},
+		"external metrics and metrics on one address":      {"--external-metrics-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
+		"external metrics and probes on one address":       {"--external-metrics-listen=127.0.0.1:8081", "is the same address as --health-listen", ""},
+		"an unknown log level":                             {"--log-level=" + canary, "--log-level ($RELAYPOOL_LOG_LEVEL): expected debug, info, warn or error, received 12 characters", canary},
+		"an unknown log format":                            {"--log-format=" + canary, "--log-format ($RELAYPOOL_LOG_FORMAT): expected auto, json or text", canary},
+		"a leader election that is neither true nor false": {"--leader-elect=" + canary, "--leader-elect ($RELAYPOOL_LEADER_ELECT): expected true or false, received 12 characters", canary},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,11 +123,11 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The same text is then not an address that two servers would need.
+// Two servers with the same text, none or port 0, do not share an address.
 func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
-		"neither is served":        {"--metrics-listen=none", "--health-listen=none"},
+		"both are off":             {"--metrics-listen=none", "--health-listen=none"},
 		"the system chooses ports": {"--metrics-listen=127.0.0.1:0", "--health-listen=127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,9 +142,9 @@ func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
 func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ flag, want string }{
-		"a Service with a dot":    {"--external-metrics-service=a." + canary, "--external-metrics-service ($RELAYPOOL_EXTERNAL_METRICS_SERVICE): expected the name of a Service"},
-		"a Secret with a space":   {"--external-metrics-secret=a " + canary, "--external-metrics-secret ($RELAYPOOL_EXTERNAL_METRICS_SECRET): expected the name of a Secret"},
-		"no namespace of its own": {"--operator-namespace=", "is set, and --operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE) is not"},
+		"a Service with a dot":         {"--external-metrics-service=a." + canary, "--external-metrics-service ($RELAYPOOL_EXTERNAL_METRICS_SERVICE): expected the name of a Service"},
+		"a Secret with a space":        {"--external-metrics-secret=a " + canary, "--external-metrics-secret ($RELAYPOOL_EXTERNAL_METRICS_SECRET): expected the name of a Secret"},
+		"no namespace of the operator": {"--operator-namespace=", "is set, and --operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE) is not"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -192,12 +192,12 @@ func TestTenantsMayHaveWhatTheFlagsSay(t *testing.T) {
 		args []string
 		want tenancy.Policy
 	}{
-		"nothing is said, for one tenant": {nil, tenancy.Policy{}},
-		"all fields":                      {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
-		"no field":                        {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
-		"two fields":                      {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "nodeSelector", "tolerations", "affinity", "priorityClassName"}}},
-		"images":                          {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}}},
-		"labelled objects and one more":   {[]string{"--tenant-require-label", "--tenant-usable=one/two"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}}},
+		"no flag is set": {nil, tenancy.Policy{}},
+		"all fields":     {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
+		"no field":       {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
+		"two fields":     {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "nodeSelector", "tolerations", "affinity", "priorityClassName"}}},
+		"images":         {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}}},
+		"labelled objects and one without a label": {[]string{"--tenant-require-label", "--tenant-usable=one/two"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,11 +223,11 @@ func TestNamespaceOfTheOperator(t *testing.T) {
 		want          string
 		wantErr       bool
 	}{
-		"a pod takes its own":               {pod, without, "of-the-pod", false},
-		"the flag wins":                     {pod, append(slices.Clone(without), "--operator-namespace=other"), "other", false},
-		"outside it has to be named":        {"", without, "", true},
-		"but not where nobody has to lead":  {"", append(slices.Clone(without), "--leader-elect=false"), "", false},
-		"a pod may be told not to lead too": {pod, append(slices.Clone(without), "--leader-elect=false"), "of-the-pod", false},
+		"in a pod it is the pod's":                             {pod, without, "of-the-pod", false},
+		"the flag overrides the pod's":                         {pod, append(slices.Clone(without), "--operator-namespace=other"), "other", false},
+		"outside a pod it is required":                         {"", without, "", true},
+		"outside a pod without leader election it is optional": {"", append(slices.Clone(without), "--leader-elect=false"), "", false},
+		"in a pod without leader election it is the pod's":     {pod, append(slices.Clone(without), "--leader-elect=false"), "of-the-pod", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +260,8 @@ func TestTheClusterIsThatOfTheFile(t *testing.T) {
 	}
 }
 
-// The client configuration of the cluster may contain credentials, so the log has only the
-// other settings, by the names and in the form in which they are set.
+// The log has every flag by the name and in the form in which it is set. It has nothing of
+// the client configuration, which may contain credentials.
 func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 	t.Parallel()
 	cfg, err := load(t, "", sound(t, "--namespaces=one,two", "--lease-duration=20s")...)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock runs as the machine's clock does, and a test can set it forward. The zero Clock
-// shows the machine's time.
+// Clock runs like the machine's clock, and a test can set it forward. The zero Clock shows
+// the machine's time.
 type Clock struct{ ahead atomic.Int64 }
 
 // Now returns the time of the clock.

@@ -35,14 +35,14 @@ type KubeletOptions struct {
 	// Fleet returns the status of a started pod of a fleet; nil makes every pod
 	// ready.
 	Fleet func(pod *corev1.Pod) corev1.PodStatus
-	// Job runs a Job's pod to its end; nil leaves these pods pending. ctx ends with
-	// the pod.
+	// Job runs a Job's pod to its end; nil leaves the pods of Jobs pending. ctx ends when
+	// the pod is deleted.
 	Job func(ctx context.Context, pod *corev1.Pod) Ended
-	// Linger is how long deleted pods take to end.
+	// Linger is how long a deleted pod takes to end.
 	Linger time.Duration
 }
 
-// Kubelet is a stand-in for scheduler and kubelet in one namespace.
+// Kubelet is a stand-in for the scheduler and the kubelet in one namespace.
 type Kubelet struct {
 	client    kubernetes.Interface
 	namespace string
@@ -105,7 +105,8 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		case <-tick.C:
 		}
-		// The pods are from a cache, which may be behind; a write then conflicts.
+		// The pods are from a cache, which may be behind. Then a write fails with a
+		// conflict.
 		pods, err := k.pods.List(labels.Everything())
 		if err != nil {
 			t.Errorf("kubelet: %v", err)
@@ -119,7 +120,7 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 	}
 }
 
-// passing reports whether an error is expected to be gone in the next round.
+// passing reports whether an error is expected to disappear in the next round.
 func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		!errors.As(err, new(apierrors.APIStatus)) // a connection error

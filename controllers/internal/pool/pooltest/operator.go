@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// Image is the image that operators of tests give to fleets that name none.
+// Image is the relay image of RelayPools that name none.
 const Image = "relaypool.test/relay:test"
 
 // Controllers returns the controllers of Kubernetes that a fleet needs, for
@@ -30,7 +30,7 @@ func Controllers() []string {
 
 // OperatorOptions change an operator.
 type OperatorOptions struct {
-	// Namespaces are those that it manages; empty means all of them.
+	// Namespaces are the namespaces that the operator manages; empty means all.
 	Namespaces []string
 	// RefsInterval is the time between readings of Secrets; 0 is 300 ms.
 	RefsInterval time.Duration
@@ -38,7 +38,8 @@ type OperatorOptions struct {
 	Backlog pool.BacklogReader
 	// Log receives the operator's log; nil is the test's output.
 	Log *slog.Logger
-	// LeaseNamespace makes it use a Lease there for leader election; empty makes it lead at once.
+	// LeaseNamespace is where the operator uses a Lease for leader election; empty makes it
+	// lead at once.
 	LeaseNamespace string
 	// Workers is how many RelayPools are reconciled at once; 0 is 4.
 	Workers int
@@ -48,9 +49,9 @@ type OperatorOptions struct {
 	Now func() time.Time
 	// Chain calls the endpoints; nil makes the operator use its own client.
 	Chain *http.Client
-	// External makes it serve external metrics, as an operator of OperatorNamespace
-	// would; when its Listen is empty, it serves none. Certificate changes the times of
-	// the certificate.
+	// External configures external metrics; with an empty Listen the operator serves none.
+	// OperatorNamespace is the namespace in which the operator would be installed.
+	// Certificate changes the times of the serving certificate.
 	External          settings.ExternalMetrics
 	OperatorNamespace string
 	Certificate       servingcert.Options
@@ -62,7 +63,7 @@ type OperatorOptions struct {
 
 // Operator is a running operator.
 type Operator struct {
-	// External serves external metrics; nil when it serves none.
+	// External serves external metrics; nil if the operator serves none.
 	External *manager.External
 
 	stop  context.CancelFunc
@@ -86,7 +87,7 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	cfg := &settings.Config{Rest: rest.CopyConfig(config)}
-	// The API server limits requests, as for the operator's own command.
+	// The client does not limit requests, as in the operator's own command.
 	cfg.Rest.QPS = -1
 	if o.Traffic != nil {
 		cfg.Rest.Wrap(o.Traffic.Wrap)
@@ -142,7 +143,7 @@ func orMachine(now func() time.Time) func() time.Time {
 	return now
 }
 
-// Stop ends the operator and waits until it has.
+// Stop ends the operator, and waits until it has ended.
 func (o *Operator) Stop(t testing.TB) {
 	t.Helper()
 	o.stop()

@@ -11,7 +11,7 @@ import (
 )
 
 // InstallOptional adds an optional kind to an API server, by a definition that accepts any
-// content. It is for a server of the test's own, because the kind changes every status there.
+// content. The server must be the test's own, because the kind changes every status there.
 func InstallOptional(t testing.TB, server *apiserver.Server, kind schema.GroupVersionKind, plural string) {
 	t.Helper()
 	if err := server.Install(apiservertest.ForeignCRD(kind, plural)); err != nil {

@@ -50,7 +50,7 @@ func program(t testing.TB, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // a cached result of a test that builds programs is valid until this changes
+	_ = os.Getenv("RELAYPOOL_SOURCES") // cached test results are valid until this changes
 	file := filepath.Join(t.TempDir(), filepath.Base(source))
 	command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", file, source)
 	command.Dir = root
@@ -67,8 +67,7 @@ func Database(t testing.TB, relay string) string {
 	return Postgres(t, relay).URL(Migrated)
 }
 
-// Migrated is the name of the database with the relay's schema on a server that Postgres
-// started.
+// Migrated is the database with the relay's schema on a server that Postgres started.
 const Migrated = "postgres"
 
 // Postgres starts a server with the relay's schema, for one test.
@@ -136,8 +135,8 @@ func StartProgram(t testing.TB, operator string, config *rest.Config, namespace 
 	return p
 }
 
-// Kill kills the process with SIGKILL. A process that had ended by itself before fails
-// the test.
+// Kill kills the process with SIGKILL. If the process has already ended by itself, the test
+// fails.
 func (p *Program) Kill(t testing.TB) {
 	t.Helper()
 	if p.command == nil {
@@ -152,9 +151,8 @@ func (p *Program) Kill(t testing.TB) {
 	p.command = nil
 }
 
-// Processes runs pods of rotation Jobs as processes of the relay, with the
-// arguments, the environment and the files of the pod, in a folder of
-// their own.
+// Processes runs the pods of rotation Jobs as processes of the relay, each in a folder of
+// its own. A process has the arguments, the environment and the files of its pod.
 type Processes struct {
 	relay     string
 	folder    string
@@ -182,8 +180,8 @@ func (s *Stand) Processes(t testing.TB, relay string) *Processes {
 	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace, running: map[types.UID]running{}}
 }
 
-// Run runs one pod to its end. A pod that cannot be run ends with a code and a
-// message that report it.
+// Run runs one pod to its end. If the pod cannot be run, the result has the error as its
+// message.
 func (p *Processes) Run(ctx context.Context, pod *corev1.Pod) Ended {
 	ended, err := p.run(ctx, pod)
 	if err != nil {
@@ -276,7 +274,7 @@ func (p *Processes) Kill(job string) bool {
 	return killed
 }
 
-// lastBytes returns as much as Kubernetes keeps of a termination message.
+// lastBytes returns the part of a termination message that Kubernetes keeps.
 func lastBytes(words []byte) string {
 	const most = 2048
 	return string(words[max(0, len(words)-most):])

@@ -28,7 +28,7 @@ import (
 // patience is how long a test waits for an expected event.
 const patience = 5 * time.Minute
 
-// Stand is a namespace on a real API server, and a chain.
+// Stand is a test environment: a namespace on a real API server, and a chain.
 type Stand struct {
 	Config    *rest.Config
 	Client    client.WithWatch
@@ -154,7 +154,7 @@ func (s *Stand) Get(t testing.TB, name string, object client.Object) {
 	}
 }
 
-// Change changes an object, and retries until no other writer interferes.
+// Change changes an object, and retries after a conflict with another writer.
 func Change[T client.Object](t testing.TB, s *Stand, name string, object T, change func(T)) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("change %T %s", object, name), func() error {
@@ -174,7 +174,7 @@ func (s *Stand) Status(t testing.TB, name string) v1alpha1.RelayPoolStatus {
 	return pool.Status
 }
 
-// Await waits until a condition has status and reason, written as True/Ready.
+// Await waits until a condition has the wanted status and reason, written as True/Ready.
 func (s *Stand) Await(t testing.TB, name, condition, want string) metav1.Condition {
 	t.Helper()
 	var got *metav1.Condition
@@ -213,8 +213,7 @@ func (s *Stand) AwaitAbsent(t testing.TB, name, condition string) {
 	})
 }
 
-// Fund gives lamports to every payer in a RelayPool's status, once the status has a
-// payer.
+// Fund sends lamports to every payer in a RelayPool's status, once the status has a payer.
 func (s *Stand) Fund(t testing.TB, name string, lamports uint64) {
 	t.Helper()
 	var payers []v1alpha1.FeePayerStatus
@@ -255,7 +254,8 @@ func (s *Stand) AwaitEvent(t testing.TB, name, reason string) string {
 	return note
 }
 
-// Eventually waits until a check has no error, and fails with the last one.
+// Eventually waits until check returns no error. After patience it fails with the last
+// error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

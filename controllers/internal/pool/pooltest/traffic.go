@@ -12,31 +12,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Request is a request that an API server has answered.
+// Request is a request to an API server.
 type Request struct {
 	// Method is the HTTP method: GET also for lists and watches.
 	Method string
-	// Resource is the plural, with the subresource if there is one:
+	// Resource is the plural of the resource, with the subresource if there is one:
 	// relaypools/status. For cluster-scoped requests it is the path.
 	Resource string
 	// Name is the object's; empty for lists, watches and creations.
 	Name string
-	// Manager is the field owner that the request names, if it does.
+	// Manager is the field manager that the request names; empty if it names none.
 	Manager string
 	// Status is the HTTP status; 0 when there was no answer.
 	Status int
 }
 
-// String is the request for a person: PUT relaypools/status demo.
+// String returns the request for a person: PUT relaypools/status demo.
 func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + r.Resource + " " + r.Name)
 }
 
-// Writes reports whether the request asks for a change, even if nothing changed.
+// Writes reports whether the request asks for a change, even one that changes nothing.
 func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// Traffic records requests to an API server. It shows facts that the objects do
-// not: writes that changed nothing, and reads.
+// Traffic records requests to an API server. Unlike the objects, it shows reads, and writes
+// that changed nothing.
 type Traffic struct {
 	// Answered is called with each answered request, before the client gets the
 	// answer. It may be nil, and must not change once there is traffic.
@@ -95,8 +95,8 @@ func (c *Traffic) Take() []Request {
 	return taken
 }
 
-// Proxy returns a configuration with which a process reaches the API server through the
-// recording transport, with the rights of config.
+// Proxy returns a configuration for a process of its own. The process reaches the API
+// server through the recording transport, with the rights of config.
 func (c *Traffic) Proxy(t testing.TB, config *rest.Config) *rest.Config {
 	t.Helper()
 	transport, err := rest.TransportFor(config)

@@ -1,5 +1,5 @@
-// This file is not built here: make.sh copies it to an earlier commit, whose
-// operator it has make the fleets of an upgrade.
+// This file is not built here. make.sh copies it to an earlier commit. There the test has
+// that commit's operator make the fleets that TestUpgradeFromEarlierCommits upgrades.
 
 package pool_test
 
@@ -24,8 +24,8 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// endpoint is what the RelayPools have for their chain. TestUpgrade has the
-// operator reach its own chain by it.
+// endpoint is the address of the chain in the RelayPools. TestUpgradeFromEarlierCommits
+// sends the calls to its own chain instead.
 const endpoint = "127.86.0.1:18899"
 
 // TestSnapshot writes etcd's data to the file that UPGRADE_SNAPSHOT names.
@@ -86,8 +86,9 @@ func TestSnapshot(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// An API server that stops takes no more writes, so that etcd's files can be copied.
-	// It waits for watches for longer than envtest waits for it.
+	// After the API server is stopped, nothing is written, so etcd's files can be copied.
+	// The API server waits for its watches longer than envtest waits for the API server, so
+	// a timeout is expected.
 	if err := server.Plane.APIServer.Stop(); err != nil && !strings.Contains(err.Error(), "timeout waiting") {
 		t.Fatal(err)
 	}
