@@ -11,7 +11,7 @@ const (
 	RoleRead Role = "Read"
 	// RoleSubmit is sent transactions.
 	RoleSubmit Role = "Submit"
-	// RoleArchive is asked first for what may be old: blocks and histories.
+	// RoleArchive is asked first for blocks and histories, which may be old.
 	RoleArchive Role = "Archive"
 )
 

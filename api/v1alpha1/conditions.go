@@ -1,8 +1,8 @@
 package v1alpha1
 
-// The conditions. Those that apply are set on every pass, with the generation
-// that they speak of; one that does not apply is absent: AutoscalingActive
-// without spec.autoscaling, Reconciling and Stalled while they are not true.
+// The conditions. Every pass sets those that apply, with the generation that they
+// describe. The others are absent: AutoscalingActive without spec.autoscaling, and
+// Reconciling and Stalled while they are not true.
 const (
 	// ConditionAccepted: the spec is valid by itself, without the objects that it names.
 	ConditionAccepted = "Accepted"
@@ -14,19 +14,19 @@ const (
 	ConditionPoolInitialised = "PoolInitialised"
 	// ConditionFeePayersFunded: every payer in use has its minimum.
 	ConditionFeePayersFunded = "FeePayersFunded"
-	// ConditionSpendingCapped: what anybody can have the fleet spend is bounded. Ready
-	// does not rest on it.
+	// ConditionSpendingCapped: caps bound what clients can make the fleet spend. It does
+	// not affect Ready.
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
 	// ConditionAutoscalingActive: the backlog sizes the fleet. Absent without
 	// spec.autoscaling.
 	ConditionAutoscalingActive = "AutoscalingActive"
-	// ConditionReady sums the others up.
+	// ConditionReady sums up the other conditions.
 	ConditionReady = "Ready"
 	// ConditionReconciling: what is declared is not yet what runs (kstatus).
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled: it will not become so without somebody's help (kstatus).
+	// ConditionStalled: what is declared will not run without somebody's help (kstatus).
 	ConditionStalled = "Stalled"
 )
 
@@ -52,23 +52,25 @@ const (
 // Reasons of SecretsResolved.
 const (
 	ReasonResolved = "Resolved"
-	// ReasonSecretNotFound, ReasonSecretKeyMissing: by the name of Secret and key.
+	// ReasonSecretNotFound, ReasonSecretKeyMissing: the message names Secret and key.
 	ReasonSecretNotFound   = "SecretNotFound"
 	ReasonSecretKeyMissing = "SecretKeyMissing"
 	// ReasonSecretMalformed: the value is not what it must be; the message says what was expected.
 	ReasonSecretMalformed = "SecretMalformed"
-	// ReasonDuplicateKey: two names lead to the same fee payer.
+	// ReasonDuplicateKey: two references lead to the same fee payer.
 	ReasonDuplicateKey = "DuplicateKey"
 	// ReasonConfigMapNotFound, ReasonConfigMapKeyMissing, ReasonConfigMapMalformed: a profile or a verifying key.
 	ReasonConfigMapNotFound   = "ConfigMapNotFound"
 	ReasonConfigMapKeyMissing = "ConfigMapKeyMissing"
 	ReasonConfigMapMalformed  = "ConfigMapMalformed"
-	// ReasonSecretForeign: a Secret with the name of a generated key is there and was not made by the operator for this pool.
+	// ReasonSecretForeign: a Secret with the name of a generated key exists, but the
+	// operator did not make it for this pool.
 	ReasonSecretForeign = "SecretForeign"
 	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: the object's labels do not allow this RelayPool to use it.
 	ReasonSecretNotUsable    = "SecretNotUsable"
 	ReasonConfigMapNotUsable = "ConfigMapNotUsable"
-	// ReasonGeneratedKey: the Secret is a generated fee payer key, and named by another RelayPool or in another field.
+	// ReasonGeneratedKey: the Secret is a generated fee payer key, but another RelayPool
+	// or another field names it.
 	ReasonGeneratedKey = "GeneratedKey"
 )
 
@@ -82,11 +84,11 @@ const (
 	ReasonProgramMissing = "ProgramMissing"
 	// ReasonAccountMissing: pool, tree or treasury has not been made.
 	ReasonAccountMissing = "AccountMissing"
-	// ReasonAccountForeign: another program owns it.
+	// ReasonAccountForeign: another program owns the account.
 	ReasonAccountForeign = "AccountForeign"
 	// ReasonTreeMismatch: the tree account does not agree with itself under the profile.
 	ReasonTreeMismatch = "TreeMismatch"
-	// ReasonTreeFull: the tree has hardly a leaf left.
+	// ReasonTreeFull: the tree has hardly any free leaves.
 	ReasonTreeFull = "TreeFull"
 	// ReasonMintUnknown: a declared mint is no mint on the chain.
 	ReasonMintUnknown = "MintUnknown"
@@ -138,7 +140,8 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonProviderMissing: KEDA's CRD is not installed.
 	ReasonProviderMissing = "ProviderMissing"
-	// ReasonMetricUnavailable: the autoscaler cannot read the backlog; the message is its own.
+	// ReasonMetricUnavailable: the autoscaler cannot read the backlog; the message is the
+	// autoscaler's.
 	ReasonMetricUnavailable = "MetricUnavailable"
 	// ReasonLimited: more pods would not help, because the waiting work is held.
 	ReasonLimited = "Limited"
@@ -146,8 +149,8 @@ const (
 	ReasonPending = "Pending"
 )
 
-// Reasons of Ready, Reconciling and Stalled, besides the reason of the
-// condition that Ready takes over when it is not True.
+// Reasons of Ready, Reconciling and Stalled. When a condition keeps Ready from being True,
+// Ready has that condition's reason instead.
 const (
 	ReasonReady = "Ready"
 	// ReasonPaused: spec.paused stops the operator's changes.
@@ -160,6 +163,6 @@ const (
 	ReasonForeignObject = "ForeignObject"
 	// ReasonRefused: the API server refused an object; the message says which and why.
 	ReasonRefused = "Refused"
-	// ReasonRotationFailed: a step of the rotation failed and is not tried again by itself.
+	// ReasonRotationFailed: a step of the rotation failed, and is not retried automatically.
 	ReasonRotationFailed = "RotationFailed"
 )

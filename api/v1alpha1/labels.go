@@ -1,7 +1,7 @@
 package v1alpha1
 
 // LabelUsableBy on a Secret or ConfigMap says which RelayPool of its namespace may
-// name it, where the operator's settings ask for that: the value is the name of the
+// name it, if the operator's settings require the label. The value is the name of the
 // RelayPool, or UsableByAny.
 const LabelUsableBy = Group + "/usable-by"
 

@@ -20,11 +20,12 @@ type ProofAEncoding string
 
 // The encodings.
 const (
-	// ProofAAuto takes either sign until a finalized transaction has shown one.
+	// ProofAAuto accepts both encodings until a finalized transaction has shown which one
+	// the program takes.
 	ProofAAuto ProofAEncoding = "Auto"
-	// ProofAPlain takes A as the prover wrote it.
+	// ProofAPlain accepts A as the prover wrote it.
 	ProofAPlain ProofAEncoding = "Plain"
-	// ProofANegated takes the negation of it.
+	// ProofANegated accepts the negation of A.
 	ProofANegated ProofAEncoding = "Negated"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// PROJECT is what kubebuilder and tools that read its layouts go by.
+// kubebuilder, and tools for projects of its layout, read PROJECT.
 func TestProjectFileNamesTheResource(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../PROJECT")

@@ -160,8 +160,8 @@ const (
 // Template adds to the relay's pods. Security settings, probes, ports and the
 // grace period are the operator's.
 type Template struct {
-	// What the form of labels' values is, is left to the operator, which says so in
-	// the condition Accepted: to the API server that rule would cost too much.
+	// The operator, not the API server, checks the form of labels' values, and reports
+	// faults in the condition Accepted: as a rule of the CRD, the check costs too much.
 
 	// Labels are added to the pods. Those that the operator sets win.
 	// Default: none. Example: {team: payments}

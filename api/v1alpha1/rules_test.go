@@ -20,9 +20,10 @@ import (
 // rule is one validation rule of the resource, with an object that it accepts and
 // one that it refuses, each as changes to the smallest sample.
 type rule struct {
-	// before is the object that accepted and refused update. Empty: both are creates.
+	// before is the object that accepted and refused update. If it is empty, both create an
+	// object.
 	before string
-	// status is written to before.
+	// status is written to the object before the update.
 	status   string
 	accepted string
 	refused  string
@@ -52,14 +53,14 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"pool":{"programID":"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4"}}}`,
 			message:  programMessage,
 		},
-		"a program id does not go once the pool is initialised": {
+		"a program id is not removed once the pool is initialised": {
 			before:   `{"spec":{"pool":{"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`,
 			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
 			accepted: `{"spec":{"paused":true}}`,
 			refused:  `{"spec":{"pool":{"programID":null}}}`,
 			message:  programMessage,
 		},
-		"a program id does not appear once the pool is initialised": {
+		"a program id is not added once the pool is initialised": {
 			before:   `{}`,
 			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
 			accepted: `{"spec":{"paused":true}}`,
@@ -141,12 +142,12 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"swap":{"router":{"url":"a.example/canary"}}}}`,
 			message:  "url does not begin with http:// or https://, or has a space: expected the base URL of a swap API",
 		},
-		"one endpoint at least has the role Read": {
+		"at least one endpoint has the role Read": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example","roles":["Submit"]}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Submit","Archive"]}]}}}`,
 			message:  "no endpoint has the role Read: give it to at least one, or leave roles out for all three",
 		},
-		"one endpoint at least has the role Submit": {
+		"at least one endpoint has the role Submit": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]}]}}}`,
 			message:  "no endpoint has the role Submit: give it to at least one, or leave roles out for all three",
@@ -208,7 +209,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
 			message:  revisionMessage,
 		},
-		"a revision does not go away": {
+		"a revision is not removed": {
 			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"paused":true}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":null}}}`,
@@ -244,7 +245,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
 			message:  countMessage,
 		},
-		"the least number of pods is not above the greatest": {
+		"the minimum number of pods is not above the maximum": {
 			accepted: `{"spec":{"autoscaling":{"minReplicas":3,"maxReplicas":3}}}`,
 			refused:  `{"spec":{"autoscaling":{"minReplicas":4,"maxReplicas":3}}}`,
 			message:  "autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other",
@@ -358,12 +359,12 @@ func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
 	}
 }
 
-// The server drops fields that a newer definition does not have: of a profile in
-// configMap, as configMapRef was called, nothing is stored any more. The manifest with the
-// new name is accepted although the pool is initialised, and the profile stays from then on.
+// The API server drops stored fields that a newer CRD does not have. The field configMapRef was
+// once called configMap, so an upgrade drops such a profile. A manifest with the new name is
+// accepted although the pool is initialised; from then on the profile cannot change.
 func TestAProfileThatARenameLostCanBePutBack(t *testing.T) {
 	t.Parallel()
-	// The definition has another group here, because other tests use the present one.
+	// The CRD has another group here, because other tests use the real one.
 	const group = "renamed.example"
 	define := func(replace ...string) {
 		crds, err := apiserver.OwnCRDs()
@@ -396,7 +397,7 @@ func TestAProfileThatARenameLostCanBePutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	define()
-	// The server takes a moment to serve the new definition.
+	// The server takes a moment to serve the new CRD.
 	var err error
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if err = cl.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {

@@ -65,7 +65,7 @@ func ownFields(t *testing.T) []field {
 // describes it.
 func (f field) composite() bool { return len(f.schema.Properties) > 0 }
 
-// TestFieldsAreDocumented is about what kubectl explain and the reference show.
+// kubectl explain and the reference show the descriptions.
 func TestFieldsAreDocumented(t *testing.T) {
 	t.Parallel()
 	for _, f := range ownFields(t) {
@@ -123,8 +123,8 @@ func checkLeaf(t *testing.T, f field, description string) {
 	}
 }
 
-// TestNamesSayUnitAndKind: an amount names its unit, a reference its kind, and a
-// value of an enumeration reads like Kubernetes' own.
+// An amount names its unit, a reference its kind, and a value of an enumeration is in
+// PascalCase, like Kubernetes' own.
 func TestNamesSayUnitAndKind(t *testing.T) {
 	t.Parallel()
 	value := regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
@@ -152,8 +152,8 @@ func TestNamesSayUnitAndKind(t *testing.T) {
 	}
 }
 
-// TestListsAndStringsAreBounded: without bounds the server cannot estimate the
-// cost of a rule, and one object could be a megabyte.
+// Without bounds the server cannot estimate the cost of a rule, and one object could be a
+// megabyte.
 func TestListsAndStringsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, f := range ownFields(t) {
@@ -183,18 +183,17 @@ func boundsValues(s apiextensionsv1.JSONSchemaProps) bool {
 	})
 }
 
-// bound is one limit of a field: a value on it, which the schema takes, and one
-// beyond it, which it does not. The server's message names the field and has
-// the text.
+// bound is one limit of a field. The schema accepts the value on the limit, and refuses the
+// value beyond it, with a message that names the field and contains the text.
 type bound struct {
 	name         string
 	on, beyond   any
 	text         string
-	onIsNotValid bool // another limit of the field refuses what is on this one
+	onIsNotValid bool // another limit of the field refuses the value on
 }
 
-// TestBounds checks every limit on the server: the samples have each field, and
-// each is set to its limits and beyond.
+// The server must enforce every limit. The test sets each field of the samples to its
+// limits and beyond.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	cl := newClient(t)
@@ -217,8 +216,8 @@ func TestBounds(t *testing.T) {
 					set(t, object, f.path, value)
 					return cl.Create(t.Context(), object, client.DryRunAll)
 				}
-				// Other fields may disagree with a value on the limit; the field's own
-				// schema must not, and its messages have "in body" or the limit.
+				// A rule over several fields may refuse a value on the limit. The field's own
+				// schema must not.
 				if err := submit(b.on); err != nil && !b.onIsNotValid && schemaRefuses(err, f.path) {
 					t.Errorf("%s: the value on the limit is refused: %v", b.name, err)
 				}

@@ -123,13 +123,13 @@ const (
 	RotationGenerate RotationStep = "Generate"
 	// RotationFund moves funds from the old keys to the new, by a Job.
 	RotationFund RotationStep = "Fund"
-	// RotationCutOver has every pod use the new keys and none the old.
+	// RotationCutOver replaces pods until all of them use the new keys and none the old.
 	RotationCutOver RotationStep = "CutOver"
 	// RotationDrain waits until nothing that the old keys paid for can still land.
 	RotationDrain RotationStep = "Drain"
-	// RotationSweep moves what is left on the old keys to the new, by a Job.
+	// RotationSweep moves the remaining funds of the old keys to the new, by a Job.
 	RotationSweep RotationStep = "Sweep"
-	// RotationRetire marks the old keys.
+	// RotationRetire marks the old keys as retired.
 	RotationRetire RotationStep = "Retire"
 	// RotationDone: nothing is left to do.
 	RotationDone RotationStep = "Done"

@@ -1,5 +1,5 @@
-// Package try_test holds the kustomization of a fleet to try, which
-// docs/start/kubernetes.md leads through, against what it repeats.
+// Package try_test compares config/try, the trial fleet of docs/start/kubernetes.md, with
+// the files and constants that it repeats.
 package try_test
 
 import (
@@ -25,7 +25,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// A kustomization takes no file from outside its folder.
+// The key is a copy, because a kustomization cannot include files from outside its folder.
 func TestTheVerifyingKeyIsTheCircuits(t *testing.T) {
 	t.Parallel()
 	want := read(t, filepath.Join("..", "..", "hack", "circuit", "verification_key.json"))
@@ -48,7 +48,7 @@ func TestTheRelayPoolIsForTheLocalChain(t *testing.T) {
 	}
 }
 
-// The other image is started with the same pod, environment and mounts.
+// Only the image differs: pod, environment and mounts are those of config/try.
 func TestTheOfflineFleetReplacesTheOfficialPostgresAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var got struct {

@@ -37,14 +37,14 @@ const pool = `
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `
 
-// set is a choice of values, and the options of the rendering.
+// set is values for the chart, and options for rendering it.
 type set struct {
 	values  string
 	options release.Options
 }
 
-// sets are the choices that are rendered into testdata, and that the other tests check as
-// well. Their keys are file names, too.
+// sets are rendered into testdata; other tests check them too. Their keys become the names
+// of golden files.
 func sets() map[string]set {
 	return map[string]set{
 		"the whole cluster":          {},
@@ -98,7 +98,7 @@ func example(name string) string {
 	return string(content)
 }
 
-// everything sets each value to something else than its default, if the others allow
+// everything sets each value to something else than its default, if the other values allow
 // that.
 const everything = `
 imageRegistry: registry.your.org
@@ -139,8 +139,8 @@ monitoring:
 networkPolicy: {metricsNamespaceLabels: {scrapes: "yes"}}
 `
 
-// loaded is the chart with one small dashboard in the place of the real ones, which
-// change often.
+// loaded returns the chart with one small dashboard in place of the real ones, which change
+// often.
 func loaded(t *testing.T) *chart.Chart {
 	t.Helper()
 	c, err := release.Load(chartPath)
@@ -150,8 +150,8 @@ func loaded(t *testing.T) *chart.Chart {
 	return c
 }
 
-// parsed are values. They are for the whole cluster unless they choose: the chart requires
-// either that or namespaces.
+// parsed returns the values of a YAML text. The chart requires namespaces or clusterWide, so
+// parsed sets clusterWide if the text has neither.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := map[string]any{}
@@ -162,7 +162,7 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// rendered are the objects of a set, and its notes.
+// rendered returns the objects of a set, and its notes.
 func rendered(t *testing.T, s set) ([]*unstructured.Unstructured, string) {
 	t.Helper()
 	objects, notes, err := release.Render(loaded(t), parsed(t, s.values), s.options)

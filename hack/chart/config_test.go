@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// built is the result of kubectl apply -k: these folders of config in turn, and these
-// components over them.
+// built returns the objects that kubectl apply -k would apply for these folders of config
+// with these components.
 func built(t *testing.T, resources, components []string) []*unstructured.Unstructured {
 	t.Helper()
 	memory := filesys.MakeFsInMemory()
@@ -56,8 +56,8 @@ func built(t *testing.T, resources, components []string) []*unstructured.Unstruc
 	return objects
 }
 
-// byName are objects by kind and name, without the parts that only one of the two ways of
-// installing can have.
+// byName returns objects by kind, namespace and name, without the parts that only the chart
+// or only config can have.
 func byName(objects []*unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for _, u := range objects {
@@ -191,7 +191,7 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(out)
 }
 
-// marked are the permissions of the markers next to the reconciler.
+// marked returns the permissions of the markers next to the reconciler.
 func marked(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(root + "/controllers/internal/pool/rbac.go")
@@ -228,8 +228,8 @@ func TestPermissionsAreThoseOfConfigAndMarkers(t *testing.T) {
 	}
 }
 
-// grants are the roles of the operator's service account by all bindings: for the cluster, and
-// for each namespace.
+// grants returns the roles that bindings give the operator's service account: for the
+// cluster, and for each namespace.
 func grants(objects []*unstructured.Unstructured, account string) (cluster []string, namespaced map[string][]string) {
 	namespaced = map[string][]string{}
 	for _, u := range objects {
@@ -256,8 +256,8 @@ func grants(objects []*unstructured.Unstructured, account string) (cluster []str
 	return cluster, namespaced
 }
 
-// With namespaces, cluster-wide permissions are only those that need a
-// ClusterRole.
+// With namespaces, the operator has only the cluster-wide permissions that cannot be given
+// for a namespace.
 func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

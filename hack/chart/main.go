@@ -84,9 +84,9 @@ const (
 	schemaDefinitionsFile = "hack/chart/definitions.yaml"
 )
 
-// annotated adds annotations to the custom resource definition that keep it when a release
-// is uninstalled, and that identify its version: an upgrade applies the chart's definition
-// if the cluster has another one.
+// annotated adds annotations to the custom resource definition. One keeps it when a release
+// is uninstalled. The other identifies its version: an upgrade applies the chart's
+// definition if the cluster has another version.
 func annotated(crd []byte) ([]byte, error) {
 	const mark = "  annotations:\n"
 	before, after, found := bytes.Cut(crd, []byte(mark))
@@ -97,8 +97,8 @@ func annotated(crd []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s%s    helm.sh/resource-policy: keep\n    relaypool.dev/definition: %s\n%s", before, mark, hex.EncodeToString(sum[:8]), after), nil
 }
 
-// part is a file from the key's line on, below a line that names the file. A template puts
-// it into an object of its own.
+// part returns a file from the key's line on, below a line that names the file. A template
+// of the chart includes the part in an object.
 func part(path string, file []byte, key string) ([]byte, error) {
 	at := bytes.Index(file, []byte("\n"+key+":\n"))
 	if at < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// A sentence names what the cluster lacks, if the rendering can ask a cluster.
+// If Helm knows the cluster's APIs, the refusal names what the cluster lacks.
 func TestWhatTheClusterLacksIsNamed(t *testing.T) {
 	t.Parallel()
 	const values = "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}"
@@ -56,19 +56,19 @@ func TestMonitoringWantsMetrics(t *testing.T) {
 	}
 }
 
-// Only an explicit value gives the operator the whole cluster: neither a missing value nor one
-// left over next to the other does.
+// Only an explicit clusterWide gives the operator the whole cluster. A missing value does not,
+// and clusterWide next to namespaces is refused.
 func TestAllOfAClusterIsSaidOutLoud(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ values, want string }{
-		"nothing is said":      {"{}", "neither namespaces nor clusterWide is set. Name the namespaces whose RelayPools the operator looks after, for instance --set 'namespaces={relaypool-system}'"},
-		"no":                   {"clusterWide: false", "neither namespaces nor clusterWide is set"},
-		"an empty list":        {"namespaces: []", "neither namespaces nor clusterWide is set"},
-		"without roles":        {"rbac: {create: false}", "neither namespaces nor clusterWide is set"},
-		"both":                 {"namespaces: [team-a, team-b]\nclusterWide: true", "clusterWide is true, and namespaces has team-a, team-b"},
-		"all of it":            {"clusterWide: true", ""},
-		"some namespaces":      {"namespaces: [team-a]", ""},
-		"a list of no meaning": {"clusterWide: true\ntenants: {usable: [team-a/rpc]}", "tenants.usable has team-a/rpc, but tenants.requireLabel is false"},
+		"nothing is set":        {"{}", "neither namespaces nor clusterWide is set. Name the namespaces whose RelayPools the operator looks after, for instance --set 'namespaces={relaypool-system}'"},
+		"clusterWide is false":  {"clusterWide: false", "neither namespaces nor clusterWide is set"},
+		"an empty list":         {"namespaces: []", "neither namespaces nor clusterWide is set"},
+		"without roles":         {"rbac: {create: false}", "neither namespaces nor clusterWide is set"},
+		"both":                  {"namespaces: [team-a, team-b]\nclusterWide: true", "clusterWide is true, and namespaces has team-a, team-b"},
+		"the whole cluster":     {"clusterWide: true", ""},
+		"some namespaces":       {"namespaces: [team-a]", ""},
+		"a list without effect": {"clusterWide: true\ntenants: {usable: [team-a/rpc]}", "tenants.usable has team-a/rpc, but tenants.requireLabel is false"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestEveryDashboardIsAConfigMap(t *testing.T) {
 		if m.Data[file] != string(f.Data) || !json.Valid(f.Data) || m.Labels["grafana_dashboard"] != "1" {
 			t.Errorf("%s is not what the ConfigMap holds, or is no JSON, or has not the label of the sidecar", f.Name)
 		}
-		// The limit of an object is one and a half MB, that of a ConfigMap one.
+		// An object may have 1.5 MB, a ConfigMap 1 MB.
 		if len(f.Data) > 900_000 {
 			t.Errorf("%s has %d bytes", f.Name, len(f.Data))
 		}
@@ -153,7 +153,7 @@ func TestEveryDashboardIsAConfigMap(t *testing.T) {
 	}
 }
 
-// Helm keeps chart and manifests of a release in one Secret, which has room for a MB.
+// Helm keeps chart and manifests of a release in one Secret, which may have 1 MB.
 func TestAReleaseFitsIntoItsSecret(t *testing.T) {
 	t.Parallel()
 	c, err := release.Load(chartPath)

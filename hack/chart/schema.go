@@ -16,7 +16,8 @@ import (
 // object is a JSON schema.
 type object = map[string]any
 
-// valuesSchema is values.schema.json: by it helm refuses values before it contacts a cluster.
+// valuesSchema returns values.schema.json, by which helm refuses wrong values before it
+// contacts a cluster.
 func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
 	var document kyaml.Node
 	if err := kyaml.Unmarshal(values, &document); err != nil {
@@ -51,7 +52,7 @@ func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// propertiesOf are the schemas of a group's values, by their keys.
+// propertiesOf returns the schemas of a group's values, by their keys.
 func propertiesOf(group *kyaml.Node) (object, error) {
 	properties := object{}
 	for i := 0; i < len(group.Content); i += 2 {
@@ -79,7 +80,7 @@ func propertiesOf(group *kyaml.Node) (object, error) {
 	return properties, nil
 }
 
-// typeName is the form of a value's type for helm-docs.
+// typeName matches the type of a value, which is for helm-docs only.
 var typeName = regexp.MustCompile(`^\([a-z]+\) `)
 
 // annotation reads the comment above a value: its schema and its documentation, in the
@@ -98,8 +99,8 @@ func annotation(comment string) (schema object, doc string, err error) {
 	return schema, doc, err
 }
 
-// specSchema is the schema of a RelayPool's spec. It has the fields, types and formats of
-// the resource; only the API server checks the rules between fields.
+// specSchema returns the schema of a RelayPool's spec. It has the fields, types and formats
+// of the resource; only the API server checks the rules between fields.
 func specSchema(file []byte) (*apiextensionsv1.JSONSchemaProps, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(file, &crd); err != nil {

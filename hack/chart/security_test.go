@@ -9,7 +9,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// deployment is the Deployment of a render.
+// deployment returns the Deployment among rendered objects.
 func deployment(t *testing.T, objects []*unstructured.Unstructured) *appsv1.Deployment {
 	t.Helper()
 	for _, u := range objects {

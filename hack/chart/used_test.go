@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// changes set each value to something else than the set everything does.
+// changes gives each value another content than the set everything does.
 func changes() map[string]string {
 	return map[string]string{
 		"imageRegistry":                               `other.org`,
@@ -86,7 +86,7 @@ func changes() map[string]string {
 	}
 }
 
-// valuesOf are the paths of a schema's values, without the groups, by their names.
+// valuesOf returns the path of each value of the chart's schema by its name, without groups.
 func valuesOf(t *testing.T) map[string][]string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(chartPath, "values.schema.json"))
@@ -136,8 +136,8 @@ func TestEveryValueChangesWhatIsMade(t *testing.T) {
 	}
 }
 
-// renderedWith is the rendered text of the set everything with one value
-// changed.
+// renderedWith returns the rendered text of the set everything with one value changed, or
+// unchanged if change is empty.
 func renderedWith(t *testing.T, path []string, change string) string {
 	t.Helper()
 	given := parsed(t, everything)
@@ -146,16 +146,16 @@ func renderedWith(t *testing.T, path []string, change string) string {
 		// Off is only for one replica.
 		group(given, "operator")["replicas"] = 1
 	case "operator.metrics.enabled":
-		// When this is off, nothing is scraped and there are no alerts.
+		// Without metrics, the chart refuses scrapes and alerts.
 		group(group(given, "monitoring"), "serviceMonitor")["enabled"] = false
 		group(group(given, "monitoring"), "prometheusRule")["enabled"] = false
 	case "clusterWide":
-		// It replaces namespaces.
+		// clusterWide excludes namespaces.
 		if change != "" {
 			delete(given, "namespaces")
 		}
 	case "tenants.requireLabel":
-		// When this is off, every Secret is usable.
+		// Without requireLabel, the chart refuses a list of usable Secrets.
 		delete(group(given, "tenants"), "usable")
 	case "operator.image.registry", "relay.image.registry":
 		delete(given, "imageRegistry")

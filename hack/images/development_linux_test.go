@@ -48,7 +48,7 @@ func database(t *testing.T, j *jail) {
 	if err := os.WriteFile(filepath.Join(j.root, passwordFile), []byte(password+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// These are the files of a container that was killed while it made the cluster.
+	// A container that was killed while it initialised the database leaves these files.
 	j.own(t, data+"/pgdata.new")
 	if err := os.WriteFile(filepath.Join(j.root, data, "pgdata.new", "PG_VERSION"), []byte("15\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func database(t *testing.T, j *jail) {
 	if _, err := pgx.Connect(t.Context(), url(port, "a guess")); !errors.As(err, &refusal) || refusal.Code != "28P01" {
 		t.Errorf("with another password: %v, want a refusal for the password", err)
 	}
-	// The connection stays open: clients must not hold up a pod's end.
+	// The connection stays open: clients must not delay the end of a pod.
 	p.stop(signalOf(t, j.config.StopSignal))
 	_ = conn.Close(context.WithoutCancel(t.Context())) // the server is gone
 

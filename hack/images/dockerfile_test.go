@@ -98,7 +98,7 @@ func configure(t *testing.T, s instructions.Stage, arguments map[string]string) 
 	return c
 }
 
-// environment is build arguments in the form that the expansion of words needs.
+// environment has build arguments in the form that BuildKit's expansion of words needs.
 type environment map[string]string
 
 func (e environment) Get(name string) (string, bool) {

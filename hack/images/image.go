@@ -114,7 +114,7 @@ func (t *tool) makeImages(ctx context.Context, all []product, usually string) er
 			err = errors.Join(err, failed, os.WriteFile(file+".tar", packed, 0o644)) //nolint:gosec // images are public
 			if p.pkg != "" {
 				document, failed := t.sbom(tag.Name(), image.Digest, files[p.name].Data)
-				err = errors.Join(err, failed, os.WriteFile(file+".spdx.json", document, 0o644)) //nolint:gosec // as is what is in them
+				err = errors.Join(err, failed, os.WriteFile(file+".spdx.json", document, 0o644)) //nolint:gosec // SBOMs are public
 			}
 			if err != nil {
 				return fmt.Errorf("make the image %s for %s: %w", p.name, platform, err)
@@ -135,7 +135,7 @@ func (t *tool) makeImages(ctx context.Context, all []product, usually string) er
 	for _, folder := range t.oci {
 		err = errors.Join(err, os.RemoveAll(folder), os.CopyFS(folder, layout))
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(t.out, "digests.txt"), []byte(digests), 0o644)) //nolint:gosec // as are digests
+	return errors.Join(err, os.WriteFile(filepath.Join(t.out, "digests.txt"), []byte(digests), 0o644)) //nolint:gosec // digests are public
 }
 
 // stage returns the files of an image and its configuration.
@@ -146,7 +146,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 	}
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // a file cannot say under which condition one is trusted
+		if root.Constraint == nil { // the file cannot express a condition of trust
 			roots.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}
@@ -174,7 +174,8 @@ programs="/bin/sh /bin/rm /bin/mv $bin/initdb $bin/postgres $bin/pg_isready $lib
 echo "$bin"; ls $programs $share/*.* $share/extension/plpgsql* $share/timezonesets/* $share/tsearch_data/* $zones/UTC $zones/Etc/UTC $zones/GMT /usr/share/doc/postgresql-$version/copyright
 ldd $programs | sed -n 's|^[^/]*\(/[^ ]*\) (0x.*|\1|p'`
 
-// stagePostgres takes the server from Debian's packages on this machine.
+// stagePostgres returns the files of the Postgres server that Debian's packages installed on
+// this machine, and the configuration.
 func (s *source) stagePostgres(ctx context.Context, config v1.Config) (tree, v1.Config, error) {
 	listed, err := output(ctx, "/", nil, "sh", "-c", postgresFiles)
 	if err != nil {
@@ -225,9 +226,9 @@ func add(to tree, kind types.MediaType, content any) v1.Descriptor {
 	return v1.Descriptor{MediaType: kind, Digest: digest, Size: size}
 }
 
-// newImage makes an image of one layer, as the files that `docker save` packs: an OCI
-// layout, so that containerd keeps the digest, and in addition the list that Docker before
-// version 25 reads. The same files and configuration give the same digest.
+// newImage makes an image of one layer, as the files that `docker save` packs. These are an
+// OCI layout, so that containerd keeps the digest, and the list that Docker before version 25
+// reads. The same files and configuration give the same digest.
 func newImage(files tree, config v1.ConfigFile, tag name.Tag) (content tree, image v1.Descriptor, err error) {
 	layer, err := pack(files, config.Created.Time)
 	var packed bytes.Buffer

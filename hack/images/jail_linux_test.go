@@ -20,8 +20,8 @@ import (
 // patience is the time limit for steps that take a moment on an idle machine.
 const patience = 2 * time.Minute
 
-// jail is the files of an image, and processes that can access nothing else and run as the
-// image's user: a container for tests, without an engine.
+// jail is a container for tests, without an engine: the files of an image, and processes that
+// run as the image's user and can access nothing else.
 type jail struct {
 	root   string
 	config v1.Config

@@ -1,6 +1,6 @@
-// Command images builds the project's container images without a container engine: build
-// makes those of a release, e2e those of the end-to-end suite, rootfs one image's files
-// for the Dockerfile. push publishes them; notes prints the changelog of the version.
+// Command images builds the project's container images without a container engine. build
+// makes the images of a release, e2e those of the end-to-end suite, and rootfs one image's
+// files for the Dockerfile. push publishes images; notes prints the changelog of the version.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // notes prints the text below the version's heading in the changelog. It refuses a tag of
-// another version, because images and programs would report a different one.
+// another version, because images and programs would report a version other than the tag's.
 func (t *tool) notes(context.Context) error {
 	if t.tag != "v"+t.version {
 		return fmt.Errorf("-tag is %q, and contract.Version says %s: want v%s", t.tag, t.version, t.version)

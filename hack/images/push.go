@@ -15,8 +15,8 @@ import (
 )
 
 // push publishes OCI layouts under the names that they were built with. It never replaces
-// a published name, because everybody must get the same image by it again. It looks every
-// name up first, because half a release could neither be finished nor taken back.
+// what is published under a name, because a name must always give the same image. It checks
+// every name first, because half a release could neither be completed nor withdrawn.
 func (t *tool) push(ctx context.Context) error {
 	if len(t.oci) == 0 {
 		return errors.New("-oci is missing: name the folder that `images build -oci` wrote")

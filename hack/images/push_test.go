@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layoutOf writes a layout of an index over both platforms, or of one image, which is the form of
-// a chart. The layouts differ by a text.
+// layoutOf writes an OCI layout of an index over both platforms, or of one image, which is the
+// form of a chart. Layouts with different texts have different digests.
 func layoutOf(t *testing.T, tag name.Tag, text string, chart bool) (folder, digest string) {
 	t.Helper()
 	content, index := tree{}, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
@@ -98,8 +98,8 @@ func tagOf(t *testing.T, host, text string) name.Tag {
 	return tag
 }
 
-// A release has the images first and the chart last: one name that is taken prevents the
-// publication of all.
+// A release lists the images first and the chart last. If one name is published with another
+// digest, nothing is published.
 func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 	t.Parallel()
 	host := registryOf(t)

@@ -14,8 +14,9 @@ import (
 // ownCode matches a script that runs or builds the project's own programs.
 var ownCode = regexp.MustCompile(`(?m)(?:^|[;&|(] *)(?:make|go|bin/[a-z/]+|\./[a-z./]+) `)
 
-// A job that may write to the registry or sign runs no program that was built here with others'
-// modules, except for the one program that pushes, which may do nothing else.
+// Programs that are built here contain others' modules, so a job that may write to the registry
+// or sign must not run them. The only exception is the program that pushes, in a job that may
+// not sign.
 func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
@@ -61,7 +62,7 @@ func TestWhatIsPublishedIsApproved(t *testing.T) {
 	}
 }
 
-// stepOf is the script of a step of the release.
+// stepOf returns the script of a step of the release.
 func stepOf(t *testing.T, job, step string) string {
 	t.Helper()
 	for _, s := range decode(t, workflows(t)["release.yml"]).Jobs[job].Steps {

@@ -42,14 +42,16 @@ type source struct {
 	created                 time.Time
 }
 
-// readSource asks git for the commit: the go command does not find it in a `git worktree`.
+// readSource asks git for the commit, because the go command does not find it in a
+// `git worktree`.
 func readSource(ctx context.Context, root string) (*source, error) {
 	version, err := match(filepath.Join(root, "relay", "contract", "contract.go"), versionLine)
 	folder, failed := filepath.Abs(root)
 	if err := errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("read the version: %w; is %s the project's root?", err, root)
 	}
-	// An archive of the source may be unpacked inside of another repository.
+	// An archive of the source may be unpacked inside another repository, whose commit is not
+	// the source's.
 	above := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(folder)}
 	commit, failed := output(ctx, root, above, "git", "log", "-1", "--format=%H %ct")
 	changes, err := output(ctx, root, above, "git", "status", "--porcelain")
@@ -96,7 +98,7 @@ func goCommand(ctx context.Context, module string, platform *v1.Platform, args .
 }
 
 // compile builds a main package without C, without the folder's name and without symbols.
-// It passes flags, because with an empty GOFLAGS the value of `go env -w` would apply.
+// It passes every setting as a flag: an empty GOFLAGS would not override `go env -w`.
 func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform) ([]byte, error) {
 	scratch, err := os.MkdirTemp("", "relaypool-images-")
 	if err != nil {
@@ -165,7 +167,8 @@ func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, err
 	in := add("SPDXRef-DOCUMENT", "DESCRIBES", "CONTAINER", "Apache-2.0", "", &debug.Module{Path: image, Version: s.version}, object{
 		"externalRefs": nil, "checksums": []object{{"algorithm": "SHA256", "checksumValue": digest.Hex}},
 	})
-	// Without a tag of the commit the toolchain reports (devel); the program's own version is used.
+	// The toolchain reports the version (devel) for a commit without a tag, so the program's own
+	// version is used.
 	id := add(in, "CONTAINS", "APPLICATION", "Apache-2.0", "built from "+info.Path+" at commit "+s.revision, &debug.Module{Path: info.Main.Path, Version: "v" + s.version}, nil)
 	add(id, "DEPENDS_ON", "LIBRARY", none, "", &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, nil)
 	for _, m := range info.Deps {

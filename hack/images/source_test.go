@@ -63,8 +63,8 @@ func TestImagesAreOfTheCommitAndItsTime(t *testing.T) {
 			put(t, folder, "below/relay/contract/contract.go", 0o600, "package contract\n\nconst Version = \"7.8.9\"\n")
 			return filepath.Join(folder, "below")
 		}, epoch: "1", unknown: true, want: time.Unix(1, 0)},
-		"a time that is none":         {make: asItIs, epoch: "yesterday", fails: `is "yesterday", want seconds`},
-		"a time before all computers": {make: asItIs, epoch: "-1", fails: "want seconds"},
+		"a time that is no number": {make: asItIs, epoch: "yesterday", fails: `is "yesterday", want seconds`},
+		"a negative time":          {make: asItIs, epoch: "-1", fails: "want seconds"},
 		"no version": {make: func(t *testing.T, folder string) string {
 			if err := os.WriteFile(filepath.Join(folder, "relay", "contract", "contract.go"), []byte("package contract\n\nvar Version = \"7.8.9\"\n"), 0o600); err != nil {
 				t.Fatal(err)
@@ -105,10 +105,10 @@ func TestNotesAreWhatStandsBelowTheVersionsHeading(t *testing.T) {
 			changelog: "# Changelog\n\n## [Unreleased]\n\n- New.\n\n## [7.8.9] - 2026-03-04\n\n### Fixed\n\n- A fault: see [it](https://example.org/1).\n\n## [7.8.8]\n\n- Old.\n\n" + links,
 			want:      "### Fixed\n\n- A fault: see [it](https://example.org/1).\n",
 		},
-		"the last one, above the links": {changelog: "## [7.8.9] - 2026-02-01\n\n- The first.\n\n" + links, want: "- The first.\n"},
-		"one that says nothing":         {changelog: "## [7.8.9] - 2026-02-01\n\n" + links, fails: "says nothing of version 7.8.9"},
-		"one that is not there":         {changelog: "## [7.8.90]\n\n- Another.\n\n" + links, fails: "says nothing of version 7.8.9"},
-		"no changelog":                  {fails: "says nothing of version 7.8.9"},
+		"the last, above the links": {changelog: "## [7.8.9] - 2026-02-01\n\n- The first.\n\n" + links, want: "- The first.\n"},
+		"an empty section":          {changelog: "## [7.8.9] - 2026-02-01\n\n" + links, fails: "says nothing of version 7.8.9"},
+		"no section of the version": {changelog: "## [7.8.90]\n\n- Another.\n\n" + links, fails: "says nothing of version 7.8.9"},
+		"no changelog":              {fails: "says nothing of version 7.8.9"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

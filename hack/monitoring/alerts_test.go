@@ -237,7 +237,7 @@ func labelsOf(what string) (name string, labels map[string]string) {
 	return name, labels
 }
 
-// asked is a part of an alert's text that comes from a query when the text is rendered.
+// asked matches the part of an alert's text that comes from a query when the text is rendered.
 var asked = regexp.MustCompile(`\{\{ with .* \| query \}\}.*\{\{ end \}\}`)
 
 // expected is an alert with its rendered texts.
@@ -254,7 +254,7 @@ func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 	return a
 }
 
-// expansion is the number of repetitions of a series' last value.
+// expansion matches the number of repetitions of a series' last value.
 var expansion = regexp.MustCompile(`x(\d+)$`)
 
 // until cuts off values long after the tested time.
@@ -270,8 +270,8 @@ func until(values string, at time.Duration) string {
 
 var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
 
-// series are the healthy series, with sick ones replacing them, and a second healthy fleet; *
-// selects only the second fleet.
+// series returns the healthy series, of which sick replaces some, and those of a second
+// healthy fleet. If sick is *, it returns only the second fleet's.
 func (s *suite) series(sick string, at time.Duration) (all []input) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
 	values := map[string]string{}

@@ -20,7 +20,7 @@ import (
 // samples is the number of samples of each series, one a minute.
 const samples = 400
 
-// evaluate is the result of a query at a minute, over series in promtool's notation.
+// evaluate returns the result of a query at a minute, over series in promtool's notation.
 func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vector {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.Join(series, "\n  ")+"\n")
@@ -55,8 +55,8 @@ func satisfies(u *use) string {
 }
 
 // A share of nothing is NaN, and a division by zero is infinite: Grafana draws neither, and an
-// axis up to infinity hides all other values. Quantiles of nothing are not changed, because
-// they make a gap in a curve.
+// axis up to infinity hides all other values. Quantiles are exempt: a quantile of nothing only
+// makes a gap in its curve.
 func TestAnIdleFleetHasNumbers(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
@@ -67,7 +67,7 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 				continue
 			}
 			uses, _ := catalogue.check(expr)
-			// The first case has no events, the second all but one of the counted events.
+			// In the first case nothing is counted, in each other case all metrics but one.
 			for still := -1; still < len(uses); still++ {
 				series := map[string]string{}
 				for i := range uses {
@@ -93,7 +93,8 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 	})
 }
 
-// All matches every name, and other programs have Deployments and autoscalers, too.
+// The reader's choice All matches every name, but Deployments and autoscalers of other programs
+// must not be shown.
 func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 	t.Parallel()
 	series := []string{
@@ -159,7 +160,7 @@ func TestRunwayCountsTheBalanceAboveTheMinimum(t *testing.T) {
 		`relaypool_fee_payer_minimum_lamports{` + of + `,pod="b"} 50000000x400`,
 		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="dry"} 50000000x400`,
 		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="drier"} 10000000x400`,
-		`relaypool_fee_payer_balance_lamports{` + of + `,pod="b",payer="wet"} 6530000000x400`, // 2 h of 900 000 a second above it
+		`relaypool_fee_payer_balance_lamports{` + of + `,pod="b",payer="wet"} 6530000000x400`, // 2 h at 900 000 a second above the minimum
 	}
 	shown := 0
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {

@@ -106,8 +106,8 @@ func TestPanelsUseExistingMetrics(t *testing.T) {
 	})
 }
 
-// ofTheChoice reports whether a selector is for the RelayPools that the reader
-// has selected, or for series without a RelayPool.
+// ofTheChoice reports whether a selector is limited to the RelayPools that the reader
+// has selected, or its metric has no RelayPool.
 func ofTheChoice(u *use) bool {
 	var names []string
 	for _, m := range u.matchers {
@@ -124,7 +124,8 @@ func ofTheChoice(u *use) bool {
 	return slices.Contains(names, "namespace") && slices.Contains(names, "pool")
 }
 
-// A figure of the fleet is the same on every pod: a sum multiplies it by their number.
+// Every pod exposes the same figures of the fleet: a sum would multiply them by the number of
+// pods.
 func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
 	t.Parallel()
 	global := []contract.Metric{

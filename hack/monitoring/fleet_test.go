@@ -49,13 +49,13 @@ func excused(m *metric) string {
 	return ""
 }
 
-// seldom are panels of events so rare that a short run may have only one, which gives no rate:
-// only their metrics are required.
+// seldom returns the panels whose events are so rare that a short run may have only one, which
+// gives no rate. Only the metrics of these panels are required.
 func seldom() map[string]string {
 	return map[string]string{"Time of upkeep, p95": "jobs run once a minute and less"}
 }
 
-// firing are the alerts whose conditions are true at some time of the run.
+// firing returns the alerts whose expressions are true at some time of the run.
 func firing() []string {
 	return []string{
 		"RelaypoolSubmissionsHeld", "RelaypoolFeePayerUnusable", "RelaypoolSpendCapReached", "RelaypoolEndpointDown", "RelaypoolAllEndpointsDown",
@@ -161,7 +161,7 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	}
 }
 
-// podMonitor reads the scrape settings of a RelayPool's pods that the operator writes.
+// podMonitor returns the scrape settings that the operator writes for a RelayPool's pods.
 func (r *run) podMonitor(t *testing.T) job {
 	t.Helper()
 	found := objects(t, filepath.Join(root, "controllers/internal/build/testdata/full.golden.yaml"), "PodMonitor")
@@ -316,7 +316,7 @@ func (r *run) draw(t *testing.T, d *dashboard.Dashboard) {
 	}
 }
 
-// state is a folder that Postgres can enter, because it may run as another user.
+// state makes a folder that Postgres can enter, because it may run as another user.
 func state(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relaypool-monitoring-")

@@ -29,7 +29,7 @@ const (
 	// ofRelay is scraped by a PodMonitor, ofOperator by a ServiceMonitor.
 	ofRelay    source = "relay"
 	ofOperator source = "operator"
-	// ofProcess are the metrics of client_golang, which each of the two exposes.
+	// ofProcess are the metrics of client_golang, which relay and operator expose.
 	ofProcess source = "process"
 	// ofCluster are the metrics of kube-state-metrics, which most clusters with Prometheus have.
 	ofCluster source = "kube-state-metrics"

@@ -57,7 +57,7 @@ func (c catalogue) find(series string) (m metric, suffix string, ok bool) {
 	return metric{}, "", false
 }
 
-// counts are the functions of counters, moves those of gauges.
+// counts are functions for counters, moves are functions for gauges.
 var (
 	counts = []string{"rate", "increase", "irate"}
 	moves  = []string{"deriv", "delta", "predict_linear"}
@@ -107,7 +107,7 @@ func (k *promqlChecker) selector(s *parser.VectorSelector) {
 	k.uses = append(k.uses, asked)
 }
 
-// owned are the labels that a metric's samples have after a scrape.
+// owned returns the labels that a metric's samples have after a scrape.
 func owned(m metric, suffix string) []string {
 	all := append(slices.Clone(m.labels), targetLabels()...)
 	if suffix == "_bucket" {
@@ -162,7 +162,7 @@ func (k *promqlChecker) groupings(expr parser.Expr) {
 	})
 }
 
-// labelsOf are the labels that an expression's result can have.
+// labelsOf returns the labels that an expression's result can have.
 func (k *promqlChecker) labelsOf(expr parser.Expr) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
@@ -201,7 +201,7 @@ func (k *promqlChecker) labelsOf(expr parser.Expr) []string {
 	return nil
 }
 
-// labels are the labels that an expression's result can have.
+// labels returns the labels that an expression's result can have.
 func (c catalogue) labels(expr string) ([]string, error) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {

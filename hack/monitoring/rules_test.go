@@ -32,8 +32,8 @@ type ruleSet struct {
 	Rules   []rulefmt.Rule
 }
 
-// fleets reads the rules of each RelayPool that the operator's builders have a golden
-// file of.
+// fleets reads the rules of each RelayPool for which the operator's builders have a golden
+// file.
 func fleets(t *testing.T) (all []ruleSet) {
 	t.Helper()
 	files, err := filepath.Glob(fleetFiles)

@@ -96,7 +96,7 @@ func TestFaultsOfAPage(t *testing.T) {
 	}
 }
 
-// Operators choose which alerts to page for from this list.
+// From this list, people choose the alerts that page them.
 func TestEveryAlertIsListedOnce(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
@@ -116,7 +116,7 @@ func TestEveryAlertIsListedOnce(t *testing.T) {
 	}
 }
 
-// listed are the lines of a list of alerts, each with its rule's for duration.
+// listed returns the lines of a list of alerts, each with its rule's for duration.
 func listed(rules []rulefmt.Rule, severity string) (lines []string) {
 	for i := range rules {
 		if r := &rules[i]; r.Labels["severity"] == severity {

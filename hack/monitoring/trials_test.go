@@ -7,8 +7,8 @@ type trial struct {
 	// fires are the alerts that then fire, by their identifying labels: the alert itself and those
 	// that accompany it. The value is the number in its text.
 	fires map[string]string
-	// nearly are the changed series that are just short of firing; besides are the alerts that fire
-	// with them all the same.
+	// nearly are the changed series that are just short of firing the alert; besides are the other
+	// alerts that fire with these series.
 	nearly  string
 	besides map[string]string
 	// at is the time of the test for both, 40m by default.
@@ -256,7 +256,7 @@ relaypool_router_breaker_open{,pod="b"} 1x430`, fires: only("RouterDown"),
 // otherCauses are further fleets in which an alert fires, or looks as if it should.
 func otherCauses() map[string]trial {
 	return map[string]trial{
-		"a step was given up":        {sick: `relaypool_attempt_events_total{,pod="a",event="panic"} 0x30 1x400`, fires: only("InternalErrors")},
+		"a step panicked":            {sick: `relaypool_attempt_events_total{,pod="a",event="panic"} 0x30 1x400`, fires: only("InternalErrors")},
 		"a pod is new":               {sick: `relaypool_attempt_events_total{,pod="n",event="panic"} _x35 0x400`, at: "45m"},
 		"a request was answered 500": {sick: `relaypool_http_requests_total{,pod="b",route="/transact",method="POST",status="500"} 0x30 1x400`, fires: only("InternalErrors")},
 		"no endpoint, and no tree": {sick: `relaypool_tree_leaves{,pod="a"} _x430
@@ -268,7 +268,7 @@ relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 5x430`},
 		"a roll-out replaces pods": {sick: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+1000000x200 _x229
 relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+1000000x200 _x229
 relaypool_spent_lamports_total{,pod="c",kind="transfer",cost="rent"} _x199 200000000+1000000x230`, at: "7h"},
-		"rent that was lent returns": {sick: `relaypool_spent_lamports_total{,pod="a",kind="swap",cost="rent"} 0+90000000x430
+		"rent that was paid is returned": {sick: `relaypool_spent_lamports_total{,pod="a",kind="swap",cost="rent"} 0+90000000x430
 relaypool_returned_lamports_total{,pod="a"} 0+89900000x430
 relaypool_returned_lamports_total{,pod="b"} 0+89900000x430`, at: "7h"},
 		"retention has never been done": {sick: `relaypool_maintenance_runs_total{,pod="a",job="retention",outcome="done"} 0x430
@@ -283,15 +283,15 @@ relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _
 		// In a quiet fleet a few failures are a large share.
 		"a request is refused, and no other follows": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1x400`, at: "28m"},
-		"a request is refused twice, and taken": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x22 1x400
+		"a request is refused twice, and then accepted": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x22 1x400
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1 2x400`, at: "28m"},
-		"the one client that there is asks in vain": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
+		"the only client is always refused": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 0+3x400`, fires: only("RequestsRefused")},
 		"a crowd is refused within a minute, and served after": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 500x400`, at: "28m"},
 		"the program refuses two of two": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="program_error"} 0x10 1x10 2x400`, at: "30m"},
-		"two of two fail each as their own": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+		"two fail for each cause, and none completes": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0x10 1x10 2x400
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="nullifier_spent"} 0x10 1x10 2x400
 relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="recipient_below_rent"} 0x10 1x10 2x400`, at: "30m"},

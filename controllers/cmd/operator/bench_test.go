@@ -31,9 +31,10 @@ var (
 )
 
 // BenchmarkOperator measures how soon an operator has made RelayPools ready, its memory and
-// processor time, and its requests for each RelayPool: to the API server at creation and after
-// a restart, to API server and chain while nothing changes. API server, Kubernetes' controllers
-// and local chain are real and fresh for each number of RelayPools; a stand-in makes pods ready.
+// processor time, and its requests for each RelayPool. It counts requests to the API server at
+// creation and after a restart, and to API server and chain while nothing changes. For each
+// number of RelayPools, a new API server, Kubernetes' controllers and a new local chain run;
+// pooltest's kubelet makes pods ready.
 //
 // make bench ARGS='-only operator' runs it.
 func BenchmarkOperator(b *testing.B) {
@@ -65,8 +66,8 @@ func TestWritesAreFewAtCreationAndNoneAtRest(t *testing.T) {
 	for unit, value := range figures {
 		t.Logf("%s: %g", unit, value)
 	}
-	// A finalizer, two Secrets, five objects, the Deployment twice, statuses and
-	// events.
+	// Each RelayPool takes a finalizer, two Secrets, five objects, the Deployment twice,
+	// statuses and events.
 	if writes := figures["writes/pool"]; writes < 12 || writes > 30 {
 		t.Errorf("%g writes at the creation of each, want 12 to 30", writes)
 	}
@@ -116,7 +117,7 @@ type measurement struct {
 	metrics  string // its URL
 }
 
-// start runs an operator that leads without a Lease, whose renewal would count.
+// start runs an operator that leads without a Lease: renewals would count as requests.
 func (m *measurement) start(t testing.TB, program, access string) {
 	t.Helper()
 	address := freeAddress(t)

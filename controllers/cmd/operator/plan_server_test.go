@@ -98,7 +98,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 		}
 		return err
 	})
-	noError(t, o.Stop(stopWithin)) // what changes from here on, a plan would have changed
+	noError(t, o.Stop(stopWithin)) // from here on, only a plan could change anything
 	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 	tests := map[string]struct {
 		pool     *v1alpha1.RelayPool
@@ -107,7 +107,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 		want     []string // kinds that are printed
 		says     []string
 	}{
-		"nothing": {pool: s.Pool("runs"), says: []string{"runs: 5 of its objects would stay as they are"}},
+		"no change": {pool: s.Pool("runs"), says: []string{"runs: 5 of its objects would stay as they are"}},
 		"another number of pods": {
 			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Replicas = new(int32(5)) }),
 			want: []string{"Deployment"}, says: []string{"Deployment runs would be changed", "4 of its objects would stay"},

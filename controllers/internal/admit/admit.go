@@ -35,14 +35,14 @@ import (
 // maxDocument is the API server's limit on a request; here it limits one document of a file.
 const maxDocument = 3 << 20
 
-// Reader validates RelayPools against the definition of the resource.
+// Reader validates RelayPools against the CRD.
 type Reader struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// New makes a Reader of the definition that is built into the program.
+// New makes a Reader with the CRD that is built into the program.
 func New() (*Reader, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(crd.RelayPool(), &definition); err != nil {
@@ -107,7 +107,8 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 	return pools, others, errors.Join(faults...)
 }
 
-// decode reads one document of YAML or JSON, and keeps integers as integers; nil when it is empty.
+// decode reads one document of YAML or JSON, and keeps integers as integers. It returns nil
+// for an empty document.
 func decode(document []byte) (map[string]any, error) {
 	if len(document) > maxDocument {
 		return nil, fmt.Errorf("expected at most %d bytes, received %d", maxDocument, len(document))

@@ -47,7 +47,7 @@ spec:
   viewingKeys: {compliancePublicKey: "0000000000000000000000000000000000000000000000000000000000000001"}
 `
 
-// changed replaces old, which occurs once, in the valid RelayPool.
+// changed returns the sound RelayPool with other in place of old, which must occur once.
 func changed(t *testing.T, old, other string) string {
 	t.Helper()
 	if strings.Count(sound, old) != 1 {
@@ -64,7 +64,7 @@ func TestTheAPIServerAgrees(t *testing.T) {
 		document string
 		want     string // in the refusal; empty when the document is accepted
 	}{
-		"a sound one":                      {sound, ""},
+		"a sound RelayPool":                {sound, ""},
 		"with every optional group":        {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
 		"an unknown field":                 {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
 		"a missing field":                  {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},

@@ -40,15 +40,15 @@ const (
 	repairInterval = 10 * time.Second
 )
 
-// goneInterval is how soon to check again for the deletion of an object whose
-// kind is not watched.
+// goneInterval is how soon another pass checks an object that is being deleted, or a kind
+// whose CRD has vanished: the operator may not watch that kind.
 const goneInterval = 5 * time.Second
 
 // Options is what an Applier needs. Durations of 0 take their defaults.
 type Options struct {
-	// Client writes, and reads objects of the fixed kinds from a cache that may be
-	// limited to objects with the label of their pool. The cache must keep managed
-	// fields; CacheTransform drops the unneeded ones.
+	// Client writes. It reads the kinds of OwnedTypes from a cache, which may be limited
+	// to objects with their pool's label. The cache must keep managed fields;
+	// CacheTransform drops those that are not needed.
 	Client client.Client
 	// Live reads from the API server: objects that the cache does not have, and
 	// objects of optional kinds.
@@ -65,8 +65,8 @@ type Options struct {
 	OptionalInterval time.Duration
 }
 
-// Applier applies the objects of RelayPools. Several RelayPools may be applied
-// concurrently, the passes of one sequentially.
+// Applier applies the objects of RelayPools. Passes of different RelayPools may run
+// concurrently; those of one RelayPool run one after the other.
 type Applier struct {
 	options Options
 
@@ -103,7 +103,7 @@ type Ref struct {
 	Name string
 }
 
-// String returns the kind and the name, as people write them: Deployment demo.
+// String returns the kind and the name: Deployment demo.
 func (r Ref) String() string { return r.Kind.Kind + " " + r.Name }
 
 // Refusal is an object that the API server refused: invalid, or forbidden by
@@ -120,32 +120,34 @@ type Refusal struct {
 // Result is what a pass wrote and found. Each object is in at most one of the
 // lists; an unchanged object is in none.
 type Result struct {
-	// Applied were made, or changed because the wanted content changed.
+	// Applied lists objects that were created, or changed because the wanted content
+	// changed.
 	Applied []Ref
-	// Repaired were changed by another writer, and restored.
+	// Repaired lists objects that another writer had changed or deleted, and this pass
+	// restored.
 	Repaired []Ref
-	// Pruned were deleted because they are no longer wanted.
+	// Pruned lists objects that were deleted because they are no longer wanted.
 	Pruned []Ref
-	// Foreign exist and belong to another owner; they were not changed.
+	// Foreign lists objects that belong to another owner; they were not changed.
 	Foreign []Ref
-	// Withheld were not made or changed, because their pods would run with a
-	// foreign service account or foreign configuration, which Foreign names.
+	// Withheld lists objects that were neither created nor changed: their pods would use
+	// a foreign ServiceAccount or ConfigMap, which Foreign lists.
 	Withheld []Ref
-	// Contested are changed by another writer repeatedly; the next repair is
+	// Contested lists objects that another writer changes repeatedly; the next repair is
 	// delayed.
 	Contested []Ref
-	// Waiting are being deleted, or wait for the deletion of another object; a later
-	// pass makes them.
+	// Waiting lists objects that are being deleted, or wait for the deletion of another
+	// object; a later pass creates them.
 	Waiting []Ref
-	// Refused were refused by the API server.
+	// Refused lists objects that the API server refused.
 	Refused []Refusal
 	// MissingKinds are wanted optional kinds that the cluster does not have.
 	MissingKinds []schema.GroupVersionKind
-	// HandedOver: this pass handed the Deployment's replicas over to the autoscaler,
-	// at the live count.
+	// HandedOver reports that this pass handed the Deployment's replicas over to the
+	// autoscaler, at the live count.
 	HandedOver bool
-	// RetryAfter is when another pass has to do something that no event will
-	// announce; 0 when there is nothing to do.
+	// RetryAfter is how soon another pass must run, because no watch event will start
+	// it; 0 when none must.
 	RetryAfter time.Duration
 }
 
@@ -154,7 +156,7 @@ func (r Result) Changed() bool {
 	return len(r.Applied)+len(r.Repaired)+len(r.Pruned) > 0 || r.HandedOver
 }
 
-// retry brings RetryAfter forward.
+// retry sets RetryAfter to after if that is sooner.
 func (r *Result) retry(after time.Duration) {
 	if after > 0 && (r.RetryAfter == 0 || after < r.RetryAfter) {
 		r.RetryAfter = after
@@ -168,8 +170,8 @@ func (a *Applier) Forget(key types.NamespacedName) {
 	delete(a.memory, key)
 }
 
-// remembered returns the memory of owner. The memory of an earlier RelayPool with the
-// same name is dropped.
+// remembered returns the memory of owner's objects. It drops the memory of an earlier
+// RelayPool with the same name.
 func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -185,9 +187,9 @@ func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
 // Option changes one pass.
 type Option func(*pass)
 
-// DeploymentAt makes the write of the Deployment fail with a conflict at any other
-// resource version. It is for plans that copied the live number of replicas, which may
-// have changed since.
+// DeploymentAt makes a write that sets the Deployment's replicas fail with a conflict
+// unless the Deployment still has this resource version. It is for plans that copied the
+// live number of replicas, which may have changed since.
 func DeploymentAt(resourceVersion string) Option {
 	return func(p *pass) { p.deploymentAt = resourceVersion }
 }

@@ -96,7 +96,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	drift := map[string]struct {
 		kind    string
 		change  func(u *unstructured.Unstructured)
-		removes bool // no manager owns a removed field
+		removes bool // the change removes a field, which then no manager owns
 	}{
 		"a Deployment's image is changed": {kind: "Deployment", change: func(u *unstructured.Unstructured) {
 			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
@@ -184,7 +184,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 		u := w.get(o)
 		must(t, w.live.Delete(t.Context(), u))
 	}
-	// The cache may lag: a pass never fails because of that, and makes all objects.
+	// The cache may lag: no pass fails because of that, and all objects are made again.
 	repaired := map[string]bool{}
 	eventually(t, func() error {
 		result, err := w.applier.Apply(t.Context(), w.owner, objects)

@@ -20,9 +20,9 @@ type Discovery interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Capabilities reports which optional kinds the cluster has. It asks at most
-// once in an interval, so that it notices CRDs that appear or vanish later. It
-// is safe for concurrent use.
+// Capabilities reports which optional kinds the cluster has. It asks again once per
+// interval, so that it notices CRDs that appear or vanish later. It is safe for
+// concurrent use.
 type Capabilities struct {
 	discovery Discovery
 	now       func() time.Time
@@ -75,7 +75,7 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 	return kinds, nil
 }
 
-// Build returns the answer in the form that the builders need.
+// Build returns the answer of Kinds in the form that package build needs.
 func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
 	kinds, err := c.Kinds(ctx)
 	return build.Capabilities{
@@ -85,7 +85,7 @@ func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
 	}, err
 }
 
-// Invalidate makes the next question go to the API server.
+// Invalidate makes the next call of Kinds ask the API server.
 func (c *Capabilities) Invalidate() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -22,7 +22,7 @@ type target struct {
 // compare writes the object if it differs from the wanted one.
 func (p *pass) compare(ctx context.Context, t target) error {
 	if t.live == nil {
-		// If wanted is unchanged, others have deleted it.
+		// If the wanted content has not changed, another writer deleted the object.
 		return p.change(ctx, t, t.entry.knows(t.digest))
 	}
 	if t.ref.Kind == build.KindJob {
@@ -57,7 +57,7 @@ func (p *pass) compare(ctx context.Context, t target) error {
 	return p.change(ctx, t, drifted)
 }
 
-// change applies the object, unless it was refused before or is contested.
+// change applies the object, unless the API server refused it recently or it is contested.
 func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	now := p.options.Now()
 	if t.entry.refused == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
@@ -77,7 +77,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
 	before := ""
 	if t.live != nil {
-		// The write names the uid that was read: a replaced object is a conflict.
+		// With the uid that was read, the write fails if the object was recreated since.
 		out.SetUID(t.live.uid())
 		before = t.live.version()
 		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {
@@ -100,6 +100,8 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	return nil
 }
 
+// refusedOr records a refusal by the API server and returns nil; other errors go to
+// missingIfGone.
 func (p *pass) refusedOr(t target, err error) error {
 	if refused, ok := refusal(t.ref, err); ok {
 		t.entry.refused, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
@@ -110,8 +112,8 @@ func (p *pass) refusedOr(t target, err error) error {
 	return p.missingIfGone(t.ref, err)
 }
 
-// comparedRecently reports whether an object of an optional kind was just compared.
-// A comparison is an API call.
+// comparedRecently reports whether an object of an optional kind was compared less than
+// OptionalInterval ago. Such an object is not cached, so that a comparison is an API call.
 func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
 		p.options.Now().Sub(e.checked) < p.options.OptionalInterval

@@ -67,8 +67,8 @@ func (t fieldTree) has(p path) bool {
 
 // differences returns the fields that applying wanted would change: fields whose live
 // value is not the wanted one, and fields that are wanted but not owned, or owned but
-// not wanted. None means that applying would change nothing. Some may be wrong where the
-// API server stores a value in another form; then the apply that follows changes nothing.
+// not wanted. None means that applying would change nothing. Where the API server stores
+// a value in another form, a field may be listed wrongly; applying then changes nothing.
 func differences(wanted, live map[string]any, owned fieldTree) []path {
 	// No manager owns these.
 	top := withoutKeys(wanted, "apiVersion", "kind")
@@ -96,8 +96,8 @@ type difference struct{ paths []path }
 func (d *difference) at(p path) { d.paths = append(d.paths, p) }
 
 // value compares one field. An atomic field is compared as a whole, so a builder has
-// to set its defaults (the version in a fieldRef): a default that the API server adds
-// looks like a value to remove.
+// to set its defaults (such as the apiVersion of a fieldRef): a default that the API
+// server adds looks like a field to remove.
 func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -172,7 +172,8 @@ func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
 	}
 }
 
-// elements finds the element that step names in both lists; -1 where it is missing.
+// elements returns the index of the element that step names in each list; -1 where it is
+// missing.
 func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	if len(step) < 2 {
 		return -1, -1
@@ -277,8 +278,8 @@ func numbers(value any) any {
 }
 
 // canonical brings wanted into the form in which the API server stores a
-// built-in kind: a quantity of 1000m is 1 there, and a false that is the
-// default is left out. typed is an empty object of the kind.
+// built-in kind: it stores a quantity of 1000m as 1, and omits a false that is the
+// default. typed is an empty object of the kind.
 func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, error) {
 	converter := runtime.DefaultUnstructuredConverter
 	if err := converter.FromUnstructured(wanted, typed); err != nil {
@@ -292,7 +293,7 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 }
 
 // empty marks a wanted value that the API server does not store: a false or an
-// empty text that means the same as no field. The manager owns the field all the same.
+// empty text that means the same as no field. The manager still owns the field.
 type empty struct{}
 
 // restrict returns the fields of stored that wanted names, recursively.

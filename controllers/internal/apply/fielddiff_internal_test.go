@@ -24,19 +24,19 @@ func TestDifferences(t *testing.T) {
 		wanted, live, owned string
 		want                []string
 	}{
-		"what is wanted is there and owned": {
+		"every wanted field is live and owned": {
 			`{"kind":"X","metadata":{"name":"a","labels":{"l":"1"}},"spec":{"n":2}}`,
 			`{"kind":"X","metadata":{"name":"a","uid":"u","labels":{"l":"1","m":"2"}},"spec":{"n":2,"d":"default"},"status":{}}`,
 			`{"f:metadata":{"f:labels":{"f:l":{}}},"f:spec":{"f:n":{}}}`, nil},
-		"a value is another": {
+		"a value differs": {
 			`{"spec":{"n":2}}`, `{"spec":{"n":3}}`, `{"f:spec":{"f:n":{}}}`, []string{"f:spec f:n"}},
-		"a value is right and not owned by us": {
+		"a value is right, but we do not own it": {
 			`{"spec":{"n":2,"m":1}}`, `{"spec":{"n":2,"m":1}}`, `{"f:spec":{"f:m":{}}}`, []string{"f:spec f:n"}},
 		"a field is owned and no longer wanted": {
 			`{"spec":{"m":1}}`, `{"spec":{"n":2,"m":1}}`, `{"f:spec":{"f:n":{},"f:m":{}}}`, []string{"f:spec f:n"}},
 		"an atomic list differs in its order": {
 			`{"spec":{"l":[1,2]}}`, `{"spec":{"l":[2,1]}}`, `{"f:spec":{"f:l":{}}}`, []string{"f:spec f:l"}},
-		"an atomic map has one key less than what is live": {
+		"a live atomic map has an extra key": {
 			`{"spec":{"s":{"a":"1"}}}`, `{"spec":{"s":{"a":"1","b":"2"}}}`, `{"f:spec":{"f:s":{}}}`, []string{"f:spec f:s"}},
 		"an associative list is in another order, with an element of another owner": {
 			`{"spec":{"l":[{"name":"a","v":1},{"name":"b","v":2}]}}`,
@@ -60,10 +60,10 @@ func TestDifferences(t *testing.T) {
 			`{"spec":{"ports":[{"port":80,"protocol":"TCP"},{"port":80,"protocol":"UDP"}]}}`,
 			`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}},"k:{\"port\":80,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`,
 			[]string{"f:spec f:ports", `f:spec f:ports k:{"port":80,"protocol":"UDP"}`}},
-		"a set has all that is wanted": {
+		"a set has every wanted element": {
 			`{"metadata":{"finalizers":["a"]}}`, `{"metadata":{"finalizers":["b","a"]}}`,
 			`{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}}}`, nil},
-		"a set lacks one": {
+		"a set lacks a wanted element": {
 			`{"metadata":{"finalizers":["a"]}}`, `{"metadata":{"finalizers":["b"]}}`,
 			`{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}}}`, []string{`f:metadata f:finalizers v:"a"`}},
 		"nothing was ever applied": {
@@ -105,7 +105,7 @@ func TestOwnedFieldsAreOfTheSameAPIVersion(t *testing.T) {
 		"we updated it":                       {[]metav1.ManagedFieldsEntry{entry("me", "v1", "", "Update")}, false},
 		"we applied its status":               {[]metav1.ManagedFieldsEntry{entry("me", "v1", "status", "Apply")}, false},
 		"we applied it in an earlier version": {[]metav1.ManagedFieldsEntry{entry("me", "v1beta1", "", "Apply")}, false},
-		"an earlier version lingers": {
+		"we applied it in two versions": {
 			[]metav1.ManagedFieldsEntry{entry("me", "v1", "", "Apply"), entry("me", "v1beta1", "", "Apply")}, false},
 	}
 	for name, c := range cases {
@@ -126,10 +126,10 @@ func TestARefusalHasNoFieldValue(t *testing.T) {
 		"a number":            {"spec.a", "Invalid value: 70000: must be less", "spec.a: Invalid value: must be less"},
 		"an object":           {"spec.a", `Invalid value: {"url":"http://u:p@h: x"}: field is immutable`, "spec.a: Invalid value: field is immutable"},
 		"a list":              {"spec.a", `Too many: ["x","y"]: must have at most 1 items`, "spec.a: Too many: must have at most 1 items"},
-		"only a text":         {"spec.a", `Duplicate value: "secret"`, "spec.a: Duplicate value"},
-		"a text without end":  {"spec.a", `Invalid value: "secret`, "spec.a: Invalid value"},
+		"a text, no detail":   {"spec.a", `Duplicate value: "secret"`, "spec.a: Duplicate value"},
+		"an unclosed text":    {"spec.a", `Invalid value: "secret`, "spec.a: Invalid value"},
 		"an unsupported text": {"spec.a", `Unsupported value: "secret": supported values: "A", "B"`, `spec.a: Unsupported value: supported values: "A", "B"`},
-		"nothing":             {"spec.a", "Required value: name or generateName is required", "spec.a: Required value: name or generateName is required"},
+		"no value":            {"spec.a", "Required value: name or generateName is required", "spec.a: Required value: name or generateName is required"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

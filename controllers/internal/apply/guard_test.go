@@ -28,9 +28,9 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	}{
 		"made by hand, without our label": {},
 		"made by hand, with our label":    {labels: build.Labels(poolName)},
-		"another controller has it":       {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
-		"another RelayPool has it":        {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
-		"an earlier RelayPool of the name has it, so it is about to go": {
+		"owned by another controller":     {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
+		"owned by another RelayPool":      {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
+		"owned by an earlier RelayPool of the same name, so soon deleted": {
 			labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", poolName, "1"), waiting: true},
 	}
 	for name, c := range cases {
@@ -142,7 +142,8 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 	w.settle(objects)
 }
 
-// A RelayPool with the name of a service account that has permissions gets no pod of it.
+// A service account with permissions may have the name of a RelayPool. Its pods must not
+// run as that account.
 func TestNoPodRunsAsSomebodyElsesAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -85,7 +85,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	w.settle(fixed)
 	seen := w.watchReplicas()
 
-	// To the autoscaler.
+	// Hand the replicas over to the autoscaler.
 	scaled := []build.Object{deployment(shape{image: "relay:1"}), horizontalPodAutoscaler()}
 	if result := w.apply(scaled); !result.HandedOver {
 		t.Errorf("%+v, want the replicas handed over", result)
@@ -94,7 +94,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	if !w.replicaManagers()[apply.HandOverFieldOwner] {
 		t.Error("no manager owns the replicas, and the autoscaler has not scaled")
 	}
-	// The handover lasts over other changes, and over a restart.
+	// The handover survives other changes and a restart.
 	w.restart()
 	scaled[0] = deployment(shape{image: "relay:2"})
 	w.apply(scaled)
@@ -115,7 +115,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 		t.Errorf("%d replicas, want the autoscaler's 9", got)
 	}
 
-	// And back, at the live count.
+	// Hand them back to the specification, at the live count.
 	live := w.deployment()
 	back := []build.Object{deployment(shape{replicas: live.Spec.Replicas, image: "relay:3"})}
 	w.apply(back, apply.DeploymentAt(live.ResourceVersion))
@@ -123,7 +123,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	if got := *w.deployment().Spec.Replicas; got != 9 {
 		t.Errorf("%d replicas, want 9", got)
 	}
-	// Again to the autoscaler, which keeps the count, and back to the user's.
+	// Hand them over once more, and back at the user's count.
 	w.apply(scaled)
 	w.settle(scaled)
 	back = []build.Object{deployment(shape{replicas: ptr(int32(12)), image: "relay:3"})}

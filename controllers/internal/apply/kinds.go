@@ -77,8 +77,8 @@ func optional(kind schema.GroupVersionKind) bool {
 	return slices.Contains(build.OptionalKinds(), kind)
 }
 
-// rival returns the kind that must be deleted before one of kind is made: two
-// autoscalers of one Deployment would conflict.
+// rival returns the other kind of autoscaler, which must be deleted before an autoscaler
+// of kind is created: two autoscalers of one Deployment would conflict.
 func rival(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case build.KindHorizontalPodAutoscaler:

@@ -134,7 +134,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 	if diff := cmp.Diff([]schema.GroupVersionKind{build.KindPodMonitor}, w.apply(with).MissingKinds); diff != "" {
 		t.Error(diff)
 	}
-	// And back.
+	// Installed again.
 	must(t, server.Install(definition(build.KindPodMonitor, "podmonitors")))
 	eventually(t, func() error {
 		w.clock.advance(apply.DefaultCapabilityInterval)
@@ -157,7 +157,7 @@ func TestThereIsNeverMoreThanOneAutoscaler(t *testing.T) {
 	byKEDA := []build.Object{deployment(shape{image: "relay:1"}), scaledObject()}
 	w.apply(byHPA)
 	w.settle(byHPA)
-	// From the one to the other; KEDA's finalizer keeps its object for a while.
+	// Switch to KEDA and back. KEDA's finalizer delays the deletion of its object.
 	made := false
 	eventually(t, func() error {
 		result, err := w.applier.Apply(t.Context(), w.owner, byKEDA)

@@ -17,7 +17,7 @@ import (
 // distinguishes drift from a change of the spec. Without a memory, after a start,
 // objects are compared field by field.
 type memory struct {
-	mutex   sync.Mutex // locked for a pass
+	mutex   sync.Mutex // locked during a pass
 	owner   types.UID
 	objects map[Ref]*entry
 	// clean are the optional kinds without an object of the RelayPool.
@@ -34,7 +34,8 @@ type entry struct {
 	// checked is when an object of an optional kind was last compared.
 	checked time.Time
 
-	// refused is the digest of the refused content, the time, and the API server's message.
+	// refused is the digest of the content that the API server refused, refusedAt the
+	// time of the refusal.
 	refused   digest
 	refusedAt time.Time
 	refusal   Refusal
@@ -63,7 +64,7 @@ func (m *memory) entry(ref Ref) *entry {
 	return e
 }
 
-// knows reports whether the object once had this content.
+// knows reports whether the object had this content when it was last up to date.
 func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.wanted == wanted }
 
 // remember records that the object was up to date in this state.
@@ -73,7 +74,7 @@ func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
 }
 
 // settled reports whether the object is unchanged since it was up to date, or the
-// cache has not seen our last write yet.
+// cache does not have our last write yet.
 func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bool {
 	if !e.knows(wanted) || e.uid != uid {
 		return false
@@ -81,7 +82,7 @@ func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bo
 	return e.resourceVersion == resourceVersion || e.ahead(uid, resourceVersion)
 }
 
-// ahead reports whether a state of the object is older than our last write.
+// ahead reports whether our last write is newer than this state of the object.
 func (e *entry) ahead(uid types.UID, resourceVersion string) bool {
 	if e.uid == "" || e.uid != uid {
 		return false

@@ -100,7 +100,7 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 }
 
 // belongs returns the ownership of the object. An object without a controller is the
-// RelayPool's only if the operator applied it: its owner reference was removed, or an
+// RelayPool's only if the operator applied it. Then its owner reference was removed, or an
 // earlier RelayPool was deleted without its objects.
 func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil

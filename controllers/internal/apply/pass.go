@@ -26,9 +26,9 @@ type pass struct {
 }
 
 // Apply writes the owner's objects in order, after deleting the owner's objects
-// that are not among them. Every object is tried. The error joins the failures whose
-// cause is not the object itself, and is worth a retry. A conflict among them
-// (apierrors.IsConflict) is a race.
+// that are not among them. A failed object does not stop the others. The error joins the
+// failures that a retry may resolve; refusals are in the Result. A conflict among them
+// (apierrors.IsConflict) is a race with another writer.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
 	p := &pass{Applier: a, owner: owner, memory: a.remembered(owner)}
 	for _, o := range opts {
@@ -41,7 +41,7 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	for _, o := range objects {
 		wanted[Ref{o.Kind, o.Name}] = true
 	}
-	// Pruning is first, because one autoscaler must be deleted before the other is made.
+	// Prune first: one kind of autoscaler must be deleted before the other is created.
 	errs := []error{p.prune(ctx, wanted)}
 	for _, o := range objects {
 		ref := Ref{o.Kind, o.Name}
@@ -57,7 +57,8 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 }
 
 // usedByPods reports whether pods refer to an object by its name. Without this check, a
-// tenant could give pods any service account, with a RelayPool of the account's name.
+// tenant could run pods as any service account of the namespace, with a RelayPool of the
+// account's name.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
@@ -90,8 +91,8 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return p.missingIfGone(ref, err)
 	}
 	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
-		// The cache lags behind our last write, so it may lack fields that we own. We would
-		// drop those without a handover.
+		// The cache lags behind our last write, so it may not show that we own the replicas.
+		// We would then drop them without a handover.
 		if live, err = p.read(ctx, ref); err != nil {
 			return p.missingIfGone(ref, err)
 		}
@@ -103,8 +104,9 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
 }
 
-// mayWrite reports whether the object may be written: it does not exist and has no rival,
-// or the RelayPool owns it and it is not being deleted.
+// mayWrite reports whether the object may be written. A missing object may, unless the
+// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
+// not being deleted.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.rivalGone(ctx, ref)

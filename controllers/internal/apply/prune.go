@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// prune deletes the RelayPool's objects that are not wanted. Every kind is
-// tried.
+// prune deletes the RelayPool's objects that are not wanted. A failure of one kind does
+// not stop the others.
 func (p *pass) prune(ctx context.Context, wanted map[Ref]bool) error {
 	var errs []error
 	for _, kind := range build.Kinds() {
@@ -40,12 +40,12 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 	return err
 }
 
-// pruneOptional prunes an uncached kind. Once none is left it stops listing,
-// since each list is a call.
+// pruneOptional prunes an uncached kind. Once no object is left it stops listing,
+// because each list is an API call.
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
-			return nil // the only object has the pool's name and is wanted
+			return nil // the kind's only object has the pool's name, and is wanted
 		}
 	}
 	has, err := p.options.Capabilities.Has(ctx, kind)

@@ -43,8 +43,8 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
 }
 
-// changedHands reports whether the object was deleted and recreated between our
-// read and our apply, which names the uid that we read.
+// changedHands reports whether the object was recreated between our read and our apply,
+// which carried the uid that we had read.
 func changedHands(s *metav1.Status) bool {
 	if s.Details == nil {
 		return false
@@ -73,7 +73,8 @@ func refusalMessage(s *metav1.Status) string {
 	return withoutUsage(withoutPreamble(s.Message))
 }
 
-// causeMessage omits the field's value, which may be private and may change.
+// causeMessage returns the field's path and what is wrong with its value. It omits the
+// value, which may be private and may change.
 func causeMessage(c metav1.StatusCause) string {
 	message := c.Message
 	if kind, rest, ok := strings.Cut(message, ": "); ok && strings.HasPrefix(kind, "Invalid value") ||

@@ -67,7 +67,7 @@ func TestAQuotaIsARefusalWithoutItsCurrentUse(t *testing.T) {
 	hard := corev1.ResourceList{"count/services": resource.MustParse("3")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	must(t, w.live.Create(ctx, quota))
-	// In a cluster the quota controller counts.
+	// In a cluster the quota controller sets the status.
 	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: hard}
 	must(t, w.live.Status().Update(ctx, quota))
 	want := []apply.Refusal{{
@@ -77,7 +77,7 @@ func TestAQuotaIsARefusalWithoutItsCurrentUse(t *testing.T) {
 	eventually(t, func() error {
 		result := w.apply([]build.Object{service(80), configMap(shape{})})
 		if diff := cmp.Diff(want, result.Refused); diff != "" {
-			// The API server knows a quota only after a moment.
+			// The API server enforces a new quota only after a moment.
 			must(t, client.IgnoreNotFound(w.live.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}})))
 			w.clock.advance(apply.DefaultRefusalInterval)
 			return errorf("refused (-want +got):\n%s", diff)
@@ -166,7 +166,7 @@ func TestAFightIsNotFoughtAtFullSpeed(t *testing.T) {
 				t.Error(err)
 			}
 			c.Data["endpoints.yaml"] = fmt.Sprintf("evil %d", changes)
-			// It may lose a race against us; it does not give up either.
+			// The update may lose a race against the Applier; the next one tries again.
 			_ = w.live.Update(context.Background(), &c, client.FieldOwner("meddler"))
 		}
 	}()
@@ -195,7 +195,7 @@ func TestAFightIsNotFoughtAtFullSpeed(t *testing.T) {
 	if repaired > 5 {
 		t.Errorf("repaired %d times in no time, want 5 at most", repaired)
 	}
-	// In the end it is right.
+	// Without the other writer, the object is repaired.
 	w.caughtUp(objects)
 	eventually(t, func() error {
 		w.clock.advance(10 * time.Second)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Caches complain while their CRDs or their servers go, which tests want.
+	// Caches log errors when a test removes a CRD or stops an API server.
 	log.SetLogger(logr.Discard())
 	apiservertest.Main(m)
 }

@@ -48,9 +48,9 @@ func adapterRules(t *testing.T) []adapterRule {
 	return config.ExternalRules
 }
 
-// query renders a rule as the adapter does: with the adapter's marks around Go's template,
-// the selector's labels as matchers, and then the request's namespace under the label that
-// the override sets.
+// query renders a rule's query as the adapter does: a Go template with the adapter's
+// delimiters. Its matchers are the selector's labels, and then the request's namespace
+// under the label that the override names.
 func (r adapterRule) query(t *testing.T, series, namespace string, selector map[string]string) string {
 	t.Helper()
 	var matchers []string
@@ -67,7 +67,7 @@ func (r adapterRule) query(t *testing.T, series, namespace string, selector map[
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	// GroupBy is empty for external metrics: a rule that uses it sums over fleets.
+	// GroupBy is empty for external metrics: a rule that used it would sum over fleets.
 	if err := parsed.Execute(&out, map[string]string{"Series": series, "LabelMatchers": strings.Join(matchers, ",")}); err != nil {
 		t.Fatal(err)
 	}

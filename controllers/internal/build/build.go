@@ -18,15 +18,15 @@ type Input struct {
 	Pool *v1alpha1.RelayPool
 	// Image is the relay's image for a RelayPool that names none.
 	Image string
-	// Replicas is that of the Deployment. Nil leaves the field out, because an autoscaler
-	// sets it; Held makes it 0 in any case.
+	// Replicas is the Deployment's number of replicas. Nil leaves the field out, because an
+	// autoscaler sets it; Held makes it 0 in any case.
 	Replicas *int32
 	// Payers are the keys that the pods sign with: those in use, in any order.
 	Payers []PayerMount
 	// Rollout identifies everything outside of the RelayPool that the pods read at
 	// their start: a string for each Secret and ConfigMap, made of name, uid and
 	// resource version. The pods are replaced when the set of strings changes;
-	// order and repetitions do not count.
+	// order and repetitions do not matter.
 	Rollout []string
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities Capabilities
@@ -34,7 +34,7 @@ type Input struct {
 	// /backlog; empty when the operator runs outside of the cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
-	// Held keeps the fleet at 0 pods, and makes no autoscaler.
+	// Held keeps the fleet at 0 pods, without an autoscaler.
 	Held bool
 }
 
@@ -59,7 +59,7 @@ type Object struct {
 }
 
 // Objects returns all objects that the RelayPool has to own, except rotation Jobs, in the
-// best order for applying them: first what pods need.
+// order in which to apply them: what pods need comes first.
 func Objects(in Input) []Object {
 	objects := []Object{serviceAccount(in), configMap(in), service(in)}
 	objects = append(objects, networkPolicy(in)...)

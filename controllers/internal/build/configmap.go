@@ -23,8 +23,8 @@ type endpoint struct {
 // noWebSocket replaces a URL when an endpoint has no notifications.
 const noWebSocket = "none"
 
-// configMap has the files that are not secret. For a URL from a Secret, it has the path at
-// which the URL is mounted.
+// configMap makes the ConfigMap of the files that are not secret. For a URL from a Secret,
+// a file has the path at which pods mount the URL.
 func configMap(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindConfigMap, name, corev1ac.ConfigMap(name, in.Pool.Namespace).

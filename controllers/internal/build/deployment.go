@@ -28,10 +28,10 @@ func deployment(in Input) Object {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
-		WithMinReadySeconds(0). // a ready pod has migrated its database
+		WithMinReadySeconds(0). // a pod is ready only after it has migrated the database
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
-		// One more pod at a time and none fewer: a rollout removes no capacity.
+		// A rollout adds a pod before it removes one, so that capacity never falls.
 		WithStrategy(appsv1ac.DeploymentStrategy().
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
@@ -65,9 +65,8 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
 			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
-		// The operations port answers before anything else is open, so no start takes too
-		// long for the liveness probe. The probe tolerates slow answers all the same,
-		// because a restart costs more than a slow answer.
+		// The operations port opens first, so that a slow start does not fail the liveness
+		// probe. The probe also tolerates slow answers, because a restart costs more.
 		WithLivenessProbe(probe(contract.LivenessPath).
 			WithPeriodSeconds(10).
 			WithTimeoutSeconds(5).
@@ -88,8 +87,8 @@ func probe(path string) *corev1ac.ProbeApplyConfiguration {
 		WithScheme(corev1.URISchemeHTTP))
 }
 
-// spread distributes the pods of one rollout. It is a preference: a fleet that cannot
-// be distributed still serves.
+// spread distributes the pods of one rollout over the values of a node label. It is a
+// preference: a fleet that cannot be distributed still serves.
 func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().
 		WithTopologyKey(over).

@@ -19,30 +19,30 @@ func (e *environment) set(name, value string) {
 	*e = append(*e, corev1ac.EnvVar().WithName(name).WithValue(value))
 }
 
-// unless leaves a variable out while the value is empty, so that the relay's own
-// default applies.
+// unless leaves a variable out if the value is empty, so that the relay's own default
+// applies.
 func (e *environment) unless(name, value string) {
 	if value != "" {
 		e.set(name, value)
 	}
 }
 
-// number leaves a variable out while the number is 0, which the API server's defaults
-// make of a missing number.
+// number leaves a variable out if the number is 0, which stands for a field that is not
+// set.
 func (e *environment) number(name string, n int64) {
 	if n != 0 {
 		e.set(name, strconv.FormatInt(n, 10))
 	}
 }
 
-// pointed leaves a variable out while the number is missing; 0 is a number.
+// pointed leaves a variable out if the number is nil. Unlike number, it sets a 0.
 func pointed[N int32 | int64](e *environment, name string, n *N) {
 	if n != nil {
 		e.set(name, strconv.FormatInt(int64(*n), 10))
 	}
 }
 
-// lower returns a value of the resource in the relay's spelling.
+// lower returns an enum value of the RelayPool in the relay's spelling.
 func lower[S ~string](value S) string { return strings.ToLower(string(value)) }
 
 // serveEnvironment returns the environment of relay serve.
@@ -141,9 +141,9 @@ func (e *environment) clients(api *v1alpha1.API) {
 	}
 }
 
-// memory makes the garbage collector work harder before the kernel kills the process: it
-// sets a limit of nine tenths, because Go does not count all memory. The number of
-// processors needs no variable, because Go reads that limit by itself.
+// memory sets GOMEMLIMIT to nine tenths of the container's memory limit, because Go does
+// not count all memory. The garbage collector then works harder before the kernel kills
+// the process. The CPU limit needs no variable, because Go reads it by itself.
 func (e *environment) memory(r *corev1ac.ResourceRequirementsApplyConfiguration) {
 	limit, ok := ptr.Deref(r.Limits, nil)["memory"]
 	if ok {

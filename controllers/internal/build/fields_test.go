@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// elsewhere are the fields from which no object is made, and the code that uses them. A
-// field in neither place would have no effect at all, and the person who sets it would
-// get no message.
+// elsewhere lists the fields of the spec that change no object, each with what uses it. A
+// field that neither changes an object nor is listed would have no effect, and the person
+// who sets it would get no message.
 func elsewhere() map[string]string {
 	return map[string]string{
 		"Replicas":                    "the reconciler hands Input.Replicas over, which it takes from here or from the live count",
@@ -64,7 +64,7 @@ func TestNoFieldOfTheSpecIsIgnored(t *testing.T) {
 	}
 }
 
-// everything returns all objects that are made from an input, as one text.
+// everything returns all objects that are built from an input, as JSON.
 func everything(t *testing.T, in build.Input) string {
 	t.Helper()
 	objects := build.Objects(in)
@@ -80,7 +80,8 @@ func everything(t *testing.T, in build.Input) string {
 
 var ownTypes = reflect.TypeFor[v1alpha1.RelayPoolSpec]().PkgPath()
 
-// leaves lists the fields of our own types, down to those of other types.
+// leaves lists the paths of all fields below a type. It descends into our own API types
+// only: a field of another type is one path.
 func leaves(of reflect.Type, path string) []string {
 	switch {
 	case of.Kind() == reflect.Pointer:
@@ -97,9 +98,9 @@ func leaves(of reflect.Type, path string) []string {
 	return list
 }
 
-// forEachChange calls visit with copies of the pool in which the field at path,
-// of the first item of each list, has other values; not at all when a part of
-// the path is left out.
+// forEachChange calls visit with a copy of the pool for each of several other values of
+// the field at path. In a list it changes the first item. If the pool leaves out a part
+// of the path, it makes no call.
 func forEachChange(pool *v1alpha1.RelayPool, path string, visit func(*v1alpha1.RelayPool)) {
 	for n := 0; ; n++ {
 		other := pool.DeepCopy()
@@ -131,7 +132,7 @@ func find(in reflect.Value, path string) (reflect.Value, bool) {
 	return in, true
 }
 
-// change sets the nth other value; false when there are no more.
+// change sets the nth other value, and returns false when there are no more.
 func change(field reflect.Value, n int) bool {
 	if field.Kind() != reflect.String {
 		if n == 0 {
@@ -139,7 +140,7 @@ func change(field reflect.Value, n int) bool {
 		}
 		return n == 0
 	}
-	// A word may have a meaning, so the words of all other fields are tried too.
+	// A field may react to certain words only, so the words of all enums are tried.
 	words := []string{field.String() + "x", "", "Enabled", "Disabled", "Allow", "Refuse", "HPA", "KEDA", "Hold", "Warn"}
 	if n < len(words) {
 		field.SetString(words[n])
@@ -182,7 +183,7 @@ func changePointer(field reflect.Value) {
 	}
 }
 
-// The walk must find the fields that it is meant to find.
+// leaves must descend into pointers, lists and structs.
 func TestEveryKindOfFieldIsWalked(t *testing.T) {
 	t.Parallel()
 	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")

@@ -49,7 +49,7 @@ func fixtures(t *testing.T) map[string]build.Input {
 	}
 }
 
-// rotation are the Jobs of the fixture swap, which rotates.
+// rotation returns the rotation Jobs of the fixture swap.
 func rotation(t *testing.T) []build.Object {
 	t.Helper()
 	in := input(load(t, "swap"), 3)
@@ -80,8 +80,8 @@ func input(pool *v1alpha1.RelayPool, replicas int32) build.Input {
 	}
 }
 
-// load reads a RelayPool as the API server would store it: strictly, and with the
-// defaults of the resource's definition.
+// load reads a RelayPool as the API server would store it: without unknown fields, and with
+// the defaults of the CRD.
 func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	t.Helper()
 	document := read(t, name)
@@ -93,8 +93,9 @@ func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	return typed(t, document)
 }
 
-// atBounds returns the fullest RelayPool, with every number at its minimum or at its
-// maximum, and with names of the greatest length.
+// atBounds returns the RelayPool with the most fields. Every number with bounds is at its
+// minimum; if greatest is set, numbers are at their maximum and names have their greatest
+// length.
 func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
 	t.Helper()
 	document := read(t, "full")
@@ -103,7 +104,7 @@ func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
 	return typed(t, document)
 }
 
-// set sets the numbers that have bounds, in every existing object.
+// set changes numbers and names as atBounds says, in every object that exists.
 func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest bool) {
 	for name, field := range schema.Properties {
 		bound := field.Minimum
@@ -115,7 +116,7 @@ func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest b
 		case field.Type == "integer" && bound != nil:
 			object[name] = int64(*bound)
 		case name == "name" && field.MaxLength != nil && field.Pattern != "" && greatest:
-			own := object[name].(string) // its last letter distinguishes it from the others
+			own := object[name].(string) // its last letter keeps the long name unique
 			object[name] = strings.Repeat("a", int(*field.MaxLength)-1) + own[len(own)-1:]
 		case field.Type == "object" && object[name] != nil:
 			set(field, object[name].(map[string]any), greatest)

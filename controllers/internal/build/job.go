@@ -18,15 +18,15 @@ type Rotation struct {
 	Step Step
 	// Revision is the target revision of the rotation.
 	Revision int32
-	// From are the old payers' keys, and To the new ones'. Draining needs only From, and
-	// the sweep moves lamports to the first of To by name.
+	// From are the old payers' keys, and To the new payers'. Draining needs only From. The
+	// sweep moves lamports to the payer of To whose name sorts first.
 	From, To []PayerMount
 }
 
 const (
 	// jobRetries is how many pods may fail before a person has to decide.
 	jobRetries = 6
-	// jobGrace lets a step finish its sends; killing the pod is safe all the same.
+	// jobGraceSeconds lets a step finish its sends. Killing the pod earlier is safe too.
 	jobGraceSeconds = 30
 )
 
@@ -36,7 +36,7 @@ func RotationJob(in Input, r Rotation) Object {
 	name := JobName(in.Pool.Name, r.Revision, r.Step)
 	labels := jobLabels(in.Pool.Name)
 	pod := podSpec(in, sweepContainer(in, r), sweepFiles(in, r)).
-		// A failed pod is kept for its log, and its successor is a new pod.
+		// A failed pod is kept for its log, and a new pod tries again.
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithTerminationGracePeriodSeconds(jobGraceSeconds)
 	return Object{KindJob, name, batchv1ac.Job(name, in.Pool.Namespace).
@@ -47,8 +47,8 @@ func RotationJob(in Input, r Rotation) Object {
 			WithBackoffLimit(jobRetries).
 			// Never two pods at once: a new pod waits until the old one has ended.
 			WithPodReplacementPolicy(batchv1.Failed).
-			// An unfinished step is not a failure, and neither is a node that goes. Neither may
-			// use up the retries, because chain or database can be unavailable for hours.
+			// Neither an unfinished step nor the loss of a node may use up the retries, because
+			// the chain or the database can be unavailable for hours.
 			WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -56,8 +56,8 @@ func RotationJob(in Input, r Rotation) Object {
 						WithContainerName(RelayContainer).
 						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
 						WithValues(contract.ExitUnfinished)),
-				// Lamports are missing: a person has to send some, and the Job reports it at
-				// once, not after all retries.
+				// When lamports are missing, a person has to send some. The Job fails at once,
+				// not after all retries.
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionFailJob).
 					WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().

@@ -11,7 +11,7 @@ import (
 const (
 	// pollingSeconds is how often KEDA reads the backlog.
 	pollingSeconds = 15
-	// failuresBeforeFallback is after how many failed reads KEDA uses the fallback.
+	// failuresBeforeFallback is the number of failed reads after which KEDA uses the fallback.
 	failuresBeforeFallback = 4
 )
 
@@ -22,8 +22,8 @@ const (
 	backlogAgeField  = "oldest_due_age_seconds"
 )
 
-// scaledObject makes KEDA scale by GET /backlog. The figures describe the whole fleet, and
-// any pod's answer is right, so answers are not aggregated over endpoints.
+// scaledObject makes KEDA scale by GET /backlog. Any pod's answer describes the whole
+// fleet, so that KEDA need not aggregate the answers of several pods.
 func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)

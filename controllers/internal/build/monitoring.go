@@ -22,7 +22,8 @@ const (
 
 const defaultScrapeSeconds = 15
 
-// monitoring returns the objects for the Prometheus operator, where it is installed.
+// monitoring returns the objects for the Prometheus operator, of the kinds that the cluster
+// has.
 func monitoring(in Input) []Object {
 	var objects []Object
 	m := in.Pool.Spec.Monitoring
@@ -44,8 +45,8 @@ func podMonitor(in Input) Object {
 			"path":     contract.MetricsPath,
 			"interval": fmt.Sprintf("%ds", cmp.Or(m.IntervalSeconds, defaultScrapeSeconds)),
 			// Two labels of the relay are also labels of the scrape target: endpoint (an RPC
-			// endpoint) and job (a maintenance job). Without this Prometheus renames the
-			// relay's, and alerts by endpoint see only one, operations.
+			// endpoint) and job (a maintenance job). Without honorLabels Prometheus renames the
+			// relay's labels, and alerts by endpoint see only one endpoint, operations.
 			"honorLabels": true,
 			"relabelings": []any{map[string]any{
 				"sourceLabels": []any{"__meta_kubernetes_pod_label_relaypool_dev_pool"},

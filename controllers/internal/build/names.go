@@ -20,12 +20,14 @@ const (
 	LabelInstance  = "app.kubernetes.io/instance"
 	LabelComponent = "app.kubernetes.io/component"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// LabelPool is on everything that belongs to a RelayPool; its value is the name.
+	// LabelPool is on everything that belongs to a RelayPool; its value is the RelayPool's
+	// name.
 	LabelPool = "relaypool.dev/pool"
 	// LabelPayerState is on the Secret of every generated fee payer key, and on
 	// nothing else.
 	LabelPayerState = "relaypool.dev/payer-state"
-	// AnnotationRollout is on the pod template: a hash of what pods read at their start.
+	// AnnotationRollout is on the pod template; its value is a hash of what pods read at
+	// their start.
 	AnnotationRollout = "relaypool.dev/rollout-hash"
 )
 
@@ -101,7 +103,7 @@ const (
 	StepFund Step = "fund"
 	// StepDrain waits until nothing that the old payers signed can land any more.
 	StepDrain Step = "drain"
-	// StepSweep moves what is left on the old payers to the new.
+	// StepSweep moves the old payers' remaining lamports to a new payer.
 	StepSweep Step = "sweep"
 )
 

@@ -42,7 +42,7 @@ func ingress(in Input, p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolic
 	if in.OperatorNamespace != "" {
 		operations = append([]*peer{operator(in)}, operations...)
 	}
-	// With nobody to admit there is no rule: one without peers would admit everybody.
+	// Without peers there must be no rule: a rule without peers admits everybody.
 	if len(operations) > 0 {
 		rules = append(rules, networkingv1ac.NetworkPolicyIngressRule().
 			WithPorts(port(corev1.ProtocolTCP, contract.OperationsPort)).

@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// template is a pod template with the name of its golden file.
+// template is the part of a pod template that tests need.
 type template struct {
 	metadata map[string]string
 	spec     corev1.PodSpec
@@ -99,8 +99,8 @@ func TestVariablesAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// A variable that names a file which is not mounted, or the reverse, would be noticed only
-// in a cluster.
+// Without this test, a variable that names a file which is not mounted, or the reverse,
+// would be noticed only in a cluster.
 func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 	t.Parallel()
 	for name, pod := range templates(t) {
@@ -194,11 +194,11 @@ func TestReplicas(t *testing.T) {
 		held     bool
 		want     *int32
 	}{
-		"a number is applied":                {ptr.To[int32](3), false, ptr.To[int32](3)},
-		"none leaves the field to others":    {nil, false, nil},
-		"zero is a number":                   {ptr.To[int32](0), false, ptr.To[int32](0)},
-		"a held fleet has none":              {ptr.To[int32](3), true, ptr.To[int32](0)},
-		"and none where others had the word": {nil, true, ptr.To[int32](0)},
+		"a number is applied":                       {ptr.To[int32](3), false, ptr.To[int32](3)},
+		"nil leaves the field out":                  {nil, false, nil},
+		"zero is applied":                           {ptr.To[int32](0), false, ptr.To[int32](0)},
+		"a held fleet has 0 pods":                   {ptr.To[int32](3), true, ptr.To[int32](0)},
+		"a held fleet has 0 pods, with nil as well": {nil, true, ptr.To[int32](0)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,13 +222,13 @@ func TestThereIsOneScalerAtMost(t *testing.T) {
 		capabilities build.Capabilities
 		want         []string
 	}{
-		"an HPA needs nothing":                   {v1alpha1.ProviderHPA, false, build.Capabilities{}, []string{"HorizontalPodAutoscaler"}},
-		"and takes no KEDA although it is there": {v1alpha1.ProviderHPA, false, all, []string{"HorizontalPodAutoscaler"}},
-		"KEDA makes its own HPA":                 {v1alpha1.ProviderKEDA, false, all, []string{"ScaledObject"}},
-		"without KEDA there is none":             {v1alpha1.ProviderKEDA, false, build.Capabilities{}, nil},
-		"a held fleet is not scaled":             {v1alpha1.ProviderHPA, true, all, nil},
-		"nor by KEDA":                            {v1alpha1.ProviderKEDA, true, all, nil},
-		"without autoscaling there is none":      {"", false, all, nil},
+		"an HPA needs no optional kind":           {v1alpha1.ProviderHPA, false, build.Capabilities{}, []string{"HorizontalPodAutoscaler"}},
+		"an HPA excludes KEDA":                    {v1alpha1.ProviderHPA, false, all, []string{"HorizontalPodAutoscaler"}},
+		"KEDA makes its own HPA":                  {v1alpha1.ProviderKEDA, false, all, []string{"ScaledObject"}},
+		"without KEDA there is no autoscaler":     {v1alpha1.ProviderKEDA, false, build.Capabilities{}, nil},
+		"a held fleet is not scaled by an HPA":    {v1alpha1.ProviderHPA, true, all, nil},
+		"a held fleet is not scaled by KEDA":      {v1alpha1.ProviderKEDA, true, all, nil},
+		"a fleet without autoscaling is unscaled": {"", false, all, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -264,14 +264,14 @@ func TestTheRolloutHash(t *testing.T) {
 		change func(*build.Input)
 		equal  bool
 	}{
-		"does not depend on order":                 {func(in *build.Input) { slices.Reverse(in.Rollout) }, true},
-		"nor on repetitions":                       {func(in *build.Input) { in.Rollout = append(in.Rollout, in.Rollout[0]) }, true},
-		"nor on what pods do not read":             {func(in *build.Input) { in.Pool.Spec.Concurrency++ }, true},
+		"ignores order":                            {func(in *build.Input) { slices.Reverse(in.Rollout) }, true},
+		"ignores repetitions":                      {func(in *build.Input) { in.Rollout = append(in.Rollout, in.Rollout[0]) }, true},
+		"ignores what is in the pod template":      {func(in *build.Input) { in.Pool.Spec.Concurrency++ }, true},
 		"changes with a Secret's resource version": {func(in *build.Input) { in.Rollout[0] += "8" }, false},
-		"and with one more":                        {func(in *build.Input) { in.Rollout = append(in.Rollout, "Secret/x/y/1") }, false},
-		"one string is not two":                    {func(in *build.Input) { in.Rollout = []string{in.Rollout[1] + in.Rollout[0]} }, false},
-		"and with the list of endpoints":           {func(in *build.Input) { in.Pool.Spec.Solana.Endpoints[0].RequestsPerSecond++ }, false},
-		"and with the messages":                    {func(in *build.Input) { in.Pool.Spec.ViewingKeys.Messages[0] += "." }, false},
+		"changes with another Secret":              {func(in *build.Input) { in.Rollout = append(in.Rollout, "Secret/x/y/1") }, false},
+		"changes when two strings are joined":      {func(in *build.Input) { in.Rollout = []string{in.Rollout[1] + in.Rollout[0]} }, false},
+		"changes with the list of endpoints":       {func(in *build.Input) { in.Pool.Spec.Solana.Endpoints[0].RequestsPerSecond++ }, false},
+		"changes with the sign-in messages":        {func(in *build.Input) { in.Pool.Spec.ViewingKeys.Messages[0] += "." }, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -305,9 +305,9 @@ func TestNobodyIsNotEverybody(t *testing.T) {
 		// want are the open ports, and the number of peers of each: 0 means all.
 		want map[int32]int
 	}{
-		"operator and those named reach operations": {func(*build.Input) {}, map[int32]int{8080: 1, 9090: 2}},
-		"without an operator inside, those named":   {func(in *build.Input) { in.OperatorNamespace = "" }, map[int32]int{8080: 1, 9090: 1}},
-		"without anybody, the port is closed": {func(in *build.Input) {
+		"operator and named peers reach operations": {func(*build.Input) {}, map[int32]int{8080: 1, 9090: 2}},
+		"an operator outside of the cluster":        {func(in *build.Input) { in.OperatorNamespace = "" }, map[int32]int{8080: 1, 9090: 1}},
+		"without peers, the port is closed": {func(in *build.Input) {
 			in.OperatorNamespace, in.Pool.Spec.NetworkPolicy.OperationsFrom = "", nil
 		}, map[int32]int{8080: 1}},
 		"the API is open to all by default": {func(in *build.Input) { in.Pool.Spec.NetworkPolicy.APIFrom = nil }, map[int32]int{8080: 0, 9090: 2}},

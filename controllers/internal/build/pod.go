@@ -30,8 +30,8 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 	spec := corev1ac.PodSpec().
 		WithServiceAccountName(in.Pool.Name).
 		WithAutomountServiceAccountToken(false).
-		// Otherwise Kubernetes would set variables named after Services, and those of a
-		// Service called relaypool would begin like the relay's own.
+		// Otherwise Kubernetes would set variables named after Services. Those of a Service
+		// called relaypool would have the prefix of the relay's own variables.
 		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
@@ -79,7 +79,7 @@ func image(in Input) string {
 }
 
 // resources returns the template's resources or the documented default, enough for
-// the verifier's tables and some hundred submissions in flight.
+// the verifier's tables and a few hundred submissions in flight.
 func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r != nil {
 		return convert[corev1ac.ResourceRequirementsApplyConfiguration](r)

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// rolloutHash changes when pods would read something else at their start. An update of a
-// ConfigMap or Secret reaches their files without a rollout, but pods read the files only
-// once.
+// rolloutHash returns a hash that changes when pods would read other content at their
+// start. Kubernetes updates the mounted files of a changed ConfigMap or Secret without a
+// rollout, but pods read the files only once.
 func rolloutHash(in Input) string {
 	seen := slices.Sorted(slices.Values(in.Rollout))
 	config := configFiles(in.Pool)

@@ -16,16 +16,16 @@ const (
 	severityWarning  = "warning"
 )
 
-// runbooks is the folder of the alerts' pages, one for each alert by its name, as of the
-// release that made the alert, because a later release may behave differently.
+// runbooks is the address of the folder with the alerts' pages, each named after its alert.
+// It names the release that made the alert, because a later release may behave differently.
 const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/"
 
 // alert is one rule that a person can act on.
 type alert struct {
 	// name follows the prefix that all alerts share.
 	name string
-	// expr has a placeholder {} after each metric for the labels that select this
-	// fleet, or {,} before a matcher of its own, such as {,event="signed"}.
+	// expr has a placeholder after each metric, in which scope writes the labels that
+	// select this fleet: {}, or with a matcher of the metric's own {,event="signed"}.
 	expr     string
 	lasting  time.Duration
 	severity string
@@ -71,7 +71,7 @@ func alerts(in Input) []alert {
 	if in.Pool.Spec.Swap != nil {
 		list = append(list, routerAlerts()...)
 	}
-	// A fleet of 0 pods gives no sample, and nothing is wrong.
+	// A fleet of 0 pods has no samples, and that is no failure.
 	if !in.Held && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
@@ -81,25 +81,27 @@ func alerts(in Input) []alert {
 	return list
 }
 
-// happened is how often a rare event was counted within the hour. A series that begins at
-// 1, because there was none before, has no increase, so a new series counts as one event.
+// happened returns an expression for how often a rare event was counted in the last hour.
+// The first event creates its series at 1, which is no increase, so a new series counts as
+// one event.
 func happened(m contract.Metric, matcher string) string {
 	selector := m.Name + "{," + matcher + "}"
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
 
-// These are minimum counts, because a large share of few requests may be chance: in a fleet
-// that is hardly used, one request of one client would page. someRequests is for failures
-// that clients retry by themselves, such as 503.
+// These are the counts of failures that an alert has to exceed. A large share of few
+// requests may be chance: in a fleet that is hardly used, a single request would page
+// somebody. someRequests is for failures that clients retry by themselves, such as 503.
 const (
 	fewRequests  = 3
 	someRequests = 10
 )
 
-// above is true when, within a window, more than a share of all requests was bad, and more
-// than least. bad and all are metrics with placeholders; by are the labels by which the bad
-// ones are grouped. An alert that has to last as long as the window never fires for a
-// burst, which is over when somebody looks.
+// above returns an expression that is true when, within the window, the count of bad
+// exceeds least and also the given share of the count of all. bad and all are metrics with
+// placeholders, and by has the labels by which bad is grouped. An alert that has to last as
+// long as the window does not fire for a short burst, which would be over when somebody
+// looks.
 func above(bad, share, all, window string, least int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {
@@ -138,18 +140,17 @@ func fleetAlerts() []alert {
 			"a relay died without handing its work over",
 		},
 		{
-			// A younger fleet has not run for two hours yet. The first run, at a relay's start,
-			// may end before the first scrape, and the second one up to a period and a half
-			// later, plus its own ten minutes.
+			// The offset excludes a fleet that is younger than two hours. The alert waits 30
+			// minutes more: the first run, at a relay's start, may end before the first scrape,
+			// and the second may end 25 minutes later, after 1.5 periods and its own ten minutes.
 			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
 			"rows that are over have not been deleted for two hours",
 		},
 	}
 }
 
-// failureAlerts returns an alert for each class of failure that has its own remedy, and
-// one for all others, by their codes. Faults of the relay itself are in fleetAlerts, each
-// with its cause.
+// failureAlerts returns an alert for each class of failure that has its own remedy, and one
+// alert by code for all others. Faults of the relay itself are in fleetAlerts.
 func failureAlerts() []alert {
 	failed := func(code, share string, by ...string) string {
 		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", fewRequests, by...)
@@ -232,15 +233,15 @@ func payerAlerts(in Input) []alert {
 	return list
 }
 
-// transactLamports is the least cost of a Transact, nearly all of it rent. A cap that leaves
-// less than that is reached.
+// transactLamports is the minimum cost of a Transact, nearly all of it rent. A spend cap
+// with less left counts as reached.
 const transactLamports = 1_786_760
 
-// runway is the time in seconds for which the payers' funds above their minimum last, at
-// the fleet's rate of spending over the window. The rate is the ledger's, because a balance
-// also changes when a payer is funded or rotated. It is one counter over all pods, so a
-// rollout does not interrupt it. Returned rent is subtracted. One lamport a second is the
-// least rate that counts, and lasts for years.
+// runway returns an expression for the seconds for which the payers' funds above their
+// minimum last, at the fleet's rate of spending over the window. The rate comes from the
+// ledger, because a balance also changes when a payer is funded or rotated. All pods report
+// the same counters, so that a rollout does not interrupt the rate. Returned rent is
+// subtracted. A rate below one lamport a second counts as one: the funds last for years.
 func runway(minimum int64, window, step string) string {
 	over := "[" + window + ":" + step + "]"
 	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",
@@ -248,7 +249,7 @@ func runway(minimum int64, window, step string) string {
 }
 
 // lowBalance is the balance at which somebody should fund a payer in working hours: a fifth
-// of the target balance above the minimum.
+// of the way from the minimum to the target.
 func lowBalance(minimum, target int64) int64 { return minimum + max(target-minimum, 0)/5 }
 
 // treeNearlyFull is nine tenths of the leaves of a tree of height 32.
@@ -269,7 +270,8 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
 		},
 		{
-			// A fork or a slow endpoint makes a few; a lying one, or one it contradicts, goes on.
+			// A fork or a slow endpoint causes a few contradictions; a lying endpoint causes
+			// more and more, its own and those of the endpoints that it contradicts.
 			"EndpointContradicts", "sum by (endpoint) (increase(" + contract.MetricRPCContradictions.Name + "{}[15m])) > 10", 5 * minute, severityWarning,
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
@@ -278,7 +280,7 @@ func chainAlerts() []alert {
 			"the pool's tree contradicts itself under the profile",
 		},
 		{
-			// The last read tree stays known, regardless of later answers of the endpoints.
+			// Once a relay has read the tree, its metric stays, whatever endpoints answer later.
 			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
 			"endpoints answer, and the pool's tree is not there: it is not initialised, or it is another cluster's",
 		},

@@ -97,8 +97,8 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Each alert has a page of its own, at this release. hack/monitoring reads the folder, and
-// checks that no page is missing a part and that none is left over.
+// Each alert has a page of its own, at this release. hack/monitoring checks that each page
+// is complete and that each belongs to an alert.
 func TestAlertsLeadToAPageThatThereIs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -126,18 +126,18 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 		alert  string
 		want   bool
 	}{
-		"a fleet that tells nothing is one": {func(*build.Input) {}, "RelaypoolNoRelayReports", true},
-		"but not while the gate holds it":   {func(in *build.Input) { in.Held = true }, "RelaypoolNoRelayReports", false},
-		"nor while it is to have no pod":    {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolNoRelayReports", false},
-		"caps that are set are watched":     {func(*build.Input) {}, "RelaypoolSpendCapNearlyReached", true},
-		"caps that are not set are not": {func(in *build.Input) {
+		"a fleet that reports nothing":     {func(*build.Input) {}, "RelaypoolNoRelayReports", true},
+		"a fleet that the gate keeps at 0": {func(in *build.Input) { in.Held = true }, "RelaypoolNoRelayReports", false},
+		"a fleet of 0 replicas":            {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolNoRelayReports", false},
+		"spend caps nearly reached":        {func(*build.Input) {}, "RelaypoolSpendCapNearlyReached", true},
+		"no spend caps": {func(in *build.Input) {
 			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: ptr.To[int64](0)}
 		}, "RelaypoolSpendCapNearlyReached", false},
-		"the relay's own cap of transfers is":       {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
-		"a cap that is reached is told of":          {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
-		"the router is watched":                     {func(*build.Input) {}, "RelaypoolRouterDown", true},
-		"where there is one":                        {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},
-		"swaps that are under way are, in any case": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
+		"only the default cap on transfers":           {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
+		"spend caps reached":                          {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
+		"the router, with swaps":                      {func(*build.Input) {}, "RelaypoolRouterDown", true},
+		"no router, without swaps":                    {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},
+		"swaps still under way, even when turned off": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -166,16 +166,16 @@ func TestARunwayEndsAtTheMinimum(t *testing.T) {
 	}
 }
 
-// A payer between minimum and target has funds: the alert must leave a day for sending
-// more, and must not fire at once.
+// The alert must leave a day for sending more, but must not fire as soon as a balance is
+// below the target.
 func TestAPayerIsLowBetweenMinimumAndTarget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		minimum, target *int64
 		want            string
 	}{
-		"a fifth of the way":             {ptr.To[int64](50_000_000), ptr.To[int64](1_000_000_000), "< 240000000"},
-		"at the minimum when they agree": {ptr.To[int64](50_000_000), ptr.To[int64](50_000_000), "< 50000000"},
+		"a fifth of the way to target":   {ptr.To[int64](50_000_000), ptr.To[int64](1_000_000_000), "< 240000000"},
+		"at the minimum when both agree": {ptr.To[int64](50_000_000), ptr.To[int64](50_000_000), "< 50000000"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 const (
 	// defaultSubmissions is the backlog for one pod where the RelayPool sets none.
 	defaultSubmissions = 64
-	// calmSeconds is how long fewer pods must have been enough before one is removed, and
-	// goneSeconds the time until the next removal: a pod that ends hands its work over.
+	// calmSeconds is how long fewer pods must have been enough before one is removed.
+	// goneSeconds is the time until the next removal, in which the pod hands its work over.
 	calmSeconds, goneSeconds = 300, 60
 )
 
@@ -42,8 +42,8 @@ func scaler(in Input) []Object {
 	}
 }
 
-// horizontalPodAutoscaler scales by external metrics. The server of that API finds the
-// fleet by namespace and pool.
+// horizontalPodAutoscaler scales by external metrics, which name the fleet by the labels
+// namespace and pool.
 func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	spec := autoscalingv2ac.HorizontalPodAutoscalerSpec().
@@ -66,7 +66,8 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
 				WithPolicies(policy(1, goneSeconds))))
 	if a.OldestAgeSeconds > 0 {
-		// An age is not a sum over the pods: twice the wanted age means twice the pods.
+		// An age is no sum over the pods, so the target is a Value: at twice the target, the
+		// autoscaler wants twice the pods.
 		spec.WithMetrics(external(in, contract.MetricBacklogAge, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.ValueMetricType).
 			WithValue(*resource.NewQuantity(int64(a.OldestAgeSeconds), resource.DecimalSI))))
@@ -76,7 +77,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 		WithSpec(spec)}
 }
 
-// leastReplicas is never 0, because without a pod new work would not be noticed.
+// leastReplicas is never 0, because without a pod nobody reports new work.
 func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
 
 func submissionsPerReplica(a *v1alpha1.Autoscaling) int64 {

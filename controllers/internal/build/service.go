@@ -24,8 +24,8 @@ func serviceAccount(in Input) Object {
 		WithAutomountServiceAccountToken(false)}
 }
 
-// service leads clients to the ready pods. It does not have the operations port, because
-// metrics and the backlog are not for clients.
+// service leads clients to the ready pods. It omits the operations port, because metrics
+// and the backlog are not for clients.
 func service(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).
@@ -36,9 +36,9 @@ func service(in Input) Object {
 			WithPorts(servicePort(portAPI, contract.APIPort)))}
 }
 
-// operationsService is the Service from which KEDA reads the backlog, because the API's own
-// /backlog has the clients' rate limit and keys. It is headless, because nothing has to
-// balance load over it: any pod's answer describes the whole fleet.
+// operationsService is the Service from which KEDA reads the backlog, because /backlog on
+// the API port is subject to the clients' keys and rate limit. It is headless, because no
+// load has to be balanced: any pod's answer describes the whole fleet.
 func operationsService(in Input) Object {
 	name := OperationsServiceName(in.Pool.Name)
 	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).

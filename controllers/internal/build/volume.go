@@ -13,7 +13,7 @@ import (
 )
 
 // files is one volume with everything below contract.Root. It has a source for each
-// value, so that no value is mounted that the relay does not need.
+// value, so that pods mount only the values that the relay needs.
 type files struct {
 	sources []*corev1ac.VolumeProjectionApplyConfiguration
 }
@@ -23,7 +23,7 @@ func (f *files) secret(name, key, file string) {
 		WithSecret(corev1ac.SecretProjection().WithName(name).WithItems(item(key, file))))
 }
 
-// secretKey adds one value of a Secret; nothing for a value that the RelayPool leaves out.
+// secretKey adds one value of a Secret, or nothing if the RelayPool names none.
 func (f *files) secretKey(from *v1alpha1.SecretKeyReference, file string) {
 	if from != nil {
 		f.secret(from.Name, from.Key, file)
@@ -88,7 +88,8 @@ func payerFiles(mounts []PayerMount) []string {
 	return paths
 }
 
-// sorted removes the order, so that it has no effect, and mounts no key twice at one path.
+// sorted returns the mounts by name and without repetitions, so that their order has no
+// effect and no path is mounted twice.
 func sorted(mounts []PayerMount) []PayerMount {
 	s := slices.SortedFunc(slices.Values(mounts), func(a, b PayerMount) int {
 		return cmp.Or(strings.Compare(a.Secret, b.Secret), strings.Compare(a.Key, b.Key))

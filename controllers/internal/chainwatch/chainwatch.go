@@ -22,8 +22,8 @@ type Endpoint struct {
 	// URL's hash, for one in a Secret the Secret's name, key and resource version. It
 	// is compared and never shown.
 	Identity string
-	// URL returns the URL at the time of a check. Its errors are shown: they name
-	// Secret and key, and contain nothing of the value.
+	// URL returns the URL at the time of a check. Conditions show its errors, so they
+	// name Secret and key, and contain nothing of the value.
 	URL func(ctx context.Context) (string, error)
 }
 
@@ -49,9 +49,9 @@ type Payer struct {
 	// Lamports is the balance at the time At, which is zero before the first reading.
 	Lamports uint64
 	At       time.Time
-	// Spending is the spending in lamports an hour, computed from the balance's history
-	// of the last hour without additions; 0 while nothing is spent. Known is false while
-	// the history is too short.
+	// Spending is in lamports an hour. It is computed from the balance's history of the
+	// last hour, in which increases count as no spending. Known is false while the history
+	// is too short.
 	Spending uint64
 	Known    bool
 }
@@ -69,16 +69,16 @@ func (p Payer) Runway() (d time.Duration, ok bool) {
 
 // Reading is what is known of one RelayPool. It is shared: do not change it.
 type Reading struct {
-	// Target is the pool that the report describes. When the spec of the RelayPool has
-	// changed since, it declares another pool, which the reading does not describe.
+	// Target is the pool that the report describes. If the spec has changed since, the
+	// RelayPool may declare another pool: see Of.
 	Target poolcheck.Target
 	// Report is the report of the last good check, made At. Before the first, At is
 	// zero and the report is empty.
 	Report poolcheck.Report
 	At     time.Time
 	// Since is when the chain became unavailable: no endpoint answers, or none serves
-	// the declared chain. It is zero while the chain is available. Why says, for a
-	// person, what each endpoint did, and does not change while the chain is unavailable.
+	// the declared chain. It is zero while the chain is available. Why says, for a person,
+	// how each endpoint failed. It does not change while the chain is unavailable.
 	Since time.Time
 	Why   string
 	// Payers has an entry for each address of the query whose balance was read at

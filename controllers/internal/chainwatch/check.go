@@ -20,10 +20,10 @@ const (
 	genesisAge = time.Hour
 	// failedAge is how long an endpoint that failed is tried after the others.
 	failedAge = 10 * time.Minute
-	// behindAllowed is by how many slots an answer may be older than the last one:
-	// two endpoints are never quite at the same slot. behindTrust is how long the
-	// last answer rejects older ones: a node that returned a wrong slot once must not
-	// make all others count as behind for ever.
+	// behindAllowed is how many slots an answer may be behind the last good answer: two
+	// endpoints are never quite at the same slot. behindTrust is how long the last good
+	// answer rejects answers that are further behind. Otherwise a node that returned a
+	// wrong slot once would make all others count as behind for ever.
 	behindAllowed = 150
 	behindTrust   = 2 * time.Minute
 )
@@ -43,7 +43,7 @@ type checker struct {
 	now     func() time.Time
 	timeout time.Duration
 	seed    maphash.Seed
-	// memory of endpoints by their names.
+	// memory has an entry for each endpoint, by its name.
 	memory map[string]*endpointMemory
 	// slot and slotAt are the slot and the time of the last good answer.
 	slot   uint64

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// keepReading makes an answer the newest reading. A change for the worse counts only
-// when a second check confirms it, because one endpoint may fail for a moment.
+// keepReading updates the reading with an answer. A change for the worse counts only when
+// a second check confirms it, because one endpoint may fail for a moment.
 func (p *pool) keepReading(a answer, now time.Time) {
 	if !a.ok {
 		p.failures++

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// TestABalanceThatIsNotReadKeepsItsLastValue, with the age of the last reading.
+// The balance also keeps the time at which it was last read.
 func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	t.Parallel()
 	rich, unread, never := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}
@@ -31,8 +31,7 @@ func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	}
 }
 
-// TestAQueryIsTheSameInAllThatIsAskedAndTold: a changed spec takes no effect in fields that
-// are not compared here.
+// A field of Query that sameQuery did not compare could change in the spec without effect.
 func TestAQueryIsTheSameInAllThatIsAskedAndTold(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -44,9 +43,9 @@ func TestAQueryIsTheSameInAllThatIsAskedAndTold(t *testing.T) {
 		"another commitment":        {func(q *Query) { q.Finalized = !q.Finalized }, false},
 		"another payer":             {func(q *Query) { q.Payers = []solana.PublicKey{{7}} }, false},
 		"another threshold":         {func(q *Query) { q.Thresholds = []uint64{60_000_000} }, false},
-		"one threshold more":        {func(q *Query) { q.Thresholds = append(q.Thresholds, 1) }, false},
-		"an endpoint less":          {func(q *Query) { q.Endpoints = q.Endpoints[:1] }, false},
-		"an endpoint's other name":  {func(q *Query) { q.Endpoints[1].Name = "c" }, false},
+		"an extra threshold":        {func(q *Query) { q.Thresholds = append(q.Thresholds, 1) }, false},
+		"one endpoint fewer":        {func(q *Query) { q.Endpoints = q.Endpoints[:1] }, false},
+		"an endpoint's new name":    {func(q *Query) { q.Endpoints[1].Name = "c" }, false},
 		"an endpoint's changed URL": {func(q *Query) { q.Endpoints[1].Identity = "b at another resource version" }, false},
 		"another chain":             {func(q *Query) { q.Target.Genesis = solana.Hash{1} }, false},
 		"another key":               {func(q *Query) { q.Target.Key = &poolcheck.Key{Publics: 1} }, false},

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// leavesChange is the least change of a tree that is reported, in leaves, and
-	// leavesShare the least as a share of the leaves last reported: one in a hundred.
+	// A change of a tree is reported from leavesChange leaves on, or from 1/leavesShare
+	// of the leaves last reported if that is more.
 	leavesChange = 64
 	leavesShare  = 100
-	// balanceShare is the least change of a balance that is reported: 5 %.
+	// A change of a balance is reported from 1/balanceShare of it on: 5 %.
 	balanceShare = 20
-	// runwayShare is the least change of a runway that is reported: 20 %.
+	// A change of a runway is reported from 1/runwayShare of it on: 20 %.
 	runwayShare = 5
 )
 
@@ -46,8 +46,8 @@ func reportedOf(r *Reading) reported {
 	return s
 }
 
-// differs reports whether next differs from s enough for an event: a change of the
-// pool's state always does, figures only by more than a stated change.
+// differs reports whether next differs from s enough for an event. Any change of the
+// pool's state is enough; figures must change by the shares above.
 func (s *reported) differs(next *reported, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
 		return true

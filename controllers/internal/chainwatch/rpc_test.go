@@ -25,7 +25,7 @@ const (
 	canary   = "c4n4ryc4n4ry"
 )
 
-// chain is a local chain, and its pool's target.
+// chain starts a local chain, and returns it with its pool's target.
 func chain(t *testing.T, o localnet.Options) (*localnet.Chain, poolcheck.Target) {
 	t.Helper()
 	var err error
@@ -146,7 +146,7 @@ func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
 	if next, ok := r.Report.NextIndex(); !ok || next != 0 {
 		t.Errorf("got %d leaves, %v, want an empty tree", next, ok)
 	}
-	// The event of the last change may still be on its way.
+	// The event of the last change may arrive late.
 	told, calls := -1, uint64(0)
 	until(t, "twenty checks of a chain on which nothing happens were made without an event", func() bool {
 		made := c.Stats()["getMultipleAccounts"]
@@ -231,7 +231,8 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		w.Set(named(100+i), q)
 	}
 	for i, test := range tests {
-		// On a machine that stalls, any of them may fail to answer in time.
+		// On a busy machine, any endpoint may fail to answer in time, so several messages
+		// may appear.
 		var seen string
 		until(t, "the endpoint "+test.name+", alone, is told as: "+test.want, func() bool {
 			state, reason, message := w.pool(i)
@@ -244,8 +245,7 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		}
 		until(t, "another endpoint carries "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
 	}
-	// Failed endpoints are asked after the others, so that they cost one timeout and not
-	// one in each check.
+	// Failed endpoints are asked after the others: they cost one timeout, not one a check.
 	for _, rules := range []string{"hanging", "limited"} {
 		if n := c.Endpoint(rules).Stats().Calls["getGenesisHash"]; n == 0 {
 			t.Errorf("the endpoint %s was never asked", rules)

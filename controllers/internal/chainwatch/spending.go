@@ -10,7 +10,7 @@ const (
 	// parts of the same length.
 	spendingWindow = time.Hour
 	spendingParts  = 6
-	// sampleEvery bounds the number of samples that are kept for one payer.
+	// sampleEvery is the minimum time between two samples; it bounds their number.
 	sampleEvery = time.Minute
 )
 
@@ -46,7 +46,7 @@ func (b *balances) add(at time.Time, lamports uint64) {
 
 // perHour returns the median spending of the parts of the last hour, in lamports an
 // hour: one burst, such as a sweep of the whole balance, does not change the median.
-// known is false while the history covers not even one whole part.
+// known is false while the history is shorter than one part.
 func (b *balances) perHour() (lamports uint64, known bool) {
 	if len(b.samples) == 0 {
 		return 0, false
@@ -73,8 +73,8 @@ func (b *balances) perHour() (lamports uint64, known bool) {
 	return median * spendingParts, true
 }
 
-// spentAt returns the total spent at t, which is not before the oldest sample, as
-// if the spending was even between two samples.
+// spentAt returns the total spent until t, which must not be before the oldest sample. It
+// assumes even spending between two samples.
 func (b *balances) spentAt(t time.Time) uint64 {
 	i := slices.IndexFunc(b.samples, func(s sample) bool { return !s.at.Before(t) })
 	if i <= 0 {

@@ -19,12 +19,12 @@ func TestSpendingIsTheMedianOfTheLastHour(t *testing.T) {
 		want      uint64
 		wantKnown bool
 	}{
-		"a steady rate":                           {func(m int) uint64 { return 10*sol - uint64(m)*1000 }, 70, 60_000, true},
-		"nothing is spent":                        {func(int) uint64 { return sol }, 70, 0, true},
-		"too little of a history":                 {func(m int) uint64 { return sol - uint64(m) }, 9, 0, false},
-		"just enough of a history":                {func(m int) uint64 { return sol - uint64(m)*10 }, 10, 600, true},
-		"additions say nothing of what was spent": {func(m int) uint64 { return sol + uint64(m/10)*sol - uint64(m%10)*1000 }, 60, 9 * 1000 * 6, true},
-		"one burst does not move it": {func(m int) uint64 {
+		"a steady rate":         {func(m int) uint64 { return 10*sol - uint64(m)*1000 }, 70, 60_000, true},
+		"nothing is spent":      {func(int) uint64 { return sol }, 70, 0, true},
+		"too short a history":   {func(m int) uint64 { return sol - uint64(m) }, 9, 0, false},
+		"a history of one part": {func(m int) uint64 { return sol - uint64(m)*10 }, 10, 600, true},
+		"additions are ignored": {func(m int) uint64 { return sol + uint64(m/10)*sol - uint64(m%10)*1000 }, 60, 9 * 1000 * 6, true},
+		"one burst does not move the median": {func(m int) uint64 {
 			if m >= 30 {
 				return sol - uint64(m)*100
 			}
@@ -83,10 +83,10 @@ func TestRunway(t *testing.T) {
 		want   time.Duration
 		wantOK bool
 	}{
-		"hours of it":               {Payer{Lamports: 100, Spending: 50, Known: true}, 2 * time.Hour, true},
+		"the balance lasts 2 hours": {Payer{Lamports: 100, Spending: 50, Known: true}, 2 * time.Hour, true},
 		"nothing is spent":          {Payer{Lamports: 100, Known: true}, 0, false},
 		"the rate is unknown":       {Payer{Lamports: 100}, 0, false},
-		"longer than anybody lives": {Payer{Lamports: 1 << 63, Spending: 1, Known: true}, 876_000 * time.Hour, true},
+		"limited to a century":      {Payer{Lamports: 1 << 63, Spending: 1, Known: true}, 876_000 * time.Hour, true},
 	} {
 		if got, ok := test.payer.Runway(); got != test.want || ok != test.wantOK {
 			t.Errorf("%s: got %s, %v, want %s, %v", name, got, ok, test.want, test.wantOK)
@@ -123,9 +123,9 @@ func TestOnlyWhatAStatusShowsIsTold(t *testing.T) {
 		"a little less of a runway":        {set(a, reportedPayer{1000, 9 * time.Hour, true}), false},
 		"a fifth less of a runway":         {set(a, reportedPayer{1000, 8 * time.Hour, true}), true},
 		"a runway that is no longer known": {set(a, reportedPayer{1000, 0, false}), true},
-		"a payer more":                     {set(solana.PublicKey{3}, reportedPayer{}), true},
-		"a payer less":                     {func(s *reported) { delete(s.payers, b) }, true},
-		"another payer in place of one":    {func(s *reported) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = reportedPayer{} }, true},
+		"one more payer":                   {set(solana.PublicKey{3}, reportedPayer{}), true},
+		"one payer fewer":                  {func(s *reported) { delete(s.payers, b) }, true},
+		"one payer replaced by another":    {func(s *reported) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = reportedPayer{} }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestAReadingTellsNothingOfAnotherTarget(t *testing.T) {
 		wantState    poolcheck.State
 		wantBalances int
 	}{
-		"the same one, made anew":        {poolcheck.Target{Profile: profile(1), Genesis: devnet}, poolcheck.OK, 1},
+		"an equal target":                {poolcheck.Target{Profile: profile(1), Genesis: devnet}, poolcheck.OK, 1},
 		"with other extra accounts":      {poolcheck.Target{Profile: profile(1), Genesis: devnet, Extra: []solana.PublicKey{payer}}, poolcheck.OK, 1},
 		"another program":                {poolcheck.Target{Profile: profile(3), Genesis: devnet}, poolcheck.Unknown, 1},
 		"a profile that is not resolved": {poolcheck.Target{Genesis: devnet}, poolcheck.Unknown, 1},

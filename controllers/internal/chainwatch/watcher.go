@@ -24,10 +24,11 @@ const (
 	defaultInterval = time.Minute
 	defaultTimeout  = 5 * time.Second
 	defaultWorkers  = 16
-	// confirmAfter is when a change for the worse is checked again, before it is
-	// reported; the pauses after further failures double.
+	// confirmAfter is how soon a change for the worse is checked again, before it is
+	// reported. The pauses after further failures double.
 	confirmAfter = 5 * time.Second
-	// jitter is the part by which an interval varies, so that checks of pools spread out.
+	// jitter is the fraction by which an interval varies, so that pools are not all
+	// checked at the same time.
 	jitter = 0.1
 )
 
@@ -42,9 +43,9 @@ type Options struct {
 	Log logr.Logger
 	// Timeout bounds the calls to one endpoint in one check. 0 is 5 s.
 	Timeout time.Duration
-	// Workers is how many checks run at once for RelayPools whose last check was
-	// answered, and how many for all others: checks that wait for dead endpoints
-	// delay only each other. 0 is 16.
+	// Workers limits the concurrent checks in each of two lanes: RelayPools whose last
+	// check was answered, and all others. So checks that wait for dead endpoints delay
+	// only each other. 0 is 16.
 	Workers int
 }
 
@@ -83,8 +84,8 @@ type pool struct {
 	history map[solana.PublicKey]*balances
 	due     time.Time
 	busy    bool
-	// failures counts failed checks in a row; doubtful is true while a pool that was
-	// initialised, and was then read as not initialised, has to be read once more.
+	// failures counts failed checks in a row. doubtful is true when the last check found
+	// an initialised pool no longer initialised, and the next check has to confirm it.
 	failures     int
 	failedAt     time.Time
 	doubtful     bool
@@ -159,10 +160,10 @@ func (w *Watcher) Close() {
 	<-w.stopped
 }
 
-// Set makes the watcher read for a RelayPool: at once when the query is new or differs
-// from the one before, else when the next check is due. Set drops a reading of another
-// target, its balances if that is on another chain, and the balances of payers that
-// are no longer in the query.
+// Set makes the watcher read the chain for a RelayPool: at once when the query is new or
+// has changed, else when the next check is due. For another target Set drops the report,
+// for another chain also the balances. It drops the balances of payers that are no longer
+// in the query.
 func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if q.Interval <= 0 {
 		q.Interval = defaultInterval
@@ -173,8 +174,8 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if p != nil && sameQuery(p.query, &q) {
 		return
 	}
-	// A check that is under way keeps the query and the checker that it began with,
-	// and its result is dropped, because the map has another pool by then.
+	// A check that is under way keeps the query and the checker that it began with. Its
+	// result is dropped, because the map then has another pool.
 	next := &pool{
 		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
@@ -186,7 +187,7 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	signal(w.wake)
 }
 
-// inheritFrom takes over what is still valid for the new query.
+// inheritFrom copies what is still valid for the new query.
 func (p *pool) inheritFrom(old *pool) {
 	known := old.reading.Of(p.query.Target)
 	p.reading.Payers = map[solana.PublicKey]Payer{}
@@ -232,10 +233,10 @@ func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
 }
 
 // Events returns a channel with an event for a RelayPool whenever something that its
-// status shows may have changed. Changes that come before the receiver are one event.
+// status shows may have changed. Changes before an event is received share that event.
 func (w *Watcher) Events() <-chan event.GenericEvent { return w.events }
 
-// signal wakes the receiver of c, once.
+// signal wakes the receiver of c, unless a signal waits already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -244,7 +245,7 @@ func signal(c chan struct{}) {
 }
 
 // startDue starts the checks that are due, the longest due first, and returns the
-// time until the next one.
+// time until the next check is due.
 func (w *Watcher) startDue(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -316,8 +317,8 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 	signal(w.tell)
 }
 
-// pause is the time to the next check. A chain that does not answer is asked again
-// soon, because its node or its DNS name may be about to appear, and then ever later.
+// pause is the time to the next check. A chain that does not answer is asked again soon,
+// because its node or DNS name may be about to appear, and then after ever longer pauses.
 func (w *Watcher) pause(p *pool) time.Duration {
 	d := p.query.Interval
 	if p.failures > 0 || p.doubtful {

@@ -308,12 +308,12 @@ func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
 		want     time.Duration
 	}{
 		"it answers":                             {0, false, time.Minute, time.Minute},
-		"it answers something worse":             {0, true, time.Minute, 5 * time.Second},
+		"it got worse, which is unconfirmed":     {0, true, time.Minute, 5 * time.Second},
 		"one check failed":                       {1, false, time.Minute, 5 * time.Second},
-		"two did":                                {2, false, time.Minute, 10 * time.Second},
-		"three did":                              {3, false, time.Minute, 20 * time.Second},
+		"two checks failed":                      {2, false, time.Minute, 10 * time.Second},
+		"three checks failed":                    {3, false, time.Minute, 20 * time.Second},
 		"it has been away for a day":             {1500, false, time.Minute, time.Minute},
-		"it is looked at more often than others": {3, false, 15 * time.Second, 15 * time.Second},
+		"its interval is shorter than the pause": {3, false, 15 * time.Second, 15 * time.Second},
 	} {
 		p := &pool{failures: test.failures, doubtful: test.doubtful, query: &Query{Interval: test.interval}}
 		if got := w.pause(p); got != test.want {
@@ -397,7 +397,7 @@ func TestDeadEndpointsDelayNobodyElse(t *testing.T) {
 			f.Set(named(i), query("good"))
 		}
 		time.Sleep(10 * time.Second)
-		for i := 20; i < 120; i++ { // a hundred checks of five seconds each: two minutes of four workers
+		for i := 20; i < 120; i++ { // 100 checks of 5 s each keep 4 workers busy for 2 minutes
 			f.Set(named(i), query("dead"))
 		}
 		for range 10 {
@@ -496,7 +496,7 @@ func TestEventsWaitForWhoeverReceivesThem(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}
 		var got []string
-		for range 51 { // the first one was about to be sent when it changed again
+		for range 51 { // the first event was already being sent when its RelayPool changed again
 			got = append(got, (<-w.Events()).Object.GetName())
 		}
 		slices.Sort(got)

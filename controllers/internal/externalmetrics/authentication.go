@@ -34,8 +34,8 @@ func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }
 
-// frontProxy has the certificate and the headers by which the API server names the user
-// of a request, as configured in the cluster, and follows changes of the configuration.
+// frontProxy has the certificate authority and the headers by which the API server names
+// the user of a request. It follows changes of the cluster's configuration.
 type frontProxy struct {
 	*dynamiccertificates.ConfigMapCAController
 	*headerrequest.RequestHeaderAuthRequestController
@@ -105,8 +105,8 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 	return nil
 }
 
-// authorize lets the API server decide which user may read what. The API server's own
-// probes of this server come from a member of system:masters.
+// authorize lets the API server decide which user may read what. Members of system:masters
+// may read everything, because the API server probes this server as one of them.
 func authorize(c kubernetes.Interface) (authorizer.Authorizer, error) {
 	delegated, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: c.AuthorizationV1(), AllowCacheTTL: answersKept, DenyCacheTTL: answersKept, WebhookRetryBackoff: backoff(),

@@ -82,9 +82,9 @@ func (w *world) reads(t *testing.T, name string, want int64) {
 	})
 }
 
-// This is a fleet under Kubernetes' own autoscaler, which reads the backlog through the API
-// server from the operator, both installed as in a cluster. The fleet grows by the due work,
-// not by the held work; it does not change while the backlog is unknown; it shrinks slowly.
+// Kubernetes' own autoscaler reads the backlog through the API server from the operator, as
+// in a cluster. The fleet grows with the due work, not with the held work. It does not change
+// while the backlog is unknown, and it shrinks slowly.
 func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, servingcert.Options{})
@@ -113,7 +113,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.awaitReplicas(t, "demo", 4)
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 
-	// The pods do not answer: unknown is not 0.
+	// The pods answer 503: the backlog is unknown, not 0.
 	w.pods.set(nil)
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "False/FailedGetExternalMetric")
 	unavailable := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/MetricUnavailable")
@@ -127,7 +127,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.pods.set(&openapi.Backlog{})
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
 	w.reads(t, "demo", 0)
-	// Fewer pods would be enough, and have to be for five minutes first.
+	// Fewer pods must be enough for five minutes before one is removed.
 	w.hpa(t, "demo", autoscalingv2.AbleToScale, "True/ScaleDownStabilized")
 	if got := w.replicas(t, "demo"); got != 4 {
 		t.Errorf("%d replicas a moment after the work has gone: want 4", got)
@@ -135,7 +135,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.shrinks(t, "demo", 4)
 }
 
-// holds lets the autoscaler fail several more times.
+// holds checks that the replicas do not change while the autoscaler fails several times.
 func (w *world) holds(t *testing.T, name string, want int32) {
 	t.Helper()
 	before := -1
@@ -161,8 +161,8 @@ func (w *world) holds(t *testing.T, name string, want int32) {
 	})
 }
 
-// shrinks shortens the times that the builder sets and the golden files contain, while the
-// RelayPool is paused, and watches the fleet shrink to one pod, one by one.
+// shrinks pauses the RelayPool, shortens the autoscaler's times for scaling down, and checks
+// that the fleet shrinks to one pod, one at a time.
 func (w *world) shrinks(t *testing.T, name string, from int32) {
 	t.Helper()
 	pooltest.Change(t, w.Stand, name, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Paused = true })
@@ -220,7 +220,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 		"another namespace's pool, by the request":  {other.Namespace, metric, ours, http.StatusForbidden, "both have to be the same"},
 		"another namespace's pool, by the selector": {w.Namespace, metric, selectorOf(other.Namespace, "demo"), http.StatusForbidden, "both have to be the same"},
 		"a namespace without a pool":                {other.Namespace, metric, "", http.StatusNotFound, "no RelayPool in the namespace"},
-		"a pool that there is not":                  {w.Namespace, metric, selectorOf(w.Namespace, "none"), http.StatusNotFound, "no RelayPool in the namespace"},
+		"a pool that does not exist":                {w.Namespace, metric, selectorOf(w.Namespace, "none"), http.StatusNotFound, "no RelayPool in the namespace"},
 		"a pool of a fixed size":                    {w.Namespace, metric, selectorOf(w.Namespace, "fixed"), http.StatusNotFound, "no spec.autoscaling"},
 	}
 	for name, tt := range tests {
@@ -245,9 +245,9 @@ func TestWhoMayReadWhat(t *testing.T) {
 	w.tellsWhoIsMissing(t, address)
 }
 
-// tellsWhoIsMissing removes the objects that lead from the autoscaler to the operator. The
-// messages are those of Kubernetes' own client and controller, by which the condition
-// distinguishes the causes.
+// tellsWhoIsMissing breaks, one by one, the objects that lead from the autoscaler to the
+// operator, and checks what the condition says. The condition distinguishes the causes by
+// the messages of Kubernetes' own client and controller.
 func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 	t.Helper()
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")

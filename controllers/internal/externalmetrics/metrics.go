@@ -51,7 +51,8 @@ func (o *outcomes) count(metric string, as outcome) {
 // servingcert.Keeper implements it.
 type Certificate interface{ Expires() time.Time }
 
-// Collector is a prometheus.Collector of the requests and of the ages of readings.
+// Collector is a prometheus.Collector of the requests, of the times at which backlogs were
+// read, and of the certificate's expiry.
 type Collector struct {
 	provider     *Provider
 	certificate  Certificate
@@ -92,10 +93,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 // timestamp returns a time in the unit of metrics: seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// since is when each fleet's backlog was last read. A fleet that has never been read counts
-// from when it was first seen with a ready pod. Otherwise a process that never reached the
-// pods would report nothing, and the autoscalers' requests to it would fail without an
-// alert.
+// since returns when each fleet's backlog was last read. For a backlog that was never read,
+// it returns when the fleet was first seen with a ready pod. Otherwise a process that never
+// reached the pods would report nothing, and the autoscalers' requests to it would fail
+// without an alert.
 func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

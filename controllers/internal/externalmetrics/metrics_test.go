@@ -22,8 +22,8 @@ func (w watched) Watched() map[types.NamespacedName]pool.Reading { return w }
 
 func (watched) Expires() time.Time { return time.Time{} }
 
-// For a process that has never read a backlog, the metric reports since when it could have,
-// because its autoscaler's requests fail from the start.
+// For a backlog that was never read, the metric is the time from which it could have been
+// read, because the autoscaler's requests fail from then on.
 func TestTimesOfReadings(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_800_000_000, 0)
@@ -48,11 +48,11 @@ func TestTimesOfReadings(t *testing.T) {
 			fleets[held] = pool.Reading{}
 		}, map[string]int64{"gone": 0, "read": 5, "silent": 0}},
 		{"a minute later", time.Minute, func() {}, map[string]int64{"gone": 60, "read": 65, "silent": 60}},
-		{"one is not watched any more, and a pod comes up", 2 * time.Minute, func() {
+		{"one is no longer watched, and a pod becomes ready", 2 * time.Minute, func() {
 			delete(fleets, gone)
 			fleets[held] = pool.Reading{Ready: 1}
 		}, map[string]int64{"held": 0, "read": 125, "silent": 120}},
-		{"one is watched again, and pods answer or go", 3 * time.Minute, func() {
+		{"one is watched again, one answers, and one loses its pod", 3 * time.Minute, func() {
 			fleets[gone] = pool.Reading{Ready: 1}
 			fleets[held] = pool.Reading{}
 			fleets[silent] = pool.Reading{Ready: 1, Backlog: pool.Backlog{At: now.Add(-time.Second)}}

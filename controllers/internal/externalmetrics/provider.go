@@ -54,7 +54,7 @@ type ProviderOptions struct {
 	Now func() time.Time
 }
 
-// Provider answers for the metrics. It is safe for concurrent use.
+// Provider returns the metrics' values. It is safe for concurrent use.
 type Provider struct {
 	ProviderOptions
 	outcomes *outcomes
@@ -62,7 +62,7 @@ type Provider struct {
 
 var _ metricsprovider.ExternalMetricsProvider = (*Provider)(nil)
 
-// NewProvider makes a Provider. It refuses options that lack a collaborator.
+// NewProvider makes a Provider. All options but Namespaces are required.
 func NewProvider(o ProviderOptions) (*Provider, error) {
 	if o.Pools == nil || o.Readings == nil || o.Now == nil {
 		return nil, errors.New("make provider of external metrics: Pools, Readings and Now are required")
@@ -126,7 +126,7 @@ func (p *Provider) values(ctx context.Context, namespace string, selector labels
 	return out, served, nil
 }
 
-// metricLabels returns the labels of a RelayPool's figures.
+// metricLabels returns the labels of a RelayPool's metrics.
 func metricLabels(key types.NamespacedName) labels.Set {
 	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
 }
@@ -191,8 +191,8 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 	}
 }
 
-// lastTime returns a text without the age: the text becomes part of a condition's message,
-// and a condition is written whenever its message changes.
+// lastTime says whether the backlog was ever read, without the exact age. The text becomes
+// part of a condition's message, and a condition is written whenever its message changes.
 func lastTime(at time.Time) string {
 	if at.IsZero() {
 		return "it has never been read"

@@ -99,28 +99,28 @@ func TestValues(t *testing.T) {
 		outcome    outcome
 	}{
 		"one RelayPool":                 {cache: all, readings: good, namespace: "a", selector: "namespace=a,pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
-		"its age":                       {cache: all, readings: good, namespace: "a", metric: contract.MetricBacklogAge.Name, selector: "pool=one", want: map[string]int64{"a/one": 7}, outcome: served},
-		"several":                       {cache: all, readings: good, namespace: "a", selector: "pool in (one, two)", want: map[string]int64{"a/one": 5, "a/two": 6}, outcome: served},
-		"all that are scaled":           {cache: all, readings: good, namespace: "a", want: map[string]int64{"a/one": 5, "a/two": 6}, outcome: served},
+		"the age of its backlog":        {cache: all, readings: good, namespace: "a", metric: contract.MetricBacklogAge.Name, selector: "pool=one", want: map[string]int64{"a/one": 7}, outcome: served},
+		"several RelayPools":            {cache: all, readings: good, namespace: "a", selector: "pool in (one, two)", want: map[string]int64{"a/one": 5, "a/two": 6}, outcome: served},
+		"all scaled RelayPools":         {cache: all, readings: good, namespace: "a", want: map[string]int64{"a/one": 5, "a/two": 6}, outcome: served},
 		"no work":                       {cache: all, readings: with("a/one", read(0, 0)), namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 0}, outcome: served},
 		"half a minute old":             {cache: all, readings: with("a/one", read(5, 30*time.Second)), namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
-		"older":                         {cache: all, readings: with("a/one", read(5, 31*time.Second)), namespace: "a", selector: "pool=one", wantCode: 503, says: "the backlog of RelayPool a/one is not known: the last reading is older than 30s", outcome: stale},
-		"older, and why":                {cache: all, readings: with("a/one", silent), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods do not answer on port 9090 (expected status 200, received 404), and the last reading is older than 30s", outcome: stale},
-		"older, for want of a database": {cache: all, readings: with("a/one", homeless), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods answer that their database is away (status 503), and the last reading is older than 30s", outcome: stale},
+		"a reading too old":             {cache: all, readings: with("a/one", read(5, 31*time.Second)), namespace: "a", selector: "pool=one", wantCode: 503, says: "the backlog of RelayPool a/one is not known: the last reading is older than 30s", outcome: stale},
+		"too old, pods do not answer":   {cache: all, readings: with("a/one", silent), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods do not answer on port 9090 (expected status 200, received 404), and the last reading is older than 30s", outcome: stale},
+		"too old, no database":          {cache: all, readings: with("a/one", homeless), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods answer that their database is away (status 503), and the last reading is older than 30s", outcome: stale},
 		"being deleted":                 {cache: all, readings: good, namespace: "a", selector: "pool=ending", wantCode: 404, says: "RelayPool a/ending is being deleted", outcome: unknown},
 		"one of two is old":             {cache: all, readings: with("a/two", read(5, time.Minute)), namespace: "a", wantCode: 503, says: "a/two", outcome: stale},
 		"never read":                    {cache: all, readings: with("a/one", pool.Reading{Ready: 2}), namespace: "a", selector: "pool=one", wantCode: 503, says: "it has never been read", outcome: stale},
 		"not known yet":                 {cache: all, readings: readings{}, namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods have not been asked yet", outcome: stale},
 		"no pod is ready":               {cache: all, readings: with("a/one", pool.Reading{Backlog: read(5, 0).Backlog}), namespace: "a", selector: "pool=one", wantCode: 503, says: "none of its pods is ready", outcome: notReady},
-		"another's through one's":       {cache: all, readings: good, namespace: "a", selector: "namespace=b,pool=one", wantCode: 403, says: `asks for RelayPools of the namespace "b" in a request for "a"`, outcome: refused},
-		"another's, said otherwise":     {cache: all, readings: good, namespace: "a", selector: "namespace in (b, c),pool=one", wantCode: 404, says: "no RelayPool", outcome: unknown},
-		"a name that there is not":      {cache: all, readings: good, namespace: "a", selector: "namespace=a,pool=none", wantCode: 404, says: "expected namespace=a,pool=NAME", outcome: unknown},
+		"another namespace's":           {cache: all, readings: good, namespace: "a", selector: "namespace=b,pool=one", wantCode: 403, says: `asks for RelayPools of the namespace "b" in a request for "a"`, outcome: refused},
+		"another namespace's, by a set": {cache: all, readings: good, namespace: "a", selector: "namespace in (b, c),pool=one", wantCode: 404, says: "no RelayPool", outcome: unknown},
+		"a name that does not exist":    {cache: all, readings: good, namespace: "a", selector: "namespace=a,pool=none", wantCode: 404, says: "expected namespace=a,pool=NAME", outcome: unknown},
 		"a fixed size":                  {cache: all, readings: good, namespace: "a", selector: "pool=fixed", wantCode: 404, says: "a/fixed has no spec.autoscaling with the provider HPA", outcome: unknown},
-		"KEDA's":                        {cache: all, readings: good, namespace: "a", selector: "pool=keda", wantCode: 404, says: "a/keda has no spec.autoscaling with the provider HPA", outcome: unknown},
-		"a namespace not looked at":     {cache: all, readings: good, namespaces: []string{"b"}, namespace: "a", selector: "pool=one", wantCode: 404, says: "add it to RELAYPOOL_NAMESPACES", outcome: unknown},
-		"a namespace that is":           {cache: all, readings: good, namespaces: []string{"a"}, namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
+		"scaled by KEDA":                {cache: all, readings: good, namespace: "a", selector: "pool=keda", wantCode: 404, says: "a/keda has no spec.autoscaling with the provider HPA", outcome: unknown},
+		"a namespace not managed":       {cache: all, readings: good, namespaces: []string{"b"}, namespace: "a", selector: "pool=one", wantCode: 404, says: "add it to RELAYPOOL_NAMESPACES", outcome: unknown},
+		"a managed namespace":           {cache: all, readings: good, namespaces: []string{"a"}, namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
 		"another metric":                {cache: all, readings: good, namespace: "a", metric: "cpu", wantCode: 404, says: "there is no such external metric: expected relaypool_backlog_submissions or", outcome: unknown},
-		"a cache that is not full":      {cache: cache{err: errors.New("not synced")}, readings: good, namespace: "a", wantCode: 503, says: "RelayPools cannot be read", outcome: failed},
+		"a cache not yet synchronised":  {cache: cache{err: errors.New("not synced")}, readings: good, namespace: "a", wantCode: 503, says: "RelayPools cannot be read", outcome: failed},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The served metrics are those that autoscalers are configured to request.
+// The list has every metric that is served, and no other.
 func TestAutoscalersAskForWhatIsServed(t *testing.T) {
 	t.Parallel()
 	p, err := NewProvider(ProviderOptions{Pools: cache{}, Readings: readings{}, Now: time.Now})

@@ -18,11 +18,11 @@ import (
 )
 
 // A real API server passes requests on without interruption while the certificate that it
-// verifies changes several times. Each request has its own connection to the API server;
-// the API server decides about its connections to the operator.
+// verifies changes several times. Each request has its own connection to the API server,
+// which may reuse its connections to the operator.
 func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
 	t.Parallel()
-	// A certificate for 3 minutes, of which the next is made after some 3 seconds.
+	// Each certificate is valid for 3 minutes, and the next one is made after 3 seconds.
 	w := newWorld(t, servingcert.Options{Validity: 3 * time.Minute, RenewBefore: 3*time.Minute - 3*time.Second, Settle: 3 * time.Second, Interval: time.Second})
 	must(t, w.Chain.Initialize())
 	w.pods.set(&openapi.Backlog{DueCount: 5})

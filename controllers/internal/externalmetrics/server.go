@@ -33,7 +33,7 @@ type ServerOptions struct {
 	Listen string
 	// Config reaches the API server, which authenticates and authorises users.
 	Config *rest.Config
-	// Provider has the figures.
+	// Provider returns the metrics' values.
 	Provider metricsprovider.ExternalMetricsProvider
 	// Certificate is the served certificate; Ready is closed once there is one.
 	Certificate dynamiccertificates.CertKeyContentProvider
@@ -48,7 +48,7 @@ type Server struct {
 	address string
 }
 
-// NewServer makes a Server. It refuses options that lack a collaborator.
+// NewServer makes a Server. All options are required.
 func NewServer(o ServerOptions) (*Server, error) {
 	var missing []error
 	for _, option := range []struct {
@@ -75,12 +75,12 @@ func (*Server) NeedLeaderElection() bool { return false }
 // Serving is closed once the server accepts requests.
 func (s *Server) Serving() <-chan struct{} { return s.serving }
 
-// Address is where it listens, once Serving is closed.
+// Address is the host:port where the server listens, once Serving is closed.
 func (s *Server) Address() string { return s.address }
 
 // Start serves until ctx ends. When the cluster lacks something that the server needs, Start
-// logs it and tries again, while the operator manages fleets. The only errors are those of
-// the listening address and of serving.
+// logs it and tries again; the operator manages fleets meanwhile. Start returns an error only
+// when it cannot listen or serve.
 func (s *Server) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -58,7 +58,7 @@ func must(t testing.TB, err error) {
 type pods struct {
 	server *httptest.Server
 	mutex  sync.Mutex
-	answer *openapi.Backlog // nil: none
+	answer *openapi.Backlog // nil: status 503
 }
 
 func startPods(t testing.TB) *pods {
@@ -78,14 +78,15 @@ func startPods(t testing.TB) *pods {
 	return p
 }
 
-// set changes the answer; with nil, pods no longer answer.
+// set changes the answer; with nil, pods answer 503.
 func (p *pods) set(answer *openapi.Backlog) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.answer = answer
 }
 
-// reader is the operator's own reader, except that every address is the server's.
+// reader is the operator's own reader, except that it connects to the server for every
+// address.
 func (p *pods) reader() pool.BacklogReader {
 	h := pool.NewHTTPBacklog()
 	h.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -132,9 +133,8 @@ func documents(t testing.TB, path string) (out []*unstructured.Unstructured) {
 	}
 }
 
-// world is a cluster with config/default, for all namespaces, config/external-metrics and a
-// fleet's namespace, and the operator with the permissions of its own service
-// account.
+// world is a cluster with config/default, config/cluster-wide, config/external-metrics and a
+// fleet's namespace. The operator runs with the permissions of its own service account.
 type world struct {
 	*pooltest.Stand
 	kubelet  *pooltest.Kubelet
@@ -185,8 +185,8 @@ func (w *world) install(t testing.TB, objects ...*unstructured.Unstructured) {
 	}
 }
 
-// lead makes the Service lead to an address of this machine: there is no network of
-// Services here, and a Service of the type ExternalName needs none.
+// lead makes the Service lead to an address of this machine, by the type ExternalName: the
+// test's cluster has no network for Services.
 func (w *world) lead(t testing.TB, address string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)

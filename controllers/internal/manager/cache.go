@@ -22,8 +22,8 @@ func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 		DefaultLabelSelector: ofPools(),
 		DefaultTransform:     apply.CacheTransform,
 		ByObject: map[client.Object]cache.ByObject{
-			// Users label their RelayPools as they like. RelayPools are the only kind that
-			// is reconciled again merely because time has passed.
+			// RelayPools need no label. They are the only kind that is reconciled again after
+			// the resync period, without a change.
 			&v1alpha1.RelayPool{}: {Label: labels.Everything(), Transform: cache.TransformStripManagedFields(), SyncPeriod: &resync},
 			&corev1.Pod{}:         {Label: ofPools(), Transform: shrinkPod},
 		},
@@ -37,8 +37,8 @@ func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	return o
 }
 
-// clientOptions read Secrets from the API server: a cached read would list and watch
-// them, which the operator is not permitted to do, and keep their values in memory.
+// clientOptions makes clients read Secrets from the API server. A cached read would list and
+// watch Secrets, which the operator is not permitted to do, and keep their values in memory.
 func clientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 }
@@ -50,9 +50,9 @@ func ofPools() labels.Selector {
 	return labels.NewSelector().Add(*has)
 }
 
-// shrinkPod keeps a pod's identity, its status and what it mounts: a rotation of keys
-// waits until no pod has the old ones. The largest parts of a pod are a copy of what the
-// Deployment contains, and the managed fields.
+// shrinkPod keeps a pod's identity, its status and its volumes: a rotation waits until no
+// pod mounts the old keys. It drops the largest parts of a pod, which are a copy of the
+// Deployment's pod template, and the managed fields.
 func shrinkPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok { // the last state of a pod whose deletion was missed

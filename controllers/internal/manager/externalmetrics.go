@@ -23,7 +23,8 @@ import (
 type External struct {
 	Config *settings.Config
 	Log    *slog.Logger
-	// Poller has the readings. External makes it watch; its maker sets it up.
+	// Poller reads the backlogs. External makes it watch RelayPools; whoever made the
+	// Poller adds it to the manager.
 	Poller *pool.Poller
 	// Metrics registers the component's own metrics; nil serves none.
 	Metrics prometheus.Registerer
@@ -72,8 +73,8 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ready keeps a rollout from replacing operators that serve by one that cannot, or that
-// has not polled the fleets for the first time yet.
+// ready fails until external metrics are served and all fleets have been polled once. So a
+// rollout does not replace an operator that serves by one that cannot.
 func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():

@@ -17,9 +17,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// rarer is how much less often generated keys are read: they are immutable, and the
-// operator itself writes their labels. Without it they would be two reads in three of a
-// RelayPool with two keys.
+// rarer multiplies the interval at which generated keys are read: they are immutable, and
+// the operator itself writes their labels. Without rarer, two of three reads for a RelayPool
+// with two keys would be reads of keys.
 const rarer = 5
 
 // Fleets is the component that manages the fleets: the reconciler of RelayPools, the
@@ -66,7 +66,7 @@ func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error
 	return pool.NewPreviewer(pool.PreviewOptions{Client: c, Discovery: asked, Now: time.Now, Settings: s})
 }
 
-// PoolSettings are what the objects of fleets take from the operator.
+// PoolSettings returns what the objects of fleets need to know about the operator.
 func PoolSettings(image, namespace string, tenants tenancy.Policy) pool.Settings {
 	s := pool.Settings{Image: image, OperatorNamespace: namespace, Tenants: tenants}
 	if namespace != "" {

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls; one that
-	// takes longer waits for a server that hangs, and is retried.
+	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls; a longer
+	// pass waits for a server that hangs, and is retried.
 	reconcileTimeout = time.Minute
 	// shutdownTimeout is for passes that are under way when the process gets a signal to
 	// stop. It is below a pod's usual grace period of 30 s.
@@ -84,7 +84,7 @@ func New(o Options) (*Manager, error) {
 			MaxConcurrentReconciles: cfg.ConcurrentReconciles,
 			ReconciliationTimeout:   reconcileTimeout,
 			CacheSyncTimeout:        syncTimeout,
-			// A follower's cache is warm, so that it need not be read on a takeover.
+			// Replicas that do not lead fill their caches too, so that a takeover is fast.
 			EnableWarmup: new(true),
 		},
 	})
@@ -115,7 +115,8 @@ func (m *Manager) Add(components ...Component) error {
 // Run runs until ctx ends or the Lease is lost. The process must end as soon as Run
 // returns, because another operator may lead from then on.
 func (m *Manager) Run(ctx context.Context) error {
-	// stopping has to be set first: a context derived from ctx would end before that.
+	// The manager must stop only after stopping is set, so its context is not derived from
+	// ctx.
 	told, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {

@@ -20,11 +20,11 @@ func TestALeaderThatIsToldToStopLogsNoError(t *testing.T) {
 		err      error
 		want     bool // the line is logged
 	}{
-		"the Lease is given back":            {true, "error received after stop sequence was engaged", errors.New("leader election lost"), false},
-		"the Lease is lost":                  {false, "error received after stop sequence was engaged", errors.New("leader election lost"), true},
-		"something else fails at the end":    {true, "error received after stop sequence was engaged", errors.New("boom"), true},
-		"the same error is told elsewhere":   {true, "Could not renew", errors.New("leader election lost"), true},
-		"an error is told without its cause": {true, "error received after stop sequence was engaged", nil, true},
+		"the Lease is released":                {true, "error received after stop sequence was engaged", errors.New("leader election lost"), false},
+		"the Lease is lost":                    {false, "error received after stop sequence was engaged", errors.New("leader election lost"), true},
+		"something else fails at the end":      {true, "error received after stop sequence was engaged", errors.New("boom"), true},
+		"the same error under another message": {true, "Could not renew", errors.New("leader election lost"), true},
+		"the same message without an error":    {true, "error received after stop sequence was engaged", nil, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

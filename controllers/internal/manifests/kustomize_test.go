@@ -26,17 +26,17 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// kustomization has the fields of kustomize that the bases use: their output is the files
-// that they name, one after the other, and the components' patches.
+// kustomization has the fields of a kustomization.yaml that the bases use. A base consists
+// of the files that it names, and a component also of patches.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources"`
-	// Patches belong to a component: files that change what other bases have.
+	// Patches belong to a component: files that change objects of other bases.
 	Patches []struct {
 		Path string `json:"path"`
 	} `json:"patches"`
-	// These are additions of the trial fleet: no object of any other base comes from them.
+	// Only the trial fleet uses these fields, in config/try and config/try-offline.
 	Namespace          string `json:"namespace"`
 	ConfigMapGenerator []any  `json:"configMapGenerator"`
 	SecretGenerator    []any  `json:"secretGenerator"`

@@ -45,8 +45,8 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recorder records a client's requests to the API server in the terms of RBAC, and the
-// forbidden ones.
+// recorder records a client's requests to the API server as RBAC permissions, and which of
+// them were forbidden.
 type recorder struct {
 	inner  http.RoundTripper
 	mutex  *sync.Mutex
@@ -83,14 +83,15 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	r.used[asked] = true
 	if response.StatusCode == http.StatusCreated {
-		// Applying an object that does not exist requires both permissions.
+		// Applying an object that does not exist requires both patch and create.
 		_, what, _ := strings.Cut(asked, " ")
 		r.used["create "+what] = true
 	}
 	return response, nil
 }
 
-// permission is "verb group/resource"; discovery and the like are none.
+// permission returns "verb group/resource", and false for requests without a resource, such
+// as discovery.
 func permission(method string, u *url.URL) (string, bool) {
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	group := ""
@@ -192,7 +193,7 @@ func operate(t *testing.T, config *rest.Config, namespaces ...string) {
 	})
 }
 
-// fleet makes the namespace of a RelayPool with all objects that the RelayPool names.
+// fleet makes a RelayPool, its namespace and all objects that the RelayPool names.
 func fleet(t *testing.T, c client.Client, sample string) *v1alpha1.RelayPool {
 	t.Helper()
 	ctx := t.Context()
@@ -351,9 +352,9 @@ func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	return w, account
 }
 
-// For some namespaces only, bindings in these are enough: a team installs the operator
-// without rights outside its own namespaces. The threat model of docs/guides/tenancy.md
-// lists line by line what a thief of the operator's token can do.
+// An operator for some namespaces needs bindings in those only, so that a team can install
+// it without rights elsewhere. The threat model of docs/guides/tenancy.md lists line by line
+// what a thief of the operator's token can do.
 func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t)
@@ -415,7 +416,7 @@ func steals(t *testing.T, thief client.Client, fleets string, want map[string]bo
 	secret := func(namespace string) func() error {
 		return func() error {
 			err := thief.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "whatever"}, &corev1.Secret{})
-			return client.IgnoreNotFound(err) // it may be asked for
+			return client.IgnoreNotFound(err) // not found means that reading is permitted
 		}
 	}
 	pods := func(namespace string) func() error {
@@ -478,7 +479,8 @@ func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
 	}
 	used := w.calls.all(w.calls.used)
 	for _, p := range permissions(operatorRole(t).Rules) {
-		// A watch that starts with all objects falls back to a list.
+		// A watch that streams all objects at its start replaces a list, which the client
+		// needs only as a fallback.
 		asWatch := strings.Replace(p, "list ", "watch ", 1)
 		if explained()[p] == "" && !slices.Contains(used, p) && !slices.Contains(used, asWatch) {
 			t.Errorf("the operator may %s, and does not", p)

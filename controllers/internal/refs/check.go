@@ -22,17 +22,16 @@ const (
 	someLine
 	verifyingKey
 	profile
-	// pullSecret is an object whose values the kubelet alone reads.
+	// pullSecret is an image pull secret: only the kubelet reads its values.
 	pullSecret
 )
 
 // keepsValue reports whether the value of a ConfigMap is kept for the pool's checks.
 func (c check) keepsValue() bool { return c == verifyingKey || c == profile }
 
-// run checks a value without the white space around it, which the relay ignores too when
-// it reads the mounted file. It returns the address of a payer's key, and the fault, which
-// completes "the value …": what was received, described by its length, and what was
-// expected.
+// run checks a value without the white space around it, which the relay ignores too. For
+// a payer's key it returns the address. fault is empty or completes "the value …": it
+// gives the length of what was received, and what was expected.
 func (c check) run(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
@@ -88,7 +87,8 @@ func (c check) expected() string {
 	return "a value"
 }
 
-// isURL parses a URL. Nobody sees the parser's error, because it repeats the value.
+// isURL reports whether value is a URL with a host and one of the schemes. The parser's
+// error is dropped, because it repeats the value.
 func isURL(value []byte, schemes ...string) bool {
 	u, err := url.Parse(string(value))
 	if err != nil {
@@ -96,7 +96,7 @@ func isURL(value []byte, schemes ...string) bool {
 	}
 	for _, scheme := range schemes {
 		if u.Scheme == scheme {
-			// Postgres takes the host from the query too, for sockets.
+			// A Postgres URL may name the host in its query, for sockets.
 			return u.Host != "" || (scheme[0] == 'p' && u.Query().Get("host") != "")
 		}
 	}

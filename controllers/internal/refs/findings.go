@@ -15,8 +15,8 @@ import (
 
 func trimmed(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// look evaluates an object that was read for one need of a RelayPool. It checks first
-// whether the RelayPool may use the object: only then are keys and lengths reported.
+// look evaluates an object that was read for one need of a RelayPool. It first checks
+// whether the RelayPool may use the object. If not, it reports neither keys nor lengths.
 func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
 	f := finding{at: now, object: got.about}
 	values := got.values
@@ -82,7 +82,8 @@ func assemble(all []need, found map[need]finding, unread []Unread) Facts {
 	payers := map[string]need{}
 	for _, n := range all {
 		f := found[n]
-		// Pods read a pull secret when they are made, so its changes roll out no pods.
+		// The kubelet reads a pull secret for each new pod, so that its changes need no
+		// rollout.
 		if f.object.UID != "" && !seen[n.object] && n.check != pullSecret {
 			seen[n.object] = true
 			facts.Resolved = append(facts.Resolved, f.object)

@@ -21,7 +21,7 @@ type object struct {
 }
 
 // needs lists the values that the spec names, payers in their order. It includes pull
-// secrets only where a label is required: the kubelet reads them, and reports by itself
+// secrets only where a label is required. Otherwise the kubelet, which reads them, reports
 // what is wrong with one.
 func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
 	var all []need

@@ -78,8 +78,8 @@ type Facts struct {
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem
-	// Unread are the objects that could not be read. With a zero Since nothing is known
-	// about them: the facts are incomplete, and no pass may act on a missing object.
+	// Unread are the objects that could not be read. If Since is zero, nothing is known
+	// about the object: the facts are incomplete, and no pass may take it for missing.
 	Unread []Unread
 }
 

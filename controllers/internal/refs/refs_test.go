@@ -80,7 +80,7 @@ type stand struct {
 	payers   []string // and their addresses
 }
 
-// newStand has every object that a RelayPool can name, all valid.
+// newStand returns a stand with every object that a RelayPool can name, all valid.
 func newStand(t *testing.T) *stand {
 	t.Helper()
 	s := &stand{now: time.Unix(1e9, 0)}
@@ -198,7 +198,7 @@ func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "key url", "is empty", "postgres://"}},
 		"a database URL of another kind": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("mysql://u:" + canary + "@h/x") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 20 bytes", "postgres://"}},
-		"a database URL that no parser takes": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
+		"a malformed database URL": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 26 bytes", "postgres://"}},
 		"an endpoint without a host": {func(s *stand) { s.shelf.secrets["rpc"]["url"] = []byte("https:///" + canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.solana.endpoints[one].urlSecretRef", "Secret rpc", "http://"}},
@@ -208,7 +208,7 @@ func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
 			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.apiKeySecretRef", "key key", "one line"}},
 		"no API key": {func(s *stand) { s.shelf.secrets["api"]["keys"] = nil },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.api.keysSecretRef", "is empty", "at least one line"}},
-		"a seed for a key": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(canary) },
+		"a text in place of a key": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.feePayers.secretRefs[1]", "Secret payers", "key a", "64"}},
 		"a key with another public half": {func(s *stand) {
 			half := strings.Split(s.keys[0], ",")
@@ -375,8 +375,8 @@ func TestConstructorRefusesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A RelayPool that names objects which it may not use gets to know neither their keys nor
-// their lengths, and the operator uses nothing from them.
+// A RelayPool may name objects that it may not use. Its status then shows neither their
+// keys nor their lengths, and the operator uses nothing from them.
 func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 	t.Parallel()
 	usable := map[string]string{v1alpha1.LabelUsableBy: "p"}
@@ -400,22 +400,22 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 		wantReason string // empty: nothing is wrong
 		wantField  string
 	}{
-		"all is labelled":                            {strict, everything, nil, "", ""},
-		"nothing is labelled, nor need be":           {tenancy.Policy{}, nil, nil, "", ""},
-		"the database's Secret is not":               {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
-		"nor has it the key":                         {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
-		"an endpoint's Secret is not":                {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlSecretRef"},
-		"a fee payer's Secret is not":                {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secretRefs[0]"},
-		"the router's Secret is not":                 {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlSecretRef"},
-		"the API keys' Secret is another's":          {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysSecretRef"},
-		"a pull secret is not":                       {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
-		"a pull secret is not there":                 {strict, everything, func(s *stand) { delete(s.shelf.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
-		"a pull secret is not there, nor looked for": {tenancy.Policy{}, nil, func(s *stand) { delete(s.shelf.secrets, "pull") }, "", ""},
-		"the verifying key's ConfigMap is not":       {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKeyConfigMapRef"},
-		"the profile's ConfigMap is not":             {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMapRef"},
-		"the payers are another's generated keys":    {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secretRefs[0]"},
-		"the payers are its own generated keys":      {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
-		"the API keys are a generated key":           {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysSecretRef"},
+		"every object has the label":                {strict, everything, nil, "", ""},
+		"no label is required":                      {tenancy.Policy{}, nil, nil, "", ""},
+		"the database's Secret lacks the label":     {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"it lacks the label and the key":            {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"an endpoint's Secret lacks the label":      {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlSecretRef"},
+		"a fee payer's Secret lacks the label":      {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secretRefs[0]"},
+		"the router's Secret lacks the label":       {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlSecretRef"},
+		"the API keys' Secret is for another pool":  {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysSecretRef"},
+		"a pull secret lacks the label":             {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is missing":                  {strict, everything, func(s *stand) { delete(s.shelf.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is missing, but not checked": {tenancy.Policy{}, nil, func(s *stand) { delete(s.shelf.secrets, "pull") }, "", ""},
+		"the verifying key lacks the label":         {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKeyConfigMapRef"},
+		"the profile lacks the label":               {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMapRef"},
+		"the payers are another's generated keys":   {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secretRefs[0]"},
+		"the payers are its own generated keys":     {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
+		"the API keys are a generated key":          {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysSecretRef"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

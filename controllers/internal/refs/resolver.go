@@ -19,8 +19,8 @@ import (
 const (
 	// DefaultInterval is the time between two readings of what a RelayPool names.
 	DefaultInterval = time.Minute
-	// jitter is the part of the interval by which it varies, so that RelayPools
-	// that were made together are not read together for ever.
+	// jitter is the fraction by which the interval varies, so that RelayPools that were
+	// created together are not read together for ever.
 	jitter = 0.1
 	// missingFactor divides the interval while an object is missing, because somebody
 	// is about to create it.
@@ -65,7 +65,7 @@ type memory struct {
 
 // finding is the last known state of one need.
 type finding struct {
-	// at is when it was read; zero: never.
+	// at is when the object was read, zero if never.
 	at      time.Time
 	object  Object // the UID is empty while the object does not exist
 	problem *Problem

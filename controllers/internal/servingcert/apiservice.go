@@ -46,8 +46,8 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")
 	has, _ := base64.StdEncoding.DecodeString(encoded)
 	if !bytes.Equal(has, want) {
-		// The next reading starts the time for which it was trusted, anew if somebody had
-		// taken the authority away.
+		// The next Step starts the time of trust, and starts it again if somebody had
+		// removed the authority.
 		k.distrust()
 		if err := k.applyBundle(ctx, want); err != nil {
 			return false, err

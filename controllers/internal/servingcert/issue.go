@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// skew is by how much the clocks of clients that verify a certificate may be behind.
+// skew is how far the clocks of clients may be behind when they verify a certificate.
 const skew = time.Hour
 
 // issue makes an authority and a pair with one certificate for the names, and drops the
-// authority's key. So every change is a change of authority, and no Secret contains a
-// key that could sign for any server of the cluster.
+// authority's key. So every renewal makes a new authority, and no Secret contains a key
+// that could sign for any server of the cluster.
 func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.Certificate, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
-		// The time distinguishes authorities of one name, for a person and for clients
-		// that look for the one that signed.
+		// The time makes the name unique, for people and for clients that look up the
+		// authority of a certificate by its name.
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("relaypool-operator-ca@%d", now.UnixNano())},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(validity),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,

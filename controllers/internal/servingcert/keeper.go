@@ -47,8 +47,9 @@ type Options struct {
 	// reads both from the API server: no cache has them.
 	Client client.Client
 	Live   client.Reader
-	// Namespace is the operator's own; Secret and Service are in it. Secret contains the
-	// certificate. Service leads to this server, and determines the certificate's name.
+	// Namespace is the operator's own, with the Secret and the Service. The Secret contains
+	// the certificate. The Service leads to this server, and the certificate is made for
+	// its DNS name.
 	Namespace, Secret, Service string
 	// APIService is the name of the APIService that refers to the Service.
 	APIService string
@@ -58,14 +59,15 @@ type Options struct {
 	Now    func() time.Time
 	Random func() float64
 	Log    *slog.Logger
-	// Validity is that of a certificate (90 days). RenewBefore is how long before its end
-	// the next one is made (30 days). Settle is how long the APIService has to trust the
-	// next one before it is served (10 minutes), and Interval how often Secret and
+	// Validity is how long a certificate is valid (90 days). RenewBefore is how long before
+	// its expiry the next one is made (30 days). Settle is how long the APIService has to
+	// trust the next one before it is served (10 minutes). Interval is how often Secret and
 	// APIService are read (1 minute).
 	Validity, RenewBefore, Settle, Interval time.Duration
 }
 
-// Keeper keeps the certificate. It is safe for concurrent use, except for Step.
+// Keeper makes, renews and serves the certificate. It is safe for concurrent use, except
+// for Step.
 type Keeper struct {
 	Options
 
@@ -75,15 +77,15 @@ type Keeper struct {
 	ready     chan struct{}
 	readied   sync.Once
 
-	// trusted is when the APIService was first seen to trust the authority with that
-	// serial number, without a break since. Only Step uses these fields.
+	// trusted is since when the APIService trusts the authority whose serial number is
+	// trustedSerial, without interruption. Only Step uses these fields.
 	trusted       time.Time
 	trustedSerial string
 	// told is the last logged error.
 	told string
 }
 
-// New makes a Keeper. It refuses options that lack a collaborator or a name.
+// New makes a Keeper. All options but the times are required.
 func New(o Options) (*Keeper, error) {
 	var missing []error
 	for _, option := range []struct {
@@ -162,7 +164,7 @@ func (k *Keeper) leads() bool {
 	}
 }
 
-// Step reads the Secret, makes it where there is none, and serves its certificate. The
+// Step reads the Secret, creates it if it does not exist, and serves its certificate. The
 // leader also renews the certificate when it is time, and writes the APIService's
 // caBundle. Repeating a Step changes nothing.
 func (k *Keeper) Step(ctx context.Context) error {
@@ -198,7 +200,8 @@ func (k *Keeper) Step(ctx context.Context) error {
 	if err := k.serve(next); err != nil {
 		return err
 	}
-	// This cannot wait: no client accepts a pair whose authority is not trusted yet.
+	// Publish now, not at the next Step: no client accepts a pair whose authority it does
+	// not trust.
 	_, publishErr = k.publish(ctx, &next)
 	return publishErr
 }
@@ -224,8 +227,8 @@ func (k *Keeper) names() []string { return []string{k.name(), k.name() + ".clust
 // labelServing marks the Secrets of this package, which writes no other Secret.
 const labelServing = "relaypool.dev/serving-certificate"
 
-// read returns the Secret, and makes one where there is none. When somebody deleted it,
-// the new one contains the pair that this process serves.
+// read returns the Secret, and creates it if it does not exist. When somebody deleted the
+// Secret, the new one contains the pair that this process serves.
 func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}
 	for range 2 {
@@ -246,7 +249,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("make the serving certificate's Secret %s: %w", k.Secret, err)
 		}
-		// Another replica was faster: its Secret counts.
+		// Another replica was faster: read its Secret.
 	}
 	return nil, fmt.Errorf("the serving certificate's Secret %s comes and goes: somebody deletes it", k.Secret)
 }
@@ -289,7 +292,8 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 	return nil
 }
 
-// serve serves the certificate that was read, or keeps the served one when it is invalid.
+// serve serves the certificate that was read. If that is invalid, serve returns an error
+// and the certificate served before stays.
 func (k *Keeper) serve(s state) error {
 	if !s.serves(s.current, k.name(), k.Now()) {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())

@@ -69,7 +69,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// lead makes the APIService, which refers to that Service.
+// lead creates the APIService, which leads to that Service.
 func (s *site) lead(t *testing.T, service string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -191,7 +191,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 		for op := range 250 {
 			switch random.IntN(12) {
 			case 0:
-				k, l := s.replica(t) // the leader dies, another one leads, a third comes
+				k, l := s.replica(t) // the leader dies, a new replica starts, and another one leads
 				replicas[leader], leading[leader] = k, l
 				must(t, k.Step(t.Context()))
 				leader = (leader + 1) % len(replicas)
@@ -296,7 +296,7 @@ func TestWhatSomebodyDoesToTheSecret(t *testing.T) {
 		"swaps a key":           {does: change(func(o *corev1.Secret) { o.Data[keyKey] = otherKey() }), same: true},
 		"drops the authorities": {does: change(func(o *corev1.Secret) { delete(o.Data, keyAuthorities) }), same: true},
 		"adds a key":            {does: change(func(o *corev1.Secret) { o.Data["note"] = []byte("mine") }), same: true},
-		"takes the label off":   {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "somebody else's and is not touched"},
+		"removes the label":     {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "somebody else's and is not touched"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -496,8 +496,8 @@ func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
 	}
 }
 
-// There are two leaders, one of which does not know yet that it has lost the Lease. The second
-// write is refused, and the next reading continues from the first.
+// A leader that does not know yet that it has lost the Lease writes after the new leader.
+// Its write is refused, and its next Step starts from what the new leader wrote.
 func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -565,16 +565,16 @@ func TestDecide(t *testing.T) {
 		want    step
 		wantCAs int
 	}{
-		"nothing is there":                            {state{}, 0, false, stepMake, 1},
-		"a young one":                                 {with(current, nil, currentCA), day, false, stepNone, 1},
-		"a month before its end":                      {with(current, nil, currentCA), 60*day + 1, false, stepStage, 2},
-		"the next is not trusted yet":                 {with(current, next, currentCA, nextCA), 61 * day, false, stepNone, 2},
-		"the next is trusted":                         {with(current, next, currentCA, nextCA), 61 * day, true, stepPromote, 2},
-		"its end has come before the next is trusted": {with(current, next, currentCA, nextCA), 91 * day, false, stepPromote, 1},
-		"both have ended":                             {with(current, next, currentCA, nextCA), 200 * day, false, stepMake, 1},
-		"the next is of nobody":                       {with(current, foreign, currentCA), 61 * day, true, stepStage, 2},
-		"the current is of nobody":                    {with(foreign, nil, currentCA), day, false, stepMake, 2},
-		"the clock is before its beginning":           {with(current, nil, currentCA), -2 * time.Hour, false, stepMake, 2},
+		"the Secret is empty":                     {state{}, 0, false, stepMake, 1},
+		"the current is young":                    {with(current, nil, currentCA), day, false, stepNone, 1},
+		"the current expires in a month":          {with(current, nil, currentCA), 60*day + 1, false, stepStage, 2},
+		"the next is not trusted yet":             {with(current, next, currentCA, nextCA), 61 * day, false, stepNone, 2},
+		"the next is trusted":                     {with(current, next, currentCA, nextCA), 61 * day, true, stepPromote, 2},
+		"the current expired, the next untrusted": {with(current, next, currentCA, nextCA), 91 * day, false, stepPromote, 1},
+		"both have expired":                       {with(current, next, currentCA, nextCA), 200 * day, false, stepMake, 1},
+		"the next has no known authority":         {with(current, foreign, currentCA), 61 * day, true, stepStage, 2},
+		"the current has no known authority":      {with(foreign, nil, currentCA), day, false, stepMake, 2},
+		"the current is not valid yet":            {with(current, nil, currentCA), -2 * time.Hour, false, stepMake, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

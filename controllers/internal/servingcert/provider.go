@@ -11,7 +11,7 @@ var _ dynamiccertificates.CertKeyContentProvider = (*Keeper)(nil)
 // Name implements dynamiccertificates.CertKeyContentProvider.
 func (k *Keeper) Name() string { return "the operator's serving certificate" }
 
-// CurrentCertKeyContent returns certificate and key as PEM; nothing before Ready.
+// CurrentCertKeyContent returns certificate and key as PEM, and nil before Ready.
 func (k *Keeper) CurrentCertKeyContent() (cert, key []byte) {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
@@ -31,7 +31,7 @@ func (k *Keeper) AddListener(l dynamiccertificates.Listener) {
 // Ready is closed once there is a certificate.
 func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
-// Expires is when the served certificate expires; zero before Ready.
+// Expires returns when the served certificate expires, and zero before Ready.
 func (k *Keeper) Expires() time.Time {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()

@@ -23,9 +23,9 @@ type policy struct {
 	renewBefore time.Duration
 }
 
-// decide returns the next state and the step that leads to it. trusted means that clients
-// have trusted the authority of the next pair for long enough that all of them know it.
-// issue makes a pair and its authority.
+// decide returns the next state and the step that leads to it. trusted means that the
+// APIService has trusted the authority of the next pair for so long that all clients know
+// it. issue makes a pair and its authority.
 func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
 	current, next := s.serves(s.current, p.name, now), s.serves(s.next, p.name, now)
 	switch {
@@ -53,8 +53,8 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	}
 }
 
-// tidied drops expired authorities. Those of earlier pairs are kept until then, because a
-// process that has not read the Secret since still serves such a pair.
+// tidied drops expired authorities. Authorities of earlier pairs stay until they expire,
+// because a process that has not read the Secret since still serves such a pair.
 func (s state) tidied(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {

@@ -18,7 +18,7 @@ const (
 	keyCert        = corev1.TLSCertKey
 	keyKey         = corev1.TLSPrivateKeyKey
 	keyAuthorities = "ca.crt"
-	// This is the pair to serve next, once clients are known to trust its authority.
+	// These two are the pair to serve next, once all clients trust its authority.
 	keyNextCert = "next.crt"
 	keyNextKey  = "next.key"
 )
@@ -41,8 +41,8 @@ type state struct {
 	authorities []*x509.Certificate
 }
 
-// stateOf reads the Secret's data. Values that do not parse are left out: they are made
-// again, which an error would not help with.
+// stateOf reads the Secret's data. Values that do not parse are left out without an error:
+// decide replaces them.
 func stateOf(data map[string][]byte) state {
 	s := state{authorities: parseAuthorities(data[keyAuthorities])}
 	s.current, _ = parsePair(data[keyCert], data[keyKey])
@@ -88,7 +88,7 @@ func parseAuthorities(bundle []byte) (out []*x509.Certificate) {
 func bundle(authorities []*x509.Certificate) []byte {
 	var out bytes.Buffer
 	for _, c := range authorities {
-		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Buffer takes everything
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Buffer returns no error
 	}
 	return out.Bytes()
 }

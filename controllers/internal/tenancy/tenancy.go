@@ -1,7 +1,7 @@
-// Package tenancy limits what users who may make RelayPools can do in a cluster with
-// them: which images run, which fields of the pods' template are set, and which Secrets
-// and ConfigMaps are mounted. The operator makes pods with its own permissions, so without
-// such limits the right to make RelayPools amounts to the right to make pods.
+// Package tenancy limits what users can do in a cluster by making RelayPools: which images
+// run, which fields of the pods' template are set, and which Secrets and ConfigMaps are
+// mounted. The operator makes pods with its own permissions, so without these limits the
+// right to make RelayPools amounts to the right to make pods.
 package tenancy
 
 import (
@@ -39,7 +39,7 @@ type Policy struct {
 	Usable []string
 }
 
-// below ends a repository that stands for all repositories below it.
+// below is the suffix of a path that stands for all repositories below the path.
 const below = "/*"
 
 // ParseRepository returns the full name of an image's repository, registry included,

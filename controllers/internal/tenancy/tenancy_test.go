@@ -16,20 +16,20 @@ import (
 func TestParseRepository(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"a repository with its registry":         {"registry.example/relaypool/relay", "registry.example/relaypool/relay"},
-		"a registry with a port":                 {"registry.example:5000/relay", "registry.example:5000/relay"},
-		"a repository of the default registry":   {"relaypool/relay", "docker.io/relaypool/relay"},
-		"one of the library":                     {"relay", "docker.io/library/relay"},
-		"all of a registry":                      {"registry.example/*", "registry.example/*"},
-		"all below a path":                       {"registry.example/relaypool/*", "registry.example/relaypool/*"},
-		"all of an owner on the default one":     {"relaypool/*", "docker.io/relaypool/*"},
-		"a tag":                                  {"registry.example/relay:1", ""},
-		"a digest":                               {"registry.example/relay@sha256:" + strings.Repeat("0f", 32), ""},
-		"nothing":                                {"", ""},
-		"a star alone":                           {"*", ""},
-		"a star in the middle":                   {"registry.example/*/relay", ""},
-		"a beginning that ends inside of a name": {"registry.example/relay*", ""},
-		"a scheme":                               {"https://registry.example/relay", ""},
+		"a repository with its registry":       {"registry.example/relaypool/relay", "registry.example/relaypool/relay"},
+		"a registry with a port":               {"registry.example:5000/relay", "registry.example:5000/relay"},
+		"a repository of the default registry": {"relaypool/relay", "docker.io/relaypool/relay"},
+		"a repository of Docker's library":     {"relay", "docker.io/library/relay"},
+		"all of a registry":                    {"registry.example/*", "registry.example/*"},
+		"all below a path":                     {"registry.example/relaypool/*", "registry.example/relaypool/*"},
+		"all of an owner, default registry":    {"relaypool/*", "docker.io/relaypool/*"},
+		"a tag":                                {"registry.example/relay:1", ""},
+		"a digest":                             {"registry.example/relay@sha256:" + strings.Repeat("0f", 32), ""},
+		"nothing":                              {"", ""},
+		"a star alone":                         {"*", ""},
+		"a star in the middle":                 {"registry.example/*/relay", ""},
+		"a star that ends a part of a name":    {"registry.example/relay*", ""},
+		"a scheme":                             {"https://registry.example/relay", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 		// want is a part of the fault; empty when there is none.
 		want string
 	}{
-		"the operator's, by leaving it out":      {"", ""},
+		"no image, for the operator's own":       {"", ""},
 		"the operator's by its name":             {own, ""},
 		"another tag of the operator's":          {"mirror.example/relay:0.0.1", "received mirror.example/relay"},
 		"an allowed repository":                  {"registry.example/relaypool/relay:1", ""},
@@ -176,7 +176,7 @@ func TestWhatARelayPoolMayName(t *testing.T) {
 		wantGenerated bool
 	}{
 		"any Secret, where no label is required":         {Policy{}, Named{Name: "admin"}, "", false},
-		"any Secret, where one is":                       {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
+		"any Secret, where a label is required":          {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
 		"one for this RelayPool":                         {strict, Named{Name: "db", Labels: usable("demo")}, "", false},
 		"one for every RelayPool":                        {strict, Named{Name: "db", Labels: usable("any")}, "", false},
 		"one for another RelayPool":                      {strict, Named{Name: "db", Labels: usable("demo-2")}, "received another value", false},

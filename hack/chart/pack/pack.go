@@ -1,6 +1,5 @@
-// Package pack packages the chart as helm package and helm push do, byte for byte the same
-// from one commit: a release that is run again does not replace the files that it
-// published.
+// Package pack packages the chart as helm package and helm push do. One commit always gives
+// the same bytes, so that a release that is run again does not replace published files.
 package pack
 
 import (

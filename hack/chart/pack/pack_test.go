@@ -62,7 +62,7 @@ func version(archive string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "relaypool-"), ".tgz")
 }
 
-// A release that is run again makes the same files as those published.
+// A release that is run again makes the same files as before.
 func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)

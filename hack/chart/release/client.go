@@ -26,7 +26,7 @@ type Client struct {
 	Kubeconfig string
 	// CacheDir is the folder of Helm's cache of the cluster's API.
 	CacheDir string
-	// Name and Namespace are the release's. The namespace is made when it is missing.
+	// Name and Namespace are the release's. A missing namespace is created.
 	Name, Namespace string
 	// InNamespace leaves out the objects outside of the namespace: the namespace itself, and
 	// the definition.
@@ -51,9 +51,9 @@ func (c *Client) configuration() (*action.Configuration, error) {
 	return configuration, nil
 }
 
-// Install runs helm install --create-namespace, again where Helm was faster than the API
-// server: an established definition is in the server's list of kinds only a moment later,
-// and Helm reads that list once. It has stored nothing by then.
+// Install runs helm install --create-namespace. It tries again when Helm was faster than the
+// API server: the server lists a kind only a moment after its definition is established, and
+// Helm reads that list once. The failed attempt has stored nothing.
 func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(time.Second) {
 		got, err := c.install(ch, values)
@@ -90,7 +90,7 @@ func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Relea
 	return made(got, err)
 }
 
-// capabilities are the capabilities of another version of Helm.
+// capabilities returns the capabilities of the version HelmVersion.
 func (c *Client) capabilities() *common.Capabilities {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.HelmVersion.Version = c.HelmVersion

@@ -1,4 +1,4 @@
-// Package release renders and installs the chart as Helm does, by its library.
+// Package release renders and installs the chart with Helm's library.
 package release
 
 import (

@@ -63,7 +63,7 @@ func cluster(t *testing.T) (client.Client, *release.Client) {
 	return c, helm
 }
 
-// clusterOf is cluster, with the server itself for other users.
+// clusterOf is like cluster, and also returns the server, which can make other users.
 func clusterOf(t *testing.T) (client.Client, *release.Client, *apiserver.Server) {
 	t.Helper()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
@@ -91,8 +91,8 @@ func load(t *testing.T, path string) *chart.Chart {
 	return c
 }
 
-// parsed are values. They are for the whole cluster unless they choose: the chart requires
-// either that or namespaces.
+// parsed returns the values of a YAML text. The chart requires namespaces or clusterWide, so
+// parsed sets clusterWide if the text has neither.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := unmarshal(t, text)
@@ -102,8 +102,8 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// before are values of the previous chart, which required neither choice and whose fields had
-// other names.
+// before returns values for the previous chart, which required neither namespaces nor
+// clusterWide, and in which fields had other names.
 func before(t *testing.T, text string) map[string]any {
 	t.Helper()
 	names := strings.NewReplacer("verifyingKeyConfigMapRef", "verifyingKey", "urlSecretRef", "urlFrom", "BalanceLamports", "Balance")
@@ -157,8 +157,8 @@ relayPools:
 
 func replicas(n string) string { return strings.Replace(fleet, "REPLICAS", n, 1) }
 
-// another gives the chart another definition, like that of a later version: with one more
-// field, and with another version annotation.
+// another gives the chart a definition like that of a later version: with one more field,
+// and another value of the annotation that identifies the version.
 func another(t *testing.T, ch *chart.Chart) *chart.Chart {
 	t.Helper()
 	ch.Schema = nil // the schema of the values does not have the field
@@ -186,8 +186,8 @@ func crd(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinitio
 	return &out
 }
 
-// The test upgrades from the earlier chart to this one and to a later one, uninstalls and
-// installs again: objects with funds stay all the time.
+// The test upgrades from the previous chart to this one and to a later one, uninstalls and
+// installs again. Objects that give access to funds are never deleted.
 func TestALifeOfARelease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -245,7 +245,7 @@ func TestALifeOfARelease(t *testing.T) {
 	must(t, err)
 	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 
-	// After uninstalling, everything but the operator stays.
+	// Uninstalling removes only the operator.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
 	must(t, err)
 	told, err := helm.Uninstall()
@@ -278,7 +278,7 @@ func TestALifeOfARelease(t *testing.T) {
 	}
 }
 
-// operatorWorks makes the operator's changes: a finalizer, a key.
+// operatorWorks makes the changes that the operator would make: a finalizer and a key.
 func operatorWorks(t *testing.T, c client.Client) {
 	t.Helper()
 	pool := object("relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
@@ -516,7 +516,7 @@ func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
 	t.Parallel()
 	c, helm, server := clusterOf(t)
 	namespace(t, c, release.Namespace)
-	// The parts of the role admin: no controller aggregates them here.
+	// Bind the parts of the role admin one by one: no controller aggregates them here.
 	for _, part := range []string{"system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view"} {
 		must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: part},
@@ -552,12 +552,12 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 	return file
 }
 
-// An API server accepts every object of the goldens unchanged: no unknown field, no wrong type,
-// no name that is too long.
+// An API server accepts every object of the golden files: no unknown field, no wrong type, no
+// name that is too long.
 func TestEveryObjectIsTaken(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	// The definition, and namespaces that values name.
+	// Make the definition, and the namespaces that the golden files name.
 	_, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	for _, name := range []string{"team-a", "team-b", "infra"} {
@@ -589,7 +589,7 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	}
 }
 
-// eventually repeats a call that may fail only because a definition is not served yet.
+// eventually repeats a call while it fails because a definition is not served yet.
 func eventually(t *testing.T, try func(context.Context) error, what string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

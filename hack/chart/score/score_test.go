@@ -26,7 +26,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// accepted are the checks of kube-score that the chart does not meet, and why.
+// accepted returns the checks of kube-score that the chart does not meet, and why.
 func accepted() map[string]string {
 	return map[string]string{
 		"container-image-pull-policy":                   "images have a version or a digest; a node that has one need not reach the registry to start the operator again",
@@ -35,7 +35,7 @@ func accepted() map[string]string {
 	}
 }
 
-// alone are the additional ones for one replica.
+// alone returns the additional accepted checks for an operator of one replica.
 func alone() map[string]string {
 	return map[string]string{
 		"deployment-replicas": "one replica hands its Lease over at once, and fleets work on while none is there",
@@ -59,7 +59,7 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 			if _, single := alone()[check]; single && bytes.Contains(content, []byte("\n  replicas: 1\n  selector:")) {
 				ok = true
 			}
-			// Without a Lease, two operators at once do more harm than none for a moment.
+			// Without a Lease, two operators at once do more harm than a moment without one.
 			if check == "deployment-strategy" && bytes.Contains(content, []byte("RELAYPOOL_LEADER_ELECT")) {
 				ok = true
 			}
@@ -81,14 +81,14 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 	}
 }
 
-// named is a text with the name of its file.
+// named adds a file name to a text, which kube-score requires.
 type named struct {
 	io.Reader
 }
 
 func (named) Name() string { return "chart" }
 
-// findings are kube-score's findings, by the names of its checks.
+// findings returns kube-score's findings, by the names of its checks.
 func findings(t *testing.T, objects []byte) map[string]string {
 	t.Helper()
 	p, err := parser.New(nil)
@@ -96,7 +96,7 @@ func findings(t *testing.T, objects []byte) map[string]string {
 	all, err := p.ParseFiles([]ks.NamedReader{named{bytes.NewReader(objects)}})
 	must(t, err)
 	run := &config.RunConfiguration{
-		// A CPU limit would slow a leader down that has to renew its Lease.
+		// A CPU limit could slow down a leader, which has to renew its Lease.
 		IgnoreContainerCpuLimitRequirement: true,
 		KubernetesVersion:                  config.Semver{Major: 1, Minor: 34},
 		MinReplicasDeployment:              2,

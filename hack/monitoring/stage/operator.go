@@ -26,7 +26,7 @@ import (
 // keyIn is the key of each Secret and ConfigMap that the RelayPool names.
 const keyIn = "value"
 
-// checkEvery is the minimum that a RelayPool accepts, in seconds.
+// checkEvery is the minimum check interval that a RelayPool accepts, in seconds.
 const checkEvery = 10
 
 // operator reconciles a RelayPool with the stage's chain and payers, on an API server

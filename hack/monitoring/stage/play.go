@@ -28,8 +28,8 @@ type Event struct {
 }
 
 // scene is an event of the play. It lasts for a share of the time, and until each
-// expression of until has had a value in Prometheus since its start: on a busy machine the
-// effect and the scrape may take longer.
+// expression of until has had a value in Prometheus since the scene's start: on a busy
+// machine the effect and the scrape may take longer.
 type scene struct {
 	share float64
 	what  string
@@ -49,8 +49,8 @@ const (
 // Seen reports whether an expression has had a value since a time.
 type Seen func(ctx context.Context, expr string, since time.Time) bool
 
-// Play loads the relays for a time with injected faults and their repair. It takes longer
-// when an expression has no value in time.
+// Play loads the relays for the given time, and injects and repairs faults meanwhile. It
+// takes longer when an expression of a scene has no value in time.
 func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Event, error) {
 	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
@@ -94,8 +94,8 @@ func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
 	return nil
 }
 
-// KeepLedger runs the relay's own command until ctx ends. Exit code 1 is no failure here:
-// the ledger need not balance while transactions are under way.
+// KeepLedger runs the relay's ledger command again and again until ctx ends. Exit code 1 is
+// no failure here: the ledger need not balance while transactions are under way.
 func (s *Stage) KeepLedger(ctx context.Context) error {
 	for load.Sleep(ctx, ledgerEvery) {
 		out, err := s.Ledger(ctx)
@@ -167,10 +167,10 @@ func (s *Stage) price(percent uint64) error {
 // left is the balance after a theft: less than the payer's required minimum.
 const left = minimum * 6 / 10
 
-// transferUnits are more compute than a transfer uses.
+// transferUnits is a compute unit limit above what a transfer uses.
 const transferUnits = 10_000
 
-// steal moves the first payer's funds to an unused address, with the payer's key and not by
+// steal moves the first payer's funds to an unused address, with the payer's key but without
 // a relay. It repeats that until hardly anything is left, because relays spend meanwhile.
 func (s *Stage) steal(ctx context.Context) error {
 	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
@@ -186,7 +186,7 @@ func (s *Stage) steal(ctx context.Context) error {
 			return nil
 		}
 		move := system.NewTransferInstruction(balance.Value-left, payer, nowhere).Build()
-		// A failed transfer came after a relay's own spending; the next one reads the new balance.
+		// A transfer fails if a relay spent funds meanwhile; the next one reads the new balance.
 		_ = s.Send(ctx, transferUnits, true, s.Payers[:1], move)
 		load.Sleep(ctx, confirmedAfter*s.o.Slot)
 	}

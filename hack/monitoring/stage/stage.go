@@ -35,11 +35,11 @@ type Options struct {
 
 const (
 	relays, payers, endpoints = 2, 2, 2
-	// minimum is the balance that a payer has to keep. The second payer starts with little
-	// more than that, and runs dry.
+	// minimum is the balance that a payer has to keep. The second payer starts with only
+	// little above it, and runs out of funds.
 	minimum, little = 50_000_000, 60_000_000
 	plenty          = 50 * solana.LAMPORTS_PER_SOL
-	// budget is the second endpoint's limit, in requests a second, which is too small.
+	// budget is the second endpoint's limit, in requests a second. It is too small.
 	budget = 6
 	// inFlight bounds the clients.
 	inFlight = 200
