@@ -90,8 +90,8 @@ func TestCodesAndStatusesAreThoseOfTheRelay(t *testing.T) {
 	}
 }
 
-// TestEveryCodeIsExplained holds the prose: a reader of the document must find
-// each code in some answer's description.
+// TestEveryCodeIsExplained: a reader of the document finds each error code in some
+// description.
 func TestEveryCodeIsExplained(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../openapi.yaml")

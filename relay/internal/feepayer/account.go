@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// slotTrust is how long a reading's slot rules out readings of lower slots. A node that once
-// reported a false slot must not make all others count as old for ever.
+// slotTrust is how long a reading's slot rules out readings at lower slots. A node that
+// once reported a false slot must not make all later readings count as old.
 const slotTrust = 2 * time.Minute
 
 // account is one payer. Its methods are called under the lock of Payers.
@@ -22,16 +22,16 @@ type account struct {
 
 	inFlight int
 	reserved uint64
-	// released are the costs of attempts whose reservations ended since the reading began,
-	// and unread is their sum.
+	// released are the costs of attempts whose reservations ended since the reading was
+	// made, and unread is their sum.
 	released []expense
 	unread   uint64
 
 	breaker breaker
-	dry     bool // as was logged last
+	dry     bool // as last logged
 }
 
-// expense is the sum of the costs released within one second, the last of them at at.
+// expense is the sum of the costs released within one second; at is when the last was.
 type expense struct {
 	at       time.Time
 	lamports uint64
@@ -50,12 +50,12 @@ func (a *account) state(minimum uint64) State {
 	}
 }
 
-// canPay reports whether an attempt of that cost may be given to the payer now.
+// canPay reports whether an attempt that costs lamports may use the payer now.
 func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
 	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
 }
 
-// before orders payers by preference.
+// before reports whether a is preferred to b as the payer.
 func (a *account) before(b *account) bool {
 	if a.inFlight != b.inFlight {
 		return a.inFlight < b.inFlight
@@ -63,15 +63,14 @@ func (a *account) before(b *account) bool {
 	return a.free() > b.free()
 }
 
-// outstanding is what this process may have spent that the reading does not show:
-// reservations in flight, and those that ended since.
+// outstanding is what this process may have spent and the reading does not show:
+// reservations in flight, and those that ended since the reading.
 func (a *account) outstanding() uint64 { return a.reserved + a.unread }
 
-// usable reports whether the payer could be given work, apart from what it has to pay
-// already.
+// usable reports whether the payer is ready, regardless of what it already has to pay.
 func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
 
-// free is what the payer holds at least, after all that it has to pay.
+// free is what the payer holds at least, once it has paid all that is outstanding.
 func (a *account) free() uint64 { return minus(a.lamports, a.outstanding()) }
 
 func (a *account) reserve(lamports uint64) {
@@ -80,7 +79,7 @@ func (a *account) reserve(lamports uint64) {
 	a.breaker.start()
 }
 
-// cancel ends a reservation for which nothing was signed: nothing was spent.
+// cancel ends a reservation for which nothing was signed, so nothing was spent.
 func (a *account) cancel(now time.Time, lamports uint64) {
 	if a.inFlight == 0 {
 		return
@@ -110,18 +109,19 @@ func (a *account) release(now time.Time, lamports uint64) {
 // reading is what one reading shows of a payer.
 type reading struct {
 	lamports, slot uint64
-	// began is when the call was made: it shows nothing that happened later.
+	// began is when the call was made: the reading shows nothing that happened later.
 	began time.Time
-	// atTwo: it is the higher of two endpoints' readings, where there are two.
+	// atTwo: each balance is the higher of two endpoints' readings, where there are two.
 	atTwo bool
 }
 
-// learn takes a reading over. doubt means that it did not: the reading fell below the
-// minimum, our own spending does not explain that, and it is the first that says so, or
-// that of one endpoint alone.
+// learn replaces the last good reading, unless the new one is older or in doubt. doubt
+// means that the balance fell below the minimum, that this process's own spending does not
+// explain it, and that this reading is the first to say so or comes from one endpoint
+// alone.
 func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
-		return false // this node is behind the one asked before, and our reading is newer
+		return false // this node is behind the one that gave the last good reading
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()
@@ -144,7 +144,7 @@ func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	return false
 }
 
-// minus subtracts, down to zero.
+// minus is a - b, or 0 when b is larger.
 func minus(a, b uint64) uint64 {
 	if b > a {
 		return 0

@@ -7,8 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: with less, the network refuses the
-// transaction, and the payer ends no work.
+// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: a payer that ends work keeps the
+// rent-exempt minimum. With less, the network refuses the transaction, and the payer ends no
+// work.
 func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
 	t.Parallel()
 	const cost = 5000
@@ -16,9 +17,9 @@ func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
 		holds uint64
 		want  refusal.Code
 	}{
-		"the cost and what an account has to hold": {cost + shieldpool.RentExempt, ""},
-		"a lamport less": {cost + shieldpool.RentExempt - 1, refusal.FeePayerEmpty},
-		"the cost alone": {cost, refusal.FeePayerEmpty},
+		"the cost and the rent-exempt minimum": {cost + shieldpool.RentExempt, ""},
+		"a lamport less":                       {cost + shieldpool.RentExempt - 1, refusal.FeePayerEmpty},
+		"the cost alone":                       {cost, refusal.FeePayerEmpty},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkPickAndSettle is what choosing the payer adds to each attempt, with
-// three payers.
+// BenchmarkPickAndSettle measures what choosing the payer adds to each attempt, with three
+// payers.
 func BenchmarkPickAndSettle(b *testing.B) {
 	o := Options{Balances: &wallets{lamports: []uint64{1 << 60, 1 << 60, 1 << 60}}, Log: slog.New(slog.DiscardHandler), Now: time.Now, MinBalance: 100}
 	for i := range byte(3) {

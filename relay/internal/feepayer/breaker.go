@@ -9,14 +9,14 @@ const (
 	lastProbe  = time.Minute
 )
 
-// breaker keeps a payer out of use that the chain refuses although its balance says that it
+// breaker takes a payer out of use when the chain refuses it although its known balance
 // could pay. The zero value is closed.
 type breaker struct {
 	open bool
 	// refusals counts the refusals in a row, with no attempt that worked in between.
 	refusals int
 	since    time.Time
-	// believed are the lamports that the refusal proved wrong.
+	// believed is the balance, in lamports, that the last refusal contradicted.
 	believed uint64
 	probeAt  time.Time
 	probing  bool
@@ -31,7 +31,7 @@ func (b *breaker) allows(now time.Time) bool {
 // start records that an attempt uses the payer.
 func (b *breaker) start() { b.probing = b.open }
 
-// release ends a probe without a known result.
+// release ends a probe whose result is not known.
 func (b *breaker) release(now time.Time) {
 	if b.probing {
 		b.probing, b.probeAt = false, now.Add(b.wait())
@@ -57,10 +57,10 @@ func (b *breaker) worked() (closed bool) {
 	return closed
 }
 
-// funded closes the breaker for a balance read after the refusal that is above the minimum.
-// From the second refusal in a row on, the balance also has to differ from the one that the
-// chain contradicted: otherwise a node that shows money which is not there would have every
-// attempt refused.
+// funded closes the breaker when a balance of at least the minimum was read after the
+// refusal. From the second refusal in a row on, the balance also has to differ from the one
+// that the chain contradicted: otherwise a node that shows lamports which do not exist
+// would have every attempt refused.
 func (b *breaker) funded(n reading) {
 	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.believed) {
 		b.open, b.probing = false, false

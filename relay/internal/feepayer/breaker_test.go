@@ -39,7 +39,7 @@ func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
 		time.Sleep(minInterval)
 		refused(t, p, 1, "")
 
-		// A node shows money that the chain does not accept: another reading of the same
+		// A node shows lamports that the chain does not accept: another reading of the same
 		// amount is not believed, and one of another amount is.
 		p.MarkRefused(p.Keys()[0], errDown)
 		time.Sleep(minInterval)

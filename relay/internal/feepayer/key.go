@@ -1,6 +1,6 @@
 // Package feepayer holds the keys that pay the relay's network fees and the rent of
-// nullifier accounts, tracks their balances and chooses which of them pays next. No money of
-// clients passes through it.
+// nullifier accounts, tracks their balances and chooses which of them pays next. No
+// client's money passes through them.
 package feepayer
 
 import (
@@ -45,9 +45,9 @@ func Generate(random io.Reader) (*Key, error) {
 	return newKey(private), nil
 }
 
-// Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers,
-// or base58 of 64 bytes; private half first, then public, which must belong to
-// it. Errors hold lengths, never content.
+// Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers, or base58 of
+// 64 bytes. The private half comes first, then the public half, which must belong to it.
+// Errors hold lengths, never content.
 func Parse(content []byte) (*Key, error) {
 	private, err := keyfile.Parse(content)
 	if err != nil {
@@ -56,7 +56,7 @@ func Parse(content []byte) (*Key, error) {
 	return newKey(private), nil
 }
 
-// ReadFile reads a key from a file, in either form that Parse takes.
+// ReadFile reads a key from a file, in either form that Parse accepts.
 func ReadFile(path string) (*Key, error) {
 	content, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
@@ -82,7 +82,7 @@ func (k *Key) WriteFile(path string) error {
 	_, err = f.Write(content)
 	// Without Sync, a key that is funded before it is on disk can be lost with its money.
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // made above and holds no key: the next try must not find it
+		_ = os.Remove(f.Name()) // created above without a whole key: the next try must not find it
 		return fmt.Errorf("write key file: %w", err)
 	}
 	return nil
@@ -105,5 +105,5 @@ func (k *Key) GoString() string { return redacted }
 // LogValue gives a placeholder.
 func (k *Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText gives a placeholder, to encoding/json too.
+// MarshalText gives a placeholder, which encoding/json uses too.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -29,12 +29,13 @@ func testKey(t *testing.T) *Key {
 	return key
 }
 
-// numbers writes bytes as solana-keygen does.
+// numbers formats bytes as solana-keygen does.
 func numbers(b []byte) string {
 	return strings.ReplaceAll(fmt.Sprintf("%d", b), " ", ",")
 }
 
-// web3Key is the payer of the vectors that @solana/web3.js made.
+// web3Key returns the payer of the vectors that @solana/web3.js made, and a transaction that it
+// signed.
 func web3Key(t *testing.T) (content []byte, address solana.PublicKey, transaction *solana.Transaction) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "web3js.json"))
@@ -121,8 +122,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// checkSecret fails when text holds the private half in any usual form, a part of it
-// that would stand out in a decoder's error, or one of more.
+// checkSecret fails when text holds the private half in any usual form, a part of it that a
+// decoder's error could show, or one of more.
 func checkSecret(t *testing.T, text string, private []byte, more ...string) {
 	t.Helper()
 	forms := append([]string{
@@ -190,7 +191,7 @@ func TestWriteFile(t *testing.T) {
 	if diff := cmp.Diff([]byte(key.private()), []byte(back.private())); diff != "" {
 		t.Error("the key read is not the one written")
 	}
-	// Solana's own reader takes the file too.
+	// Solana's own reader accepts the file too.
 	theirs, err := solana.PrivateKeyFromSolanaKeygenFile(path)
 	if err != nil || theirs.PublicKey() != key.PublicKey() {
 		t.Errorf("solana-go reads %v, want the same key", err)

@@ -10,12 +10,12 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// ReadKeys reads keys, each in a form that Parse takes, from files and from
-// folders, in the order given; a folder's files come sorted by name. Every file
-// of a folder must be a key, except names that begin with a dot, which belong to a mounted
-// Kubernetes Secret, and folders inside it. It is an error when nothing is found, and when
-// two files hold the same key: the relay would count that payer's money twice. Errors name
-// files, never content.
+// ReadKeys reads keys from files and folders in the order given, each key in a form that
+// Parse accepts. A folder's files are sorted by name. Every file of a folder must be a key,
+// except names that begin with a dot, which belong to a mounted Kubernetes Secret;
+// subfolders are skipped. It is an error when no key is found, and when two files hold the
+// same key: the relay would count that payer's money twice. Errors name files, never
+// content.
 func ReadKeys(paths []string) ([]*Key, error) {
 	var keys []*Key
 	from := map[solana.PublicKey]string{}
@@ -42,7 +42,7 @@ func ReadKeys(paths []string) ([]*Key, error) {
 	return keys, nil
 }
 
-// keyFiles is path itself, or the files of the folder path.
+// keyFiles returns path itself or, when path is a folder, its files.
 func keyFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func keyFiles(path string) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(path, entry.Name())
-		// A mounted Secret's files are links, so their targets count.
+		// The files of a mounted Secret are links, so Stat follows them.
 		info, err := os.Stat(file)
 		if err != nil {
 			return nil, fmt.Errorf("read fee payer key: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// numbered makes the key of seed n.
+// numbered makes the key whose seed is 32 bytes of n.
 func numbered(t *testing.T, n byte) *Key {
 	t.Helper()
 	key, err := Generate(bytes.NewReader(bytes.Repeat([]byte{n}, 32)))
@@ -68,11 +68,11 @@ func TestReadKeys(t *testing.T) {
 			links: [][2]string{{"..2026_11_21", "secret/..data"}, {"..data/payer.json", "secret/payer.json"}},
 			paths: []string{"secret"}, want: []*Key{one},
 		},
-		"no path":              {wantErr: []string{"no fee payer key was given", "relay keygen"}},
-		"a file that is not":   {paths: []string{"missing"}, wantErr: []string{"missing", "no such file"}},
-		"an empty folder":      {files: map[string]string{"keys/.x": ""}, paths: []string{"keys"}, wantErr: []string{"keys holds no fee payer key"}},
-		"a broken link":        {files: map[string]string{"keys/1": array(one)}, links: [][2]string{{"gone", "keys/2"}}, paths: []string{"keys"}, wantErr: []string{"keys/2"}},
-		"a file without a key": {files: map[string]string{"keys/1": array(one), "keys/readme": "467 words"}, paths: []string{"keys"}, wantErr: []string{"keys/readme", "9 characters"}},
+		"no path":                    {wantErr: []string{"no fee payer key was given", "relay keygen"}},
+		"a file that does not exist": {paths: []string{"missing"}, wantErr: []string{"missing", "no such file"}},
+		"an empty folder":            {files: map[string]string{"keys/.x": ""}, paths: []string{"keys"}, wantErr: []string{"keys holds no fee payer key"}},
+		"a broken link":              {files: map[string]string{"keys/1": array(one)}, links: [][2]string{{"gone", "keys/2"}}, paths: []string{"keys"}, wantErr: []string{"keys/2"}},
+		"a file without a key":       {files: map[string]string{"keys/1": array(one), "keys/readme": "467 words"}, paths: []string{"keys"}, wantErr: []string{"keys/readme", "9 characters"}},
 		"the same key twice": {
 			files: map[string]string{"keys/1": array(one), "other": base58.Encode(one.private())}, paths: []string{"keys", "other"},
 			wantErr: []string{"keys/1", "other", "the same key", one.PublicKey().String()},

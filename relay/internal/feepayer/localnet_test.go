@@ -35,7 +35,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// poor reports one lamport for every account, while it lies.
+// poor is an endpoint that reports one lamport for every account, while lies is set.
 type poor struct {
 	http.Handler
 	lies atomic.Bool
@@ -52,10 +52,10 @@ func (p *poor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Handler.ServeHTTP(truth, r)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(truth.Code)
-	_, _ = w.Write(lamportsOf.ReplaceAll(truth.Body.Bytes(), []byte(`"lamports":1`))) // the client sees what fails
+	_, _ = w.Write(lamportsOf.ReplaceAll(truth.Body.Bytes(), []byte(`"lamports":1`))) // a failed write is the client's to notice
 }
 
-// reader is the relay's client of the endpoints, of which the first is asked first.
+// reader makes the relay's client of the endpoints, which asks the first one first.
 func reader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
 	t.Helper()
 	o := chain.EndpointsOptions{Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
@@ -69,8 +69,8 @@ func reader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
 	return e
 }
 
-// TestPayersOnAChainWithALyingEndpoint: the endpoint that is asked first reports that the
-// payers hold nothing, or one lamport each, for as long as it is asked.
+// TestPayersOnAChainWithALyingEndpoint: the endpoint that is asked first always reports that
+// the payers hold nothing, or one lamport each.
 func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]func(liar *poor, c *localnet.Chain) error{
@@ -124,7 +124,8 @@ func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) 
 		}
 	}
 
-	// The second has never existed; the first is rich, regardless of the liar's reports.
+	// The second payer's account does not exist, and the first payer is funded. The first stays
+	// ready, whatever the liar reports.
 	states(feepayer.StateReady, feepayer.StateDry)
 	if err := lie(liar, c); err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) 
 	for range 4 {
 		states(feepayer.StateReady, feepayer.StateDry)
 	}
-	// Nor does it matter when no payer is dry, and one endpoint is asked first.
+	// The same holds when no payer is dry, so that a read first asks one endpoint alone.
 	fund(keys[1].PublicKey(), sol)
 	for range 4 {
 		states(feepayer.StateReady, feepayer.StateReady)
@@ -140,7 +141,7 @@ func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) 
 	drain(t, c, keys[1], sol)
 	states(feepayer.StateReady, feepayer.StateDry)
 
-	// A transfer empties the first: both endpoints report it, and no payer can pay.
+	// A transfer empties the first payer: both endpoints report it, and no payer can pay.
 	payer := must[txmgr.Payer](t)(p.Pick(t.Context(), sol/100, false))
 	drain(t, c, payer, sol)
 	states(feepayer.StateDry, feepayer.StateDry)
@@ -149,7 +150,7 @@ func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) 
 		t.Errorf("error is %v, want the refusal fee_payer_empty", err)
 	}
 
-	// The liar cannot hide that the other one is funded.
+	// The liar cannot hide that the second payer is funded.
 	fund(keys[1].PublicKey(), sol)
 	payer, err = p.Pick(t.Context(), sol/100, false)
 	if err != nil || payer.PublicKey() != keys[1].PublicKey() || funded != 1 {

@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// MaxKeys is how many payers there may be: one call reads all their balances,
-// and getMultipleAccounts takes 100.
+// MaxKeys is the most payers: one call of getMultipleAccounts reads all their balances, and
+// takes 100 accounts.
 const MaxKeys = 100
 
 const (
@@ -25,19 +25,19 @@ const (
 	// dryInterval is the time between two reads while some payer cannot be used, so that
 	// funding is noticed at once.
 	dryInterval = 2 * time.Second
-	// minInterval bounds the reads on demand: an empty wallet must not turn every request
-	// into a call.
+	// minInterval is the least time between reads on demand: an empty wallet must not turn
+	// every request into a call to the chain.
 	minInterval = time.Second
-	// readTimeout ends a read that hangs: all other reads wait for it.
+	// readTimeout ends a read that hangs, because all other reads wait for it.
 	readTimeout = 10 * time.Second
 )
 
-// BalanceReader reads the confirmed lamports of accounts, in the order of keys,
-// and the slot at which it read them all. An account that does not exist has 0.
+// BalanceReader reads the confirmed lamports of accounts, in the order of keys, and the
+// slot at which it read them all. An account that does not exist has 0 lamports.
 type BalanceReader interface {
 	Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
-	// HighestBalances reads them at a second endpoint too, where there is one, and returns the
-	// higher value of each.
+	// HighestBalances also reads a second endpoint, where there is one, and returns the
+	// higher balance of each account.
 	HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
 }
 
@@ -48,8 +48,8 @@ type Options struct {
 	Balances BalanceReader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// MinBalance is in lamports: a payer that holds less is dry and not used, so that it can
-	// still pay its work in flight. A payer with no lamports is always dry.
+	// MinBalance is in lamports. A payer that holds less is dry and gets no new work, so
+	// that it can still pay for its work in flight. A payer with no lamports is always dry.
 	MinBalance uint64
 	// Interval is the time between two reads while all payers can be used; 0
 	// means 15 s.
@@ -59,9 +59,8 @@ type Options struct {
 	Funded func()
 }
 
-// Payers chooses who pays for a transaction, by balance and by what is in
-// flight. A balance that cannot be read keeps its last good value: unknown is
-// not zero. Safe for concurrent use.
+// Payers chooses who pays for a transaction, by balance and by what is in flight. When a
+// read fails, the last good balance stays: unknown is not zero. Safe for concurrent use.
 type Payers struct {
 	balances   BalanceReader
 	log        *slog.Logger
@@ -80,7 +79,7 @@ type Payers struct {
 	byKey    map[solana.PublicKey]*account
 	tried    time.Time // when the last read ended
 	failing  bool      // the last read failed
-	// exhausted: no payer could be used when it was last looked at.
+	// exhausted: no payer could be used when that was last checked.
 	exhausted bool
 }
 
@@ -121,17 +120,17 @@ func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 // Owns reports whether the address is a payer's.
 func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
-// Pick chooses who pays for an attempt that costs at most lamports, fees and
-// rent together, and counts it as in flight with that cost reserved until
-// Release. Among the payers that can pay it and hold the minimum, it takes the one with the
-// least in flight, then the one that holds most, because writable accounts also limit how
-// much runs concurrently on the chain.
+// Pick chooses who pays for an attempt that costs at most lamports, fees and rent together.
+// It counts the attempt as in flight and reserves the cost until Release or Cancel. Among
+// the payers that can pay the cost and hold the minimum, it prefers those with the fewest
+// attempts in flight, because transactions that write the same account do not run in
+// parallel on the chain. Among these it takes the one that holds most.
 //
-// Before refusing it reads the balances again, at most once a second. Refusals:
-// fee_payer_empty when none can pay, chain_unavailable when no balance has ever
-// been read.
+// Before refusing, Pick reads the balances again, at most once a second. Refusals:
+// fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
 //
-// A transaction that ends work in progress may use the minimum too: it is kept for that.
+// begun says that the transaction ends work in progress: it may also use the minimum, which
+// is kept for that.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
 	if begun {
@@ -147,8 +146,8 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.P
 	return nil, p.refuse(lamports, err)
 }
 
-// Ready refuses an amount that no payer could pay now, like Pick and with the same reads. It
-// reserves nothing.
+// Ready refuses an amount that no payer could pay now, with the same reads and refusals as
+// Pick. It reserves nothing.
 func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	if p.canSpend(lamports) {
 		return nil
@@ -160,8 +159,8 @@ func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	return p.refuse(lamports, err)
 }
 
-// Cancel ends a reservation of Pick, by payer and cost, when nothing was signed and so
-// nothing can have been spent. A key that is not a payer's changes nothing.
+// Cancel ends a reservation of Pick for which nothing was signed, so that nothing can have
+// been spent. It ignores a key that is not a payer's.
 func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +169,8 @@ func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 	}
 }
 
-// Release ends a reservation of Pick, by payer and cost: its attempt landed or expired. Until
-// the next read the lamports count as spent. A key that is not a payer's changes nothing.
+// Release ends a reservation of Pick whose attempt landed or expired. Until the next read
+// its lamports count as spent. It ignores a key that is not a payer's.
 func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,9 +179,9 @@ func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	}
 }
 
-// MarkRefused records that the chain refused the key as a payer: it is out of lamports, or
-// the account does not exist. It is not used again until a fresh balance shows lamports or
-// one attempt has worked.
+// MarkRefused records that the chain refused the key as a payer: it lacks lamports, or the
+// account does not exist. The payer is not used again until a new reading shows at least
+// the minimum, or until a probing attempt has worked.
 func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.mu.Lock()
 	a := p.byKey[key]
@@ -200,7 +199,7 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.logTransition(turned)
 }
 
-// MarkWorking records that the chain took the key as a payer.
+// MarkWorking records that the chain accepted the key as a payer.
 func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
@@ -213,7 +212,7 @@ func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.logTransition(turned)
 }
 
-// State is why a payer is used or not.
+// State says whether a payer is used, and if not, why.
 type State string
 
 // The states of a payer: a fixed set, fit for a metric's label.
@@ -232,13 +231,13 @@ const (
 type Balance struct {
 	Payer solana.PublicKey
 	State State
-	// Lamports at Slot are the last good reading; zero while State is unknown.
+	// Lamports and Slot are of the last good reading; zero while State is unknown.
 	Lamports, Slot uint64
-	// At is when it was read: a failed read leaves the last good one, growing
-	// older. Age is how old it is; both are zero while State is unknown.
+	// At is when that reading was made, and Age how old it is; both are zero while State is
+	// unknown.
 	At  time.Time
 	Age time.Duration
-	// InFlight counts attempts of this process, Reserved what they cost at most.
+	// InFlight counts the attempts of this process; Reserved is the most that they can cost.
 	InFlight int
 	Reserved uint64
 }
@@ -258,7 +257,7 @@ func (p *Payers) Balances() []Balance {
 	return out
 }
 
-// reserve reserves lamports with the best payer, or gives nil.
+// reserve reserves lamports with the preferred payer, or returns nil when none can pay.
 func (p *Payers) reserve(lamports, minimum uint64) *account {
 	p.mu.Lock()
 	defer p.mu.Unlock()

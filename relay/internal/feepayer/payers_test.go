@@ -16,13 +16,13 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// wallets are balances that a test changes under the payers.
+// wallets is a BalanceReader whose balances a test sets.
 type wallets struct {
 	mu       sync.Mutex
 	lamports []uint64
 	slot     uint64
 	err      error
-	// next are answers that come before the values above, one a call.
+	// next are answers to give before the values above, one for each call.
 	next  []answer
 	reads int
 	delay time.Duration
@@ -133,7 +133,7 @@ func checkCode(t *testing.T, err error, want refusal.Code) {
 	}
 }
 
-// refused asks both ways and wants the same refusal of both; "" for none.
+// refused checks that Ready and Pick both refuse with the code; "" for no refusal.
 func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	t.Helper()
 	checkCode(t, p.Ready(t.Context(), lamports), want)
@@ -147,7 +147,7 @@ func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 func TestWhatReadingsSay(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		readings []answer // of one payer, a second apart; the last one holds
+		readings []answer // of one payer, a second apart; the last good one counts
 		need     uint64
 		want     refusal.Code
 	}{
@@ -160,7 +160,7 @@ func TestWhatReadingsSay(t *testing.T) {
 		"a failed read does not fill a wallet":          {readings: []answer{{lamports: []uint64{99}}, {err: errDown}}, want: refusal.FeePayerEmpty},
 		"funded since":                                  {readings: []answer{{lamports: []uint64{0}, slot: 1}, {lamports: []uint64{100}, slot: 2}}, need: 100},
 		"a node that is behind does not empty a wallet": {readings: []answer{{lamports: []uint64{100}, slot: 9}, {lamports: []uint64{0}, slot: 8}}, need: 100},
-		"an answer for other accounts is none":          {readings: []answer{{lamports: []uint64{100}}, {lamports: []uint64{0, 0}}}, need: 100},
+		"an answer with too many balances is none":      {readings: []answer{{lamports: []uint64{100}}, {lamports: []uint64{0, 0}}}, need: 100},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,8 @@ func TestWhatReadingsSay(t *testing.T) {
 	}
 }
 
-// A slot far in the future, reported once, must not make every later reading old.
+// TestASlotIsTrustedForAWhileOnly: a slot far in the future, reported once, must not make every
+// later reading old.
 func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,12 +243,13 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 		w.set(1, nil, 700, 400)
 		refused(t, p, 300, refusal.FeePayerEmpty)
 		time.Sleep(minInterval)
-		w.set(2, nil, 1000, 400) // it had died without paying
+		w.set(2, nil, 1000, 400) // the attempt expired without paying
 		refused(t, p, 300, "")
 	})
 }
 
-// A balance whose read began before an attempt ended does not show its cost.
+// TestAReadingDoesNotCoverWhatEndsMeanwhile: a balance whose read began before an attempt ended
+// does not show the attempt's cost.
 func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,14 +303,14 @@ func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
 		want      uint64
 		wantReads int
 	}{
-		"one wrong answer":                         {answers: []answer{zero, full}, want: 1000, wantReads: 2},
-		"said twice":                               {answers: []answer{zero, zero}, want: 0, wantReads: 2},
-		"no second answer":                         {answers: []answer{zero, {err: errDown}}, want: 1000, wantReads: 2},
-		"a second answer from a node behind":       {answers: []answer{zero, {lamports: []uint64{0}, slot: 0}}, want: 1000, wantReads: 2},
-		"a fall that stays above the minimum":      {answers: []answer{half}, want: 500, wantReads: 1},
-		"a fall that our own spending explains":    {answers: []answer{{lamports: []uint64{50}, slot: 2}}, inFlight: 950, want: 50, wantReads: 1},
-		"a fall by more than what is in flight":    {answers: []answer{{lamports: []uint64{50}, slot: 2}, full}, inFlight: 900, want: 1000, wantReads: 2},
-		"a fall by what was settled is no mystery": {answers: []answer{{lamports: []uint64{99}, slot: 2}}, inFlight: 901, settled: true, want: 99, wantReads: 1},
+		"one wrong answer":                      {answers: []answer{zero, full}, want: 1000, wantReads: 2},
+		"the same answer twice":                 {answers: []answer{zero, zero}, want: 0, wantReads: 2},
+		"no second answer":                      {answers: []answer{zero, {err: errDown}}, want: 1000, wantReads: 2},
+		"a second answer from a node behind":    {answers: []answer{zero, {lamports: []uint64{0}, slot: 0}}, want: 1000, wantReads: 2},
+		"a fall that stays above the minimum":   {answers: []answer{half}, want: 500, wantReads: 1},
+		"a fall that our own spending explains": {answers: []answer{{lamports: []uint64{50}, slot: 2}}, inFlight: 950, want: 50, wantReads: 1},
+		"a fall by more than what is in flight": {answers: []answer{{lamports: []uint64{50}, slot: 2}, full}, inFlight: 900, want: 1000, wantReads: 2},
+		"a fall that a released cost explains":  {answers: []answer{{lamports: []uint64{99}, slot: 2}}, inFlight: 901, settled: true, want: 99, wantReads: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -340,8 +342,8 @@ func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
 	}
 }
 
-// TestOneWrongAnswerIsDoubtedBesideADryPayer: every read asks two endpoints then, and both may
-// be the same node.
+// TestOneWrongAnswerIsDoubtedBesideADryPayer: while a payer is dry every read asks two
+// endpoints, but both may be the same node.
 func TestOneWrongAnswerIsDoubtedBesideADryPayer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +358,8 @@ func TestOneWrongAnswerIsDoubtedBesideADryPayer(t *testing.T) {
 	})
 }
 
-// The answer that could not be checked at once is checked by the next read.
+// TestADoubtLastsUntilTheNextRead: an answer in doubt that could not be checked at once is
+// checked by the next read.
 func TestADoubtLastsUntilTheNextRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -466,7 +469,7 @@ func TestReadsOnDemandAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{0, 0}}
 		p := newPayers(t, w, nil)
-		refresh(t, p) // two calls, because the first reports that all is gone
+		refresh(t, p) // two calls, because the first answer is in doubt
 		before := w.count()
 		for range 50 {
 			time.Sleep(minInterval / 10)
@@ -503,7 +506,7 @@ func TestConcurrentReadsAreShared(t *testing.T) {
 	})
 }
 
-// A reader that never answers must not block every later read.
+// TestAReadThatHangsIsGivenUp: a reader that never answers must not block every later read.
 func TestAReadThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// retryEmpty is the waiting time that clients are given: funding takes a person or a job.
+	// retryEmpty is the Retry-After while no payer can pay: funding takes a person or a
+	// job. retryChain is the one while no balance has been read.
 	retryEmpty = 30 * time.Second
 	retryChain = 5 * time.Second
 )
@@ -29,7 +30,7 @@ func (p *Payers) Run(ctx context.Context) {
 	}
 }
 
-// wait lasts until the next read is due, and reports whether ctx still runs.
+// wait waits until the next read is due, and reports whether ctx has not ended.
 func (p *Payers) wait(ctx context.Context) bool {
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
@@ -62,7 +63,7 @@ func (p *Payers) anyInDoubt() bool {
 	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.doubted || !a.usable(p.minBalance) })
 }
 
-// readSoon has Run read within a second.
+// readSoon makes Run read within a second.
 func (p *Payers) readSoon() {
 	select {
 	case p.soon <- struct{}{}:
@@ -70,8 +71,8 @@ func (p *Payers) readSoon() {
 	}
 }
 
-// Refresh reads all balances now; concurrent callers share one read. Its error is the
-// reader's, and then nothing changes.
+// Refresh reads all balances now; concurrent callers share one read. When the reader fails,
+// Refresh returns its error, and the last good balances stay.
 func (p *Payers) Refresh(ctx context.Context) error {
 	// The read serves all waiting callers, so it outlives any one of them.
 	done := p.flight.DoChan("", func() (any, error) {
@@ -87,8 +88,8 @@ func (p *Payers) Refresh(ctx context.Context) error {
 	}
 }
 
-// onDemand reads for a caller who would be refused, unless that was done less
-// than a second ago.
+// onDemand reads the balances for a caller who would be refused, unless the last read was
+// less than a second ago.
 func (p *Payers) onDemand(ctx context.Context) error {
 	p.mu.Lock()
 	ask := p.tried.IsZero() || p.now().Sub(p.tried) >= minInterval
@@ -99,9 +100,9 @@ func (p *Payers) onDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks one endpoint, and two when the answer is in doubt or a payer cannot be used: one
-// endpoint that reports too little must not stop the relay, nor hide that a payer is funded.
-// Only one read runs at a time.
+// read asks one endpoint, or two when the answer is in doubt or a payer cannot be used: one
+// endpoint that reports too little must not stop the relay, nor hide that a payer is
+// funded. Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
 	atTwo := p.anyInDoubt()
 	doubt, err := p.readOnce(ctx, atTwo)
@@ -146,16 +147,17 @@ func (p *Payers) readOnce(ctx context.Context, atTwo bool) (doubt bool, err erro
 	return doubt, err
 }
 
-// change is a payer that is used from now on, or no longer.
+// change says that a payer is used from now on, or no longer.
 type change struct {
 	payer    solana.PublicKey
 	lamports uint64
 	dry      bool
-	// trusted: it was refused by the chain before.
+	// trusted: the chain had refused the payer, and its breaker has closed.
 	trusted bool
 }
 
-// learn applies one reading of all payers, n apart from its lamports, under the lock.
+// learn applies one reading to all payers, under the lock. n is the reading without its
+// lamports.
 func (p *Payers) learn(lamports []uint64, n reading) (doubt bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
@@ -190,12 +192,12 @@ const (
 	same transition = iota
 	// exhausted: the last payer that could be used no longer can.
 	exhausted
-	// revived: one can be used after none could.
+	// revived: a payer can be used after none could.
 	revived
 )
 
-// overallTransition looks at the payers as a whole, under the lock. Before the first reading
-// they are neither.
+// overallTransition returns how the payers as a whole have changed since its last call,
+// under the lock. Before the first reading they count as unchanged.
 func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {
@@ -215,8 +217,8 @@ func (p *Payers) overallTransition() transition {
 	return same
 }
 
-// logTransition reports a transition once, in the log and to the owner of held work. Called
-// without the lock.
+// logTransition logs a transition, and calls funded when a payer can be used again. It is
+// called without the lock.
 func (p *Payers) logTransition(t transition) {
 	switch t {
 	case exhausted:
@@ -230,8 +232,8 @@ func (p *Payers) logTransition(t transition) {
 	}
 }
 
-// refuse is the refusal of work that no payer can pay. cause is the error of
-// the read just made, if any.
+// refuse is the refusal of work for which no payer can pay. cause is the error of the read
+// just made, if any.
 func (p *Payers) refuse(lamports uint64, cause error) error {
 	balances := p.Balances()
 	known := false

@@ -5,8 +5,9 @@ import (
 	"testing/synctest"
 )
 
-// While the chain is away, steps fail before they sign and are retried again and again, and every
-// reading fails too: the payers must not look empty because of that.
+// TestWhatWasNeverSignedIsNotSpent: while the chain is unreachable, steps fail before they sign
+// and are retried again and again, and every reading fails too. The payers must not look empty
+// because of that.
 func TestWhatWasNeverSignedIsNotSpent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

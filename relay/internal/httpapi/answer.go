@@ -20,12 +20,13 @@ import (
 // retryDefault is the Retry-After of a temporary refusal that names none.
 const retryDefault = 5 * time.Second
 
-// answer encodes v before it writes anything, so that a fault in encoding can
-// still be answered as one.
+// answer encodes v before it writes anything, so that an error of the encoding can
+// still be answered as an internal error.
 func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	// Messages say things like "publicAmount < 0"; no browser parses them as HTML.
+	// Messages have texts such as "publicAmount < 0", and no browser parses them as
+	// HTML.
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		a.fail(w, r, err)
@@ -34,12 +35,12 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) 
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	// A client that hung up gets nothing, and nothing is left to do about it.
+	// A client that has hung up gets nothing: there is no other way to answer it.
 	_, _ = w.Write(body.Bytes())
 }
 
-// fail answers an error: a refusal in its own words, anything else as the
-// relay's own fault, logged here and nowhere else.
+// fail answers an error: a refusal as it is, any other error as internal. Only fail
+// logs the latter.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ref, ok := refusal.As(err); ok {
 		a.refuse(w, r, ref)
@@ -53,7 +54,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.internal(w, r)
 }
 
-// refuse sends a refusal's envelope. Its cause is for the log.
+// refuse sends a refusal's envelope. It logs the refusal's cause, and does not send it.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusal) {
 	status, x := ref.Code.HTTPStatus(), exchangeOf(r.Context())
 	x.code = ref.Code
@@ -79,7 +80,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusa
 	a.answer(w, r, status, envelope)
 }
 
-// internal answers with the request id and nothing else of the case.
+// internal answers with the request id, and with nothing of what went wrong.
 func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
 	x.code = refusal.Internal
@@ -89,8 +90,8 @@ func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// badParameter answers what the generated server refuses. Its own errors
-// contain the value, so only their kind is reported.
+// badParameter answers a parameter that the generated server refuses. That server's
+// errors contain the value, so only their kind is reported.
 func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		malformed *openapi.InvalidParamFormatError
@@ -122,8 +123,8 @@ func (a *api) routeNotFound(w http.ResponseWriter, r *http.Request) {
 	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is no route of the relay: GET / lists them"))
 }
 
-// methodNotAllowed lists the methods of the path. The router also calls it for
-// a method that it does not know, on any path.
+// methodNotAllowed answers with the methods of the path. The router also calls it for
+// a method that the router does not know, on any path.
 func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if r.URL.RawPath != "" {

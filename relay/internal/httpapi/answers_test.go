@@ -189,7 +189,7 @@ func TestAnswers(t *testing.T) {
 				"due_count": 0.0, "oldest_due_age_seconds": 0.0, "held": map[string]any{},
 			},
 		},
-		"no commitments are a list": {
+		"no commitments are an empty list": {
 			request: get("/commitments"), wantStatus: 200,
 			domains: publishes(0),
 			want:    map[string]any{"commitments": []any{}, "count": 0.0},
@@ -315,7 +315,7 @@ func TestEndpointsAreTheDocuments(t *testing.T) {
 	}
 }
 
-// TestDomainsGetTheRequest checks what the domains get of a request.
+// TestDomainsGetTheRequest checks which parts of a request reach the domains.
 func TestDomainsGetTheRequest(t *testing.T) {
 	t.Parallel()
 	t.Run("a submission with all its fields", func(t *testing.T) {

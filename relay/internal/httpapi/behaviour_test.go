@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// TestWaiting checks how long an answer may wait. The fake does not wait: it
-// reads the deadline that it is given.
+// TestWaiting checks how long an answer may wait. The fake does not wait: it reads
+// the deadline of the context that it gets.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -32,24 +32,24 @@ func TestWaiting(t *testing.T) {
 		wantWait    time.Duration // 0 when the relay must not wait at all
 		wantApplied string
 	}{
-		"by default":                               {nil, 30 * time.Second, ""},
-		"not at all":                               {[]string{"respond-async"}, 0, "respond-async"},
-		"as long as asked":                         {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
-		"longer than the default":                  {[]string{"wait=45"}, 45 * time.Second, "wait=45"},
-		"no longer than the relay's most":          {[]string{"wait=600"}, time.Minute, "wait=60"},
-		"zero seconds":                             {[]string{"wait=0"}, 0, "wait=0"},
-		"both in one header":                       {[]string{"respond-async, wait=10"}, 10 * time.Second, "respond-async, wait=10"},
-		"both in two headers":                      {[]string{"wait=10", "respond-async"}, 10 * time.Second, "respond-async, wait=10"},
-		"the first of two waits":                   {[]string{"wait=10, wait=20"}, 10 * time.Second, "wait=10"},
-		"in capitals, quoted, with space":          {[]string{` Respond-Async , WAIT = "7" `}, 7 * time.Second, "respond-async, wait=7"},
-		"with parameters, which are ignored":       {[]string{"wait=7; foo=bar"}, 7 * time.Second, "wait=7"},
-		"what is no number is ignored":             {[]string{"wait=soon"}, 30 * time.Second, ""},
-		"what is negative is ignored":              {[]string{"wait=-1"}, 30 * time.Second, ""},
-		"what overflows is ignored":                {[]string{"wait=99999999999999999999"}, 30 * time.Second, ""},
-		"a wait without a number is ignored":       {[]string{"wait"}, 30 * time.Second, ""},
-		"other preferences are ignored":            {[]string{"return=minimal, handling=lenient"}, 30 * time.Second, ""},
-		"an empty header is ignored":               {[]string{""}, 30 * time.Second, ""},
-		"percent signs are no fault of the wait's": {[]string{"wait=%zz"}, 30 * time.Second, ""},
+		"by default":                         {nil, 30 * time.Second, ""},
+		"not at all":                         {[]string{"respond-async"}, 0, "respond-async"},
+		"as long as asked":                   {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
+		"longer than the default":            {[]string{"wait=45"}, 45 * time.Second, "wait=45"},
+		"no longer than the relay's most":    {[]string{"wait=600"}, time.Minute, "wait=60"},
+		"zero seconds":                       {[]string{"wait=0"}, 0, "wait=0"},
+		"both in one header":                 {[]string{"respond-async, wait=10"}, 10 * time.Second, "respond-async, wait=10"},
+		"both in two headers":                {[]string{"wait=10", "respond-async"}, 10 * time.Second, "respond-async, wait=10"},
+		"the first of two waits":             {[]string{"wait=10, wait=20"}, 10 * time.Second, "wait=10"},
+		"in capitals, quoted, with space":    {[]string{` Respond-Async , WAIT = "7" `}, 7 * time.Second, "respond-async, wait=7"},
+		"with parameters, which are ignored": {[]string{"wait=7; foo=bar"}, 7 * time.Second, "wait=7"},
+		"what is no number is ignored":       {[]string{"wait=soon"}, 30 * time.Second, ""},
+		"what is negative is ignored":        {[]string{"wait=-1"}, 30 * time.Second, ""},
+		"what overflows is ignored":          {[]string{"wait=99999999999999999999"}, 30 * time.Second, ""},
+		"a wait without a number is ignored": {[]string{"wait"}, 30 * time.Second, ""},
+		"other preferences are ignored":      {[]string{"return=minimal, handling=lenient"}, 30 * time.Second, ""},
+		"an empty header is ignored":         {[]string{""}, 30 * time.Second, ""},
+		"percent signs are ignored":          {[]string{"wait=%zz"}, 30 * time.Second, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestFaultInWaitingIsNoFailure: the submission is accepted, so an error while
-// waiting for it must not reach the client as one.
+// TestFaultInWaitingIsNoFailure: the submission is accepted, so an error of the wait
+// must not reach the client.
 func TestFaultInWaitingIsNoFailure(t *testing.T) {
 	t.Parallel()
 	d := submits(pending(), nil)
@@ -106,13 +106,13 @@ func TestInternalErrors(t *testing.T) {
 		domains *domains
 		request *http.Request
 	}{
-		"an error of a domain's":              {submits(nil, errors.New("disk on fire")), post("/transact", transactBody())},
-		"a wrapped error of a domain's":       {submits(nil, fmt.Errorf("accept: %w", errors.New("disk on fire"))), post("/withdraw", transactBody())},
-		"a failure without a reason":          {submits(failed(nil), nil), post("/transact", transactBody())},
-		"a status of a failure without one":   {&domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return failed(nil), nil }}, get("/status/" + submissionID.String())},
-		"a failure whose fields are garbled":  {&domains{get: garbledFailure}, get("/status/" + submissionID.String())},
-		"a refusal that cannot be encoded":    {submits(nil, refusal.New(refusal.PoolBusy, "busy").With("f", func() {})), post("/transact", transactBody())},
-		"a deadline that the domain let pass": {submits(nil, context.DeadlineExceeded), post("/transact", transactBody())},
+		"an error of a domain's":                   {submits(nil, errors.New("disk on fire")), post("/transact", transactBody())},
+		"a wrapped error of a domain's":            {submits(nil, fmt.Errorf("accept: %w", errors.New("disk on fire"))), post("/withdraw", transactBody())},
+		"a failure without a reason":               {submits(failed(nil), nil), post("/transact", transactBody())},
+		"the status of a failure without a reason": {&domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return failed(nil), nil }}, get("/status/" + submissionID.String())},
+		"a failure whose fields are garbled":       {&domains{get: garbledFailure}, get("/status/" + submissionID.String())},
+		"a refusal that cannot be encoded":         {submits(nil, refusal.New(refusal.PoolBusy, "busy").With("f", func() {})), post("/transact", transactBody())},
+		"a deadline that the domain let pass":      {submits(nil, context.DeadlineExceeded), post("/transact", transactBody())},
 		"a cancellation that is not the client's": {
 			submits(nil, context.Canceled), post("/transact", transactBody()),
 		},
@@ -258,17 +258,17 @@ func TestRateLimit(t *testing.T) {
 		first, next *http.Request
 		wantLimited bool
 	}{
-		"a client's own lines before the proxy's":         {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("2.2.2.2", "203.0.113.7"), true},
-		"the proxy's lines behind the same line":          {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("1.1.1.1", "203.0.113.8"), false},
-		"the same address again":                          {"", from("203.0.113.7:1", "", ""), from("203.0.113.7:2", "", ""), true},
-		"another address":                                 {"", from("203.0.113.7:1", "", ""), from("203.0.113.8:1", "", ""), false},
-		"the same /64 of IPv6":                            {"", from("[2001:db8::1]:1", "", ""), from("[2001:db8::2]:1", "", ""), true},
-		"a header counts for nothing unless configured":   {"", from("203.0.113.7:1", "X-Real-Ip", "10.0.0.1"), from("203.0.113.7:1", "X-Real-Ip", "10.0.0.2"), true},
-		"two clients behind the proxy":                    {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.8"), false},
-		"one client behind two proxies":                   {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.2:1", "X-Real-Ip", "203.0.113.7"), true},
-		"the last address is written by the proxy":        {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
-		"a header without an address falls to the peer's": {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "unknown"), from("10.0.0.1:2", "", ""), true},
-		"IPv4 in IPv6's clothes is the same client":       {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "::ffff:203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), true},
+		"the same last line, after other lines of the client":  {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("2.2.2.2", "203.0.113.7"), true},
+		"another last line, after the same line of the client": {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("1.1.1.1", "203.0.113.8"), false},
+		"the same address again":                               {"", from("203.0.113.7:1", "", ""), from("203.0.113.7:2", "", ""), true},
+		"another address":                                      {"", from("203.0.113.7:1", "", ""), from("203.0.113.8:1", "", ""), false},
+		"the same /64 of IPv6":                                 {"", from("[2001:db8::1]:1", "", ""), from("[2001:db8::2]:1", "", ""), true},
+		"a header is ignored unless configured":                {"", from("203.0.113.7:1", "X-Real-Ip", "10.0.0.1"), from("203.0.113.7:1", "X-Real-Ip", "10.0.0.2"), true},
+		"two clients behind the proxy":                         {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.8"), false},
+		"one client behind two proxies":                        {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.2:1", "X-Real-Ip", "203.0.113.7"), true},
+		"the same last address, after others of the client":    {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
+		"a header without an address counts as the peer's":     {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "unknown"), from("10.0.0.1:2", "", ""), true},
+		"an IPv4-mapped IPv6 address is the same client":       {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "::ffff:203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -424,9 +424,9 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestCanary sends values that can be found again in every field and header of
-// every route, well-formed and not, and looks for them in all that the relay
-// writes: its log, its metrics' labels and its errors.
+// TestCanary sends recognisable values in every field and header of every route,
+// valid and invalid. It looks for them in all that the relay writes: its log, its
+// metrics' labels and its answers.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	const canary = "CANARYcanary0123456789"

@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// chunkLeaves is how many leaves are encoded together: 100 KB of text, which
-	// is also the most that a reader who stalls keeps in memory.
+	// chunkLeaves is how many leaves are encoded together: 100 KB of text, which is
+	// also the most that a stalled reader keeps in memory.
 	chunkLeaves = 1024
-	// chunksKept are kept encoded for all readers together, 25 MB of them.
+	// chunksKept is how many encoded chunks are cached for all readers together: 25 MB.
 	chunksKept = 256
 
 	leafText, indexText, entryEnd = `{"commitment":"`, `","index":`, `},`
-	// entrySize is the length of an entry's text and its comma, but for the index.
+	// entrySize is the bytes of an entry with its comma, without the digits of its
+	// index.
 	entrySize = len(leafText) + 2*32 + len(indexText) + len(entryEnd)
 )
 
-// chunkName names chunkLeaves published leaves in a row. What they are does not
-// change within a generation.
+// chunkName names chunkLeaves consecutive published leaves. Within a generation these
+// leaves do not change.
 type chunkName struct{ generation, number uint64 }
 
-// chunks encodes published leaves, and keeps what many readers ask for.
+// chunks encodes published leaves, and caches whole chunks for other readers.
 type chunks struct {
 	source Commitments
-	// timeout bounds one reading of the database, which several readers may wait for.
+	// timeout bounds one read of the database, for which several readers may wait.
 	timeout time.Duration
 
 	loading singleflight.Group
@@ -44,9 +45,10 @@ func newChunks(source Commitments, timeout time.Duration) *chunks {
 	return &chunks{source: source, timeout: timeout, kept: map[chunkName][]byte{}}
 }
 
-// text returns the entries of leaves from an index up to the end of its chunk
-// or to, each with a comma after it; next is the first leaf after them. Only
-// chunks that are published whole are shared.
+// text returns the encoded leaves from the index from up to the index to, exclusive,
+// or up to the end of the chunk that from is in. Each entry has a comma after it;
+// next is the index of the first leaf after them. Only fully published chunks are
+// shared between readers.
 func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
 	number := from / chunkLeaves
 	first, end := number*chunkLeaves, (number+1)*chunkLeaves
@@ -62,7 +64,7 @@ func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to ui
 	return text[textSize(first, from):textSize(first, next)], next, nil
 }
 
-// shared returns a chunk, which is read once for all concurrent requests. A
+// shared returns a chunk. One read serves all concurrent requests for it, and a
 // client that leaves does not cancel the read for the others.
 func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
 	c.mu.Lock()
@@ -90,8 +92,8 @@ func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
 	}
 }
 
-// keep makes room by forgetting any other chunk, one of a generation that is
-// over before all: which one hardly matters, since a list is read from end to end.
+// keep caches a chunk. It drops chunks of other generations, and any others while the
+// cache is full: which ones hardly matters, because a list is read from end to end.
 func (c *chunks) keep(name chunkName, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +111,7 @@ func (c *chunks) keep(name chunkName, text []byte) {
 	c.kept[name] = text
 }
 
-// read reads and encodes leaves. The store returns fewer than requested when a
+// read reads and encodes leaves. The store returns fewer leaves than requested when a
 // rollback shortened the index, which ends the generation.
 func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte, error) {
 	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
@@ -130,11 +132,12 @@ func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte,
 	return text, nil
 }
 
-// textSize is the length of the entries of leaves, each with its comma.
+// textSize is the bytes of the entries from the index from up to the index to,
+// exclusive, each with its comma.
 func textSize(from, to uint64) int64 {
 	size := int64(to-from) * int64(entrySize) //nolint:gosec // an answer's leaves at most
 	for from < to {
-		// The numbers with as many digits as from, together.
+		// Indexes with as many digits as from are counted together.
 		digits := len(strconv.FormatUint(from, 10))
 		end := min(to, uint64(math.Pow10(digits)))
 		size += int64(end-from) * int64(digits) //nolint:gosec // as above

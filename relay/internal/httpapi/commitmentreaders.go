@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// readersMax bounds the answers of GET /commitments that are under way, and
-	// readersPerAddress those to one client address. Each keeps a chunk in memory
-	// and a socket's buffer until it is read.
+	// readersMax is how many answers of GET /commitments may be under way, and
+	// readersPerAddress how many of them to one client address. Each keeps a chunk in
+	// memory, and a socket's buffer until the client has read it.
 	readersMax        = 128
 	readersPerAddress = 8
 )
 
-// readers counts the lists that are being read.
+// readers counts the answers of GET /commitments that are under way.
 type readers struct {
 	mu        sync.Mutex
 	all       int
 	byAddress map[string]int
 }
 
-// enter reserves capacity for a list, which leave releases.
+// enter reserves capacity for an answer; leave releases it.
 func (r *readers) enter(address string) (leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +52,8 @@ func (r *readers) leave(address string) {
 	}
 }
 
-// writeList writes the answer, chunk by chunk. Each write has a deadline, which
-// ends a stalled reader, and the whole answer another, which ends one that
+// writeList writes the answer chunk by chunk. Each write has a deadline, which cuts
+// off a stalled reader. The whole answer has another, which cuts off a client that
 // reads a byte now and then.
 func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
 	control := http.NewResponseController(w)
@@ -95,7 +95,7 @@ func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint
 	return a.chunks.text(ctx, l.pos, from, l.to)
 }
 
-// brokeOff names why a list was cut off. A network error contains the client's
+// brokeOff says why a list was cut off. A network error contains the client's
 // address, so only its kind is logged.
 func brokeOff(err error) string {
 	var timeout interface{ Timeout() bool }

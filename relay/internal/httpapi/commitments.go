@@ -17,19 +17,19 @@ import (
 const (
 	// maxCommitments is the most leaves in one answer: some ten megabytes.
 	maxCommitments = 100_000
-	// listMovedTries is how often opening a list is tried while the index is
-	// rolled back.
+	// listMovedTries is how many times openList tries to open a list whose generation
+	// changes meanwhile.
 	listMovedTries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
 
-// list is one answer: the leaves from one index up to another, exclusive.
+// list is one answer: the leaves from the index from up to the index to, exclusive.
 type list struct {
 	pos      commitments.Position
 	from, to uint64
-	// tag is the answer's entity tag; text the entries of the first chunk, and
-	// next the leaf after them.
+	// tag is the answer's entity tag; text has the entries of the first chunk, and
+	// next is the index of the leaf after them.
 	tag  string
 	text []byte
 	next uint64
@@ -46,8 +46,8 @@ func (l *list) size() int64 {
 	return size
 }
 
-// ListCommitments lists published leaves. The answer is written in chunks that
-// all readers share, so that what a slow reader costs does not grow with it.
+// ListCommitments lists published leaves. The answer is written in chunks that all
+// readers share, so that the memory of a slow reader does not grow with the answer.
 func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
 	began := a.Now()
 	if err := a.checkQuery(r, params.Mint); err != nil {
@@ -82,13 +82,13 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	}
 	if err := a.writeList(w, r, l, began); err != nil {
 		// The client sees that the answer is shorter than its Content-Length. A
-		// client that left is not an error of the relay.
+		// client that has left is not an error of the relay.
 		a.Log.DebugContext(r.Context(), "list response cut off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
 	}
 }
 
-// openList fixes what the answer has and reads its first chunk, while a fault
-// can still be answered as one.
+// openList fixes the leaves of the answer and reads their first chunk, while an error
+// can still be answered.
 func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
 	for range listMovedTries {
 		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {
@@ -114,20 +114,21 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
 		return l, nil
 	}
-	// A generation's leaves do not change. The last leaf distinguishes it from the
-	// same generation after a restore of the database.
+	// A generation's leaves do not change, but after a restore of the database its
+	// number may stand for other leaves. The last leaf in the tag shows the
+	// difference.
 	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
 	if err != nil {
 		return nil, err
 	}
-	const named = 8 // bytes of the leaf
+	const named = 8 // bytes of the leaf in the tag
 	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:named]))
 	l.text, l.next, err = a.chunks.text(ctx, pos, l.from, l.to)
 	return l, err
 }
 
-// matches reports whether an If-None-Match names the tag. Comparison is weak
-// (RFC 9110 §13.1.2); * asks for any.
+// matches reports whether an If-None-Match names the tag. Comparison is weak (RFC
+// 9110 §13.1.2), and * matches any tag.
 func matches(header, tag string) bool {
 	const longest = 256
 	if len(header) > longest {

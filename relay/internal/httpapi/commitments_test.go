@@ -247,8 +247,8 @@ func TestHeadOfAListReadsOneChunk(t *testing.T) {
 	}
 }
 
-// deadlines records the deadline of each write. After most bytes, if that is set,
-// writes fail.
+// deadlines records the deadline of each write. Writes fail after most bytes; 0 for no
+// limit.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set    []time.Time
@@ -269,8 +269,8 @@ func (d *deadlines) Write(p []byte) (int, error) {
 	return d.ResponseRecorder.Write(p)
 }
 
-// TestWritesOfAListHaveDeadlines: each write gets its own deadline. It is soon
-// enough to cut off a stalled reader, and within the whole response's deadline.
+// TestWritesOfAListHaveDeadlines: each write gets its own deadline. It is near enough
+// to cut off a stalled reader, and not after the deadline of the whole response.
 func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	clock := now

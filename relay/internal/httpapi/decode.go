@@ -21,7 +21,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return nil, err
 	}
-	// The reader cuts a longer body off, so its whole length is not known.
+	// The reader stops at the limit, so the length of a longer body is not known.
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -34,7 +34,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-// checkMediaType takes JSON in UTF-8, and a body that names no type, since
+// checkMediaType accepts JSON in UTF-8, and a body without a media type, because
 // simple clients send none.
 func checkMediaType(h http.Header) error {
 	const longest = 256
@@ -125,9 +125,9 @@ const (
 
 // field is a member whose value is text.
 type field struct {
-	// name is the member's; want says what its text has to be.
+	// name is the member's name; want describes the expected text.
 	name, want string
-	// longest is the most bytes of its text, tooLong the code when there are more.
+	// longest is the most bytes of the text; tooLong is the code for a longer one.
 	longest int
 	tooLong refusal.Code
 }
@@ -143,7 +143,7 @@ func (f field) check(text string) error {
 // from one of the wrong kind, and a name from the same name in other letter case.
 type object map[string]json.RawMessage
 
-// parseObject reads one JSON object and nothing after it.
+// parseObject parses one JSON object and nothing after it.
 func parseObject(raw []byte) (object, error) {
 	var o object
 	err := json.Unmarshal(raw, &o)
@@ -223,7 +223,8 @@ func stringOf(raw json.RawMessage, f field) (*string, error) {
 
 const base64Text = "bytes in standard base64"
 
-// bytes reads a member of at most size bytes. The parser of the bytes refuses fewer.
+// bytes decodes a member of at most size bytes. Fewer bytes are refused later, when
+// they are parsed.
 func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, error) {
 	s, err := o.text(field{name, base64Text, MaxBody, tooLong})
 	if err != nil {
@@ -236,8 +237,8 @@ func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, erro
 	return decodeBase64(name, s)
 }
 
-// notes returns nil when the member is missing or null. Their total size is
-// checked later, against that of a transaction.
+// notes returns nil when the member is missing or null. The total size is checked
+// later, against what fits a transaction.
 func (o object) notes() ([][]byte, error) {
 	const name = "encrypted_notes"
 	raw, ok := o[name]
@@ -265,8 +266,8 @@ func (o object) notes() ([][]byte, error) {
 	return notes, nil
 }
 
-// decodeBase64 takes the standard alphabet with padding and no line breaks. A
-// lenient decoder would give several texts to the same bytes.
+// decodeBase64 accepts the standard alphabet with padding and without line breaks. A
+// lenient decoder would accept several texts for the same bytes.
 func decodeBase64(name, s string) ([]byte, error) {
 	refuse := func(format string, args ...any) error {
 		return refusal.New(refusal.InvalidEncoding, "%s is not standard base64: %s", name, fmt.Sprintf(format, args...))

@@ -12,9 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// FuzzDecodeSubmission: whatever the bytes, the answer is a request or a
-// refusal of the client's fault whose message holds nothing of the body; and
-// what is decoded has one text only.
+// FuzzDecodeSubmission: every body gives a request, or a refusal that blames the
+// client and repeats nothing of the body. Decoded bytes have only one valid text.
 func FuzzDecodeSubmission(f *testing.F) {
 	for _, seed := range []string{
 		`{"proof_bytes":"AAEC","public_inputs":"AwQ=","recipient":"x","encrypted_notes":["qrvM",""]}`,
@@ -32,7 +31,7 @@ func FuzzDecodeSubmission(f *testing.F) {
 			return
 		}
 		for _, b := range append([][]byte{req.Proof, req.PublicInputs}, req.Notes...) {
-			// The text may be escaped in the JSON, but a plain one must be this one.
+			// Unless the JSON escapes it, the body must contain exactly this text.
 			if text := base64.StdEncoding.EncodeToString(b); !bytes.Contains(raw, []byte(text)) && !bytes.ContainsRune(raw, '\\') {
 				t.Errorf("%d bytes were decoded from another text than their own", len(b))
 			}
@@ -40,8 +39,8 @@ func FuzzDecodeSubmission(f *testing.F) {
 	})
 }
 
-// FuzzDecodeSwap: as FuzzDecodeSubmission; and an amount that is taken stands in
-// the body in its own digits.
+// FuzzDecodeSwap: as FuzzDecodeSubmission. In addition, the body contains the digits
+// of an accepted amount.
 func FuzzDecodeSwap(f *testing.F) {
 	const head = `{"proof_bytes":"","public_inputs":"","output_mint":"a","recipient_ata":"b","min_output_amount":`
 	for _, seed := range []string{
@@ -65,7 +64,7 @@ func FuzzDecodeSwap(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRegistration: as FuzzDecodeSubmission, without bytes to decode.
+// FuzzDecodeRegistration: as FuzzDecodeSubmission, without decoded bytes.
 func FuzzDecodeRegistration(f *testing.F) {
 	for _, seed := range []string{
 		`{"user_pubkey":"a","viewing_key":"b","signature":"c","identifier":"d"}`, `{"user_pubkey":"a","viewing_key":"b","signature":"c","identifier":null}`,
@@ -89,7 +88,7 @@ func checkRefusal(t *testing.T, raw []byte, err error) {
 	if !utf8.ValidString(ref.Message) || ref.Cause != nil {
 		t.Errorf("message %q or cause %v", ref.Message, ref.Cause)
 	}
-	// The message is a known sentence, so a long piece of the body in it is a leak.
+	// The rest of the message is known, so a long piece of the body in it is a leak.
 	const piece = 24
 	for i := 0; i+piece <= len(raw); i++ {
 		if strings.Contains(ref.Message, string(raw[i:i+piece])) && !strings.Contains(strings.Join(sentences, ""), string(raw[i:i+piece])) {
@@ -98,7 +97,7 @@ func checkRefusal(t *testing.T, raw []byte, err error) {
 	}
 }
 
-// sentences are what messages say by themselves; a fuzzer finds them sooner or later.
+// sentences are the messages' own words, which a fuzzer sooner or later puts into a body.
 var sentences = []string{
 	"proof_bytes is missing: expected a string, bytes in standard base64",
 	"public_inputs is missing: expected a string, bytes in standard base64",

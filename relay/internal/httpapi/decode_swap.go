@@ -38,9 +38,9 @@ func decodeSwap(raw []byte) (submission.Request, error) {
 	return req, nil
 }
 
-// amount reads a whole number from 1 to 2^64-1, a JSON number or a string, in
-// digits alone. Each amount has one valid notation: a client's own library may
-// already have misread 1e3, 1.0 or 007.
+// amount reads a whole number from 1 to 2^64-1, as a JSON number or a string, in
+// digits alone. An amount has only one valid notation, because a client's own library
+// may already have misread 1e3, 1.0 or 007.
 func (o object) amount(name string) (uint64, error) {
 	raw, ok := o[name]
 	if !ok || kindOf(raw) == "null" {

@@ -22,14 +22,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestALongFieldCostsNothing: base58 takes time by the square of a text's length, 40
-// ms for one that a body has room for. Each request is well-formed but for one text,
-// and goes to what decodes it in earnest. What counts is the least processor time of
-// ten, which no load of the machine makes longer.
+// TestALongFieldCostsNothing: the time to decode base58 grows with the square of the
+// length: 40 ms for the longest text that fits a body. Each request is well-formed
+// except for one text, and goes to the real decoders. The test compares the least
+// processor time of ten requests, which load on the machine does not increase.
 func TestALongFieldCostsNothing(t *testing.T) {
 	t.Parallel()
-	const most = 10 * time.Millisecond  // a refusal takes 0.3, and 1.5 with the race detector
-	long := strings.Repeat("z", 12_000) // ones are decoded for nothing
+	const most = 10 * time.Millisecond  // a refusal takes 0.3 ms, and 1.5 ms with the race detector
+	long := strings.Repeat("z", 12_000) // not '1', which base58 decodes at no cost
 	in := shieldpool.PublicInputs{PublicAmount: -1_000_000_000, MintAddress: shieldpool.Development().Mints[0].Field, Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
 	inputs := with("public_inputs", b64(in.Bytes()))
 	withdrawal := func(text string) string { return transactBody(inputs, with("recipient", text)) }
@@ -79,8 +79,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// earnest is an API on the real checks of bytes. What comes after them is
-// missing: no request that they refuse gets there.
+// earnest makes an API with the real admission and registration. What comes after
+// their checks is missing, because no refused request gets there.
 func earnest(t *testing.T) http.Handler {
 	t.Helper()
 	profile := shieldpool.Development()

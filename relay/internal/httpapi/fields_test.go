@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 )
 
-// textField is one text in a request.
+// textField is a text in a request.
 type textField struct {
 	// operation is the document's, such as "POST /transact".
 	operation string
@@ -87,7 +87,7 @@ func texts(operation, in, name string, s *openapi3.SchemaRef) (fields []textFiel
 	return fields
 }
 
-// request is one whose field is so long, and which is well-formed besides.
+// request makes a request whose field has that length and which is otherwise well-formed.
 func (f textField) request(length int) *http.Request {
 	text := strings.Repeat("1", length)
 	method, path, _ := strings.Cut(f.operation, " ")
@@ -123,10 +123,10 @@ func (f textField) request(length int) *http.Request {
 	return r
 }
 
-// ignored are headers that never make a request wrong.
+// ignored are headers that are ignored when they are too long.
 var ignored = []string{"Prefer", "If-None-Match"}
 
-// refuser is a relay whose domains count the requests that reach them.
+// refuser makes an API whose domains count the requests that reach them.
 func refuser(t testing.TB) (f *fixture, reached *int) {
 	reached = new(int)
 	d := publishes(1)
@@ -139,12 +139,12 @@ func refuser(t testing.TB) (f *fixture, reached *int) {
 	return newFixture(t, d, swapping), reached
 }
 
-// TestNoFieldIsLongerThanItCanBe: the document has the longest valid length of
-// each text of each route. A longer one is refused before any code whose time
-// grows with its length.
+// TestNoFieldIsLongerThanItCanBe: the document states the longest valid length of
+// each text of each route. A longer text is refused before any code whose time grows
+// with its length.
 func TestNoFieldIsLongerThanItCanBe(t *testing.T) {
 	t.Parallel()
-	const most = 12_000 // the body's and the headers' own bounds leave room for it
+	const most = 12_000 // within the limits of the body and of the headers
 	for _, field := range textFields(t) {
 		t.Run(field.String(), func(t *testing.T) {
 			t.Parallel()
@@ -176,14 +176,14 @@ func TestTheLongestFieldsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, field := range textFields(t) {
 		if field.in != "body" || field.name == "min_output_amount" {
-			continue // others have their own forms, which other tests send
+			continue // these have forms of their own, which other tests send
 		}
 		t.Run(field.String(), func(t *testing.T) {
 			t.Parallel()
 			f, reached := refuser(t)
 			resp, body := f.do(t, field.request(int(field.longest)))
 			if field.name == "proof_bytes" || field.name == "public_inputs" {
-				// Padding makes the last characters of a valid text.
+				// A valid text of this length ends in padding.
 				if text := object(t, body); text["code"] != nil && !strings.Contains(fmt.Sprint(text["message"]), "at most") {
 					return
 				}
@@ -206,7 +206,7 @@ func BenchmarkRefusalOfALongField(b *testing.B) {
 	}
 }
 
-// TestFieldsOfRefusals keeps json honest: a body in these tests is what a client sends.
+// TestFieldsOfRefusals: the bodies that these tests send are valid JSON.
 func TestFieldsOfRefusals(t *testing.T) {
 	t.Parallel()
 	for _, field := range textFields(t) {

@@ -30,8 +30,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// domains is a fake of everything behind the API. A test sets the functions
-// that its request reaches; the others must not be called.
+// domains fakes everything behind the API. A test sets the functions that its request
+// reaches; the others must not be called.
 type domains struct {
 	submit   func(context.Context, submission.Request) (*submission.Submission, error)
 	wait     func(context.Context, uuid.UUID) (*submission.Submission, error)
@@ -114,7 +114,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("CET", 3600)) // a zone, so that UTC shows
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("CET", 3600)) // not in UTC, so that a missing conversion shows
 
 func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 	var ids int
@@ -193,7 +193,7 @@ func object(t testing.TB, body []byte) map[string]any {
 
 func b64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// transactBody is a well-formed body; what is in it does not matter here.
+// transactBody is a well-formed body; its contents do not matter here.
 func transactBody(change ...func(map[string]any)) string {
 	body := map[string]any{
 		"proof_bytes":   b64(bytes.Repeat([]byte{7}, shieldpool.ProofLength)),
@@ -254,7 +254,7 @@ func submits(s *submission.Submission, err error) *domains {
 	return &domains{submit: func(context.Context, submission.Request) (*submission.Submission, error) { return s, err }}
 }
 
-// publishes serves a tree of so many leaves, which are made as they are read.
+// publishes fakes a tree with that many published leaves, which are made as they are read.
 func publishes(leaves uint64) *domains {
 	return &domains{
 		position: func() (commitments.Position, error) {
@@ -286,7 +286,7 @@ func healthy() httpapi.HealthReport {
 
 func pointer(text string) *string { return &text }
 
-// merge joins objects, later ones over earlier ones.
+// merge merges objects; a later one overrides the earlier ones.
 func merge(objects ...map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, o := range objects {

@@ -9,19 +9,20 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// healthAge is how long a check of the relay's parts is reused: each check
-// makes RPC calls, and GET /health needs no API key.
+// healthAge is how long the result of a health check is reused: each check makes RPC
+// calls, and GET /health needs no API key.
 const healthAge = time.Second
 
-// health is the last check of the relay's parts.
+// health has the result of the last health check.
 type health struct {
 	mu     sync.Mutex
 	report *HealthReport
 	at     time.Time
 }
 
-// look returns the last report. Requests during a check wait for it; one that
-// leaves does not cancel it for the others.
+// look returns the last report, or a new one once the last is healthAge old. Requests
+// during a check wait for it. A request that leaves does not cancel the check for the
+// others.
 func (a *api) look(ctx context.Context) HealthReport {
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()

@@ -36,8 +36,7 @@ func TestPublicHealthHasNoDetails(t *testing.T) {
 	}
 }
 
-// TestHealthIsCheckedOnceForAll: a flood of requests asks the chain no more
-// often than one does.
+// TestHealthIsCheckedOnceForAll: many requests cause no more health checks than one does.
 func TestHealthIsCheckedOnceForAll(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -1,6 +1,6 @@
-// Package httpapi serves the documented interface, relay/openapi.yaml, over the
-// relay's domains. It decodes and encodes; what a request means is decided
-// behind its interfaces. Nothing of a request's content reaches its log, its
+// Package httpapi serves the documented interface, relay/openapi.yaml. It decodes
+// requests and encodes answers; the relay's domains, behind the interfaces of this
+// package, decide what a request means. No content of a request reaches the log, the
 // metrics or an error body.
 package httpapi
 
@@ -29,10 +29,10 @@ import (
 )
 
 // MaxBody is the largest request body, in bytes: several times what the largest
-// submission needs, and little enough to read before anything is checked.
+// submission needs, and small enough to read before anything is checked.
 const MaxBody = 16 << 10
 
-// Admission takes submissions. Refusals are *refusal.Refusal; any other error is the
+// Admission accepts submissions. Refusals are *refusal.Refusal; any other error is the
 // relay's own.
 type Admission interface {
 	// Submit accepts the request durably, or returns the submission that it repeats.
@@ -50,11 +50,11 @@ type Submissions interface {
 	Backlog(ctx context.Context) (submission.Backlog, error)
 }
 
-// Commitments has the published leaves in order and without gaps.
+// Commitments reads the published leaves, which are in order and without gaps.
 type Commitments interface {
 	// Position returns how many leaves are published, and of which generation.
 	Position(ctx context.Context) (commitments.Position, error)
-	// Read returns at most limit leaves of a generation, from an index on;
+	// Read returns at most limit leaves of a generation, starting at an index;
 	// commitments.ErrMoved when the generation has changed or has no leaf there.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
 }
@@ -70,12 +70,12 @@ type ViewingKeys interface {
 	Register(ctx context.Context, r viewingkey.Registration) (string, error)
 }
 
-// Health checks the relay's parts. It must answer when they do not.
+// Health checks the relay's parts. It must return even when they do not answer.
 type Health interface {
 	Check(ctx context.Context) HealthReport
 }
 
-// HealthReport is how the relay is, and each part of it by name.
+// HealthReport is the health of the relay, and of each of its parts by name.
 type HealthReport struct {
 	Status openapi.HealthStatus
 	Checks map[string]openapi.HealthCheck
@@ -93,7 +93,8 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are the bytes of note envelope that fit a transfer, a withdrawal and a swap.
+	// NoteBounds are the bytes of note envelope that fit each kind of transaction: a
+	// transfer, a withdrawal and a swap.
 	NoteBounds map[shieldpool.Kind]int
 	// Swaps says how this relay swaps; nil when it does not.
 	Swaps *Swaps
@@ -107,8 +108,8 @@ type Swaps struct {
 	RouterProgram solana.PublicKey
 }
 
-// Options are the parts and settings of the API. All are needed, but for those
-// that say what leaving them out means.
+// Options are the parts and settings of the API. All are required, except those whose
+// comment says what happens without them.
 type Options struct {
 	Admission   Admission
 	Submissions Submissions
@@ -121,16 +122,16 @@ type Options struct {
 	Log      *slog.Logger
 	Observer Observer
 	Now      func() time.Time
-	// NewID makes the ids that name exchanges: 1 to 64 letters, digits, '.', '_' or '-'.
+	// NewID makes the ids of exchanges: 1 to 64 letters, digits, '.', '_' or '-'.
 	NewID func() string
 
-	// CallTimeout bounds what a request asks of the domains, waiting for an outcome apart.
+	// CallTimeout bounds each call to a domain, except the wait for an outcome.
 	CallTimeout time.Duration
 	// WaitDefault is how long POST /transact waits for the outcome; WaitMax is
 	// the longest wait that a client can ask for, not below WaitDefault.
 	WaitDefault, WaitMax time.Duration
-	// ListStall is how long a reader of GET /commitments may take for a chunk of
-	// the answer before it is cut off, and ListTime how long for the whole of it.
+	// ListStall is how long a reader of GET /commitments may take to read a chunk of
+	// the answer before it is cut off, and ListTime how long for the whole answer.
 	ListStall, ListTime time.Duration
 
 	// RatePerMinute is how many requests one client address may make in a
@@ -193,7 +194,7 @@ func (o *Options) validate() error {
 type api struct {
 	Options
 	info openapi.ServiceInfo
-	// pools are the profile's by the field value of their mint.
+	// pools are the profile's pools, by the field element of their mint.
 	pools   map[[32]byte]*shieldpool.Pool
 	chunks  *chunks
 	readers readers
@@ -208,13 +209,11 @@ type API struct {
 	operations http.Handler
 }
 
-// Operations serves GET /backlog, to what scales the fleet, and GET /health with
-// what is wrong: without API key, and without the limit of requests, which
-// counts by address.
+// Operations serves GET /backlog, for what scales the fleet, and GET /health with
+// details. Neither needs an API key, and no rate limit applies.
 func (a *API) Operations() http.Handler { return a.operations }
 
-// New makes the handler of every route. Its error lists all that is wrong with
-// the options.
+// New makes the handler of every route. Its error lists every fault of the options.
 func New(o Options) (*API, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
@@ -249,7 +248,7 @@ func New(o Options) (*API, error) {
 	}, nil
 }
 
-// router has what every exchange passes, and no route yet.
+// router makes a router without routes, with the middleware of every exchange.
 func (a *api) router() *chi.Mux {
 	r := chi.NewRouter()
 	r.Use(a.identify, a.observe, a.recoverPanic)
@@ -258,7 +257,7 @@ func (a *api) router() *chi.Mux {
 	return r
 }
 
-// call bounds what a request asks of the domains.
+// call returns a context for one call to a domain, bounded by CallTimeout.
 func (a *api) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, a.CallTimeout)
 }

@@ -33,9 +33,9 @@ func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params opena
 	})
 }
 
-// checkQuery refuses a query string that does not parse, because the generated
-// server would drop the broken part, and a mint that the pool does not have; no
-// mint means the first.
+// checkQuery refuses a query string that does not parse, because the generated server
+// would drop the broken part. It also refuses a mint that the pool does not have; no
+// mint means the pool's first.
 func (a *api) checkQuery(r *http.Request, mint *string) error {
 	const longest = 1024
 	if n := len(r.URL.RawQuery); n > longest {

@@ -34,12 +34,12 @@ const (
 	corsMaxAge = 600
 )
 
-// exchange is what one request and its answer have in common.
+// exchange is what the handlers of one request share.
 type exchange struct {
 	id string
 	// code is the refusal that was sent, if any.
 	code refusal.Code
-	// client is the hash of the API key that was shown; zero where none is asked for.
+	// client is the hash of the valid API key that the client sent; zero without one.
 	client [sha256.Size]byte
 }
 
@@ -52,8 +52,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return &exchange{}
 }
 
-// identify names the exchange and sets the headers that every answer has. A
-// client's own id is kept only when it is short and harmless in a log.
+// identify names the exchange and sets the headers that every answer has. A client's
+// own id is kept only when it is short and safe to log.
 func (a *api) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{id: r.Header.Get(requestIDHeader)}
@@ -82,8 +82,8 @@ func saneID(id string) bool {
 	return true
 }
 
-// observe counts the exchange and logs it: changes of state at Info, reads at
-// Debug. It logs neither the path nor the address.
+// observe counts the exchange and logs it: POST requests and server errors at Info,
+// others at Debug. It logs neither the path nor the address.
 func (a *api) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.Now()
@@ -152,8 +152,8 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 	a.internal(w, r)
 }
 
-// describePanic returns a runtime error's text, which has only lengths and
-// types, and of any other value only the type.
+// describePanic returns a runtime error's text, which contains only lengths and
+// types. Of any other value it returns only the type.
 func describePanic(v any) string {
 	if err, ok := v.(runtime.Error); ok {
 		return err.Error()
@@ -187,7 +187,7 @@ func allowOrigins(origins []string) func(http.Handler) http.Handler {
 	})
 }
 
-// limitRate counts requests by client address, in memory alone.
+// limitRate limits requests by client address. It counts in memory alone.
 func (a *api) limitRate() func(http.Handler) http.Handler {
 	const window = time.Minute
 	refuse := func(w http.ResponseWriter, r *http.Request) {
@@ -217,8 +217,8 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 	})
 }
 
-// knownKey returns the hash of a valid key. It compares with every key, so that
-// the time it takes reveals nothing.
+// knownKey returns the hash of a valid key. It compares with every key, so that its
+// duration reveals nothing.
 func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
 	const longest = 1024
 	if len(header) > longest {
@@ -236,7 +236,8 @@ func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
 	return hash, false
 }
 
-// authorizationKind says what a refused request had, without its value.
+// authorizationKind describes the Authorization header of a refused request, without
+// its value.
 func authorizationKind(h http.Header) string {
 	header := h.Get("Authorization")
 	scheme, _, _ := strings.Cut(header, " ")
@@ -250,20 +251,21 @@ func authorizationKind(h http.Header) string {
 	}
 }
 
-// clientAddress is what a client is counted by: of IPv6 the network, since a client
-// has all addresses in it.
+// clientAddress is the address by which a client is counted. For IPv6 it is the
+// network, because one client has all addresses in it.
 func (a *api) clientAddress(r *http.Request) string {
 	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }
 
-// clientIP is the last address in the header, which the nearest proxy wrote: a
-// client can send the others itself. Without the header it is the peer's.
+// clientIP is the last address in the header, which the nearest proxy wrote: the
+// client itself may have sent the others. Without the header it is the peer's
+// address.
 func clientIP(r *http.Request, header string) string {
 	if header != "" {
 		if lines := r.Header.Values(header); len(lines) > 0 {
 			line := lines[len(lines)-1]
 			last := strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
-			const longest = 64 // an IPv6 address with its zone, and more
+			const longest = 64 // more than an IPv6 address with its zone
 			if ip, err := netip.ParseAddr(last[:min(len(last), longest)]); err == nil {
 				return ip.Unmap().WithZone("").String()
 			}
@@ -276,8 +278,8 @@ func clientIP(r *http.Request, header string) string {
 	return host
 }
 
-// joinPrefer makes one line of several Prefer headers, which mean the same (RFC
-// 7240 §2) and which the generated server would refuse.
+// joinPrefer joins several Prefer headers into one, which means the same (RFC 7240
+// §2): the generated server would refuse several.
 func joinPrefer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if lines := r.Header.Values("Prefer"); len(lines) > 1 {

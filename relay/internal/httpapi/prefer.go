@@ -9,13 +9,14 @@ import (
 // preference is how long a submission's answer may wait for the outcome.
 type preference struct {
 	wait time.Duration
-	// applied is the Preference-Applied header; empty when nothing was asked.
+	// applied is the Preference-Applied header; empty when the client has no
+	// preference.
 	applied string
 }
 
-// preferred reads a Prefer header (RFC 7240). Of a preference given twice the
-// first counts; what is unknown, malformed or longer than any that means something
-// is ignored, as the RFC demands.
+// preferred parses a Prefer header (RFC 7240). The first of two equal preferences
+// counts. It ignores what is unknown or malformed, as the RFC demands, and a header
+// longer than any meaningful one.
 func (a *api) preferred(header *string) preference {
 	const longest = 256
 	if header == nil || len(*header) > longest {

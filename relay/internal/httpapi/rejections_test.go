@@ -344,7 +344,7 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestStaleRootBody checks the one error whose other members clients read.
+// TestStaleRootBody checks the one error of which clients read more than code and message.
 func TestStaleRootBody(t *testing.T) {
 	t.Parallel()
 	message := "RootNotFound (stale Merkle root): proof root 1069673dcdb12263 not in root history (current root 0101010101010101)"

@@ -10,13 +10,13 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// await returns the submission once it is done, or in its current state when the
-// wait is over. The submission is accepted, so an error of the wait is not one of
-// the submission: the client gets the known state and follows it at /status.
+// await returns the submission once it is done, or in its current state when the wait
+// is over. The submission is accepted, so an error of the wait is not a failure of
+// the submission: the client gets the last known state and polls /status.
 //
-// A repeat always waits a little. A landing is public on the chain a moment
-// before the relay knows it: whoever copied the proof from there gets the
-// answer for a landed one.
+// A repeat waits at least repeatWait. A transaction is public on the chain a moment
+// before the relay knows that it landed. Somebody who copies the proof from the chain
+// in that moment then gets the answer for a landed submission, which has no id.
 func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
 	if s.Repeated {
 		wait = max(wait, repeatWait)
@@ -37,13 +37,12 @@ func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duratio
 	return later
 }
 
-// repeatWait is above the time from a transaction's landing to its
-// confirmation.
+// repeatWait is longer than the time from a transaction's landing to its confirmation.
 const repeatWait = 5 * time.Second
 
-// idOf is the id in the answer to a request. Only the sender of a landed
-// submission, or a client with its Idempotency-Key, may ask for it at /status;
-// others get the nil UUID.
+// idOf is the id in the answer to a request. It is the nil UUID when the request
+// repeats a landed submission only by its content: anybody can copy that content from
+// the chain, and the id opens /status.
 func idOf(s *submission.Submission) uuid.UUID {
 	if s.Repeated && s.State == submission.Completed {
 		return uuid.Nil

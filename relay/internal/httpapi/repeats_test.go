@@ -15,14 +15,14 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// repeatOf is a submission that a request was found to repeat by its content.
+// repeatOf marks a submission as one that a request repeats by its content.
 func repeatOf(s *submission.Submission) *submission.Submission {
 	s.Repeated = true
 	return s
 }
 
-// TestARepeatByContentHasNoID: a proof that has landed can be copied from the
-// chain, so who sends it again hears its outcome, and no id that opens /status.
+// TestARepeatByContentHasNoID: anybody can copy a landed proof from the chain.
+// Whoever sends it again gets its outcome, but not the id that opens /status.
 func TestARepeatByContentHasNoID(t *testing.T) {
 	t.Parallel()
 	id := submissionID.String()
@@ -73,8 +73,8 @@ func TestARepeatByContentHasNoID(t *testing.T) {
 	}
 }
 
-// TestKeysOfClients: a submission says which API key's client sent it, so that
-// clients have Idempotency-Keys of their own.
+// TestKeysOfClients: a submission names the API key of its client, so that each
+// client has Idempotency-Keys of its own.
 func TestKeysOfClients(t *testing.T) {
 	t.Parallel()
 	const key = "first-key-0123456789"

@@ -15,20 +15,19 @@ const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// writeMargin is for a slow client to read the largest answer.
+	// writeMargin is the time that a slow client gets to read the largest answer.
 	writeMargin = 30 * time.Second
-	// sendBuffer is the size of a connection's send buffer in the kernel. The
-	// default grows to several megabytes for each reader that stalls, and counts
-	// as the pod's memory.
+	// sendBuffer is the size in bytes of a connection's send buffer in the kernel.
+	// The default grows to several megabytes for each stalled reader, and counts as
+	// the pod's memory.
 	sendBuffer = 256 << 10
 	// maxHeader is the most bytes of a request's headers.
 	maxHeader = 16 << 10
 )
 
-// NewServer makes the server of the API's handler. longest is the longest that
-// the handler may take, which is Options.CallTimeout and Options.WaitMax
-// together; the write timeout is beyond it, so that a client who waits for an
-// outcome is not cut off.
+// NewServer makes the server of the API's handler. longest is the most time that the
+// handler may take: Options.CallTimeout and Options.WaitMax together. The write
+// timeout is longer, so that a client that waits for an outcome is not cut off.
 func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog.Logger) *http.Server {
 	return &http.Server{
 		Addr:              addr,
@@ -47,13 +46,13 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 
 func boundBuffer(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // when the connection is closed, its first read fails
+		_ = tcp.SetWriteBuffer(sendBuffer) // it fails on a closed connection, whose first read then fails too
 	}
 	return ctx
 }
 
-// errorLog logs net/http's own error messages without the client addresses and
-// the values of panics that they contain.
+// errorLog logs net/http's own error messages, without the client addresses and panic
+// values that they contain.
 type errorLog struct {
 	log     *slog.Logger
 	address *regexp.Regexp

@@ -56,8 +56,8 @@ func TestServerComplaintsHaveNoAddresses(t *testing.T) {
 	}
 }
 
-// TestPathsOnTheWire sends what no well-behaved client sends, over a real
-// connection of the real server.
+// TestPathsOnTheWire sends what no well-behaved client sends, to the real server over
+// a real connection.
 func TestPathsOnTheWire(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(nil)
@@ -68,15 +68,15 @@ func TestPathsOnTheWire(t *testing.T) {
 		request    string
 		wantStatus int
 	}{
-		"an encoded slash":             {"GET /status%2F1 HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"a path that climbs":           {"GET /../etc/passwd HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"two slashes":                  {"GET //health HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"an id with an encoded slash":  {"GET /status/a%2Fb HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"an id with a broken escape":   {"GET /status/%25zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"a query with a broken escape": {"GET /commitments?limit=%zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"the whole server's options":   {"OPTIONS * HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"a body longer than its limit": {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", httpapi.MaxBody+1), 413},
-		"a chunked body without end":   {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+		"an encoded slash":                {"GET /status%2F1 HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"a path with dots":                {"GET /../etc/passwd HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"two slashes":                     {"GET //health HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"an id with an encoded slash":     {"GET /status/a%2Fb HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"an id with a broken escape":      {"GET /status/%25zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"a query with a broken escape":    {"GET /commitments?limit=%zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"the options of the whole server": {"OPTIONS * HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"a body longer than its limit":    {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", httpapi.MaxBody+1), 413},
+		"a malformed chunked body":        {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// serviceInfo is the service information document, which nothing changes while
-// the relay runs.
+// serviceInfo makes the service information document, which does not change while the
+// relay runs.
 func serviceInfo(i Info) openapi.ServiceInfo {
 	mints := make([]openapi.MintInfo, len(i.Profile.Mints))
 	for n, m := range i.Profile.Mints {

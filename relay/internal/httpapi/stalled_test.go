@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 )
 
-// serveList serves a tree over a real connection, by the real server.
+// serveList serves a tree by the real server, over real connections.
 func serveList(t *testing.T, d *domains, change ...func(*httpapi.Options)) string {
 	t.Helper()
 	f := newFixture(t, d, append([]func(*httpapi.Options){func(o *httpapi.Options) {
@@ -36,7 +36,7 @@ func serveList(t *testing.T, d *domains, change ...func(*httpapi.Options)) strin
 	return listener.Addr().String()
 }
 
-// stall asks for a list, reads the status of the answer, and nothing more.
+// stall asks for a list and reads only the status of the answer.
 func stall(t *testing.T, address, client, query string) (c net.Conn, status int) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -60,9 +60,9 @@ func stall(t *testing.T, address, client, query string) (c net.Conn, status int)
 	return c, status
 }
 
-// TestStalledReadersCostLittle: a thousand clients of as many addresses ask for
-// the longest answers from a tree of a million leaves, each from another place,
-// and read nothing of them.
+// TestStalledReadersCostLittle: a thousand clients with different addresses ask for
+// the longest answers from a tree of a million leaves, each from another index, and
+// do not read them.
 func TestStalledReadersCostLittle(t *testing.T) {
 	const clients, leaves, most = 1000, 1_000_000, 100 << 20
 	address := serveList(t, publishes(leaves))
@@ -127,7 +127,7 @@ func TestConcurrentReaders(t *testing.T) {
 	refused("192.0.2.1", "one more than the relay serves at once")
 	close(open)
 	done.Wait()
-	read("203.0.113.7") // the places are given back
+	read("203.0.113.7") // the capacity is released
 	done.Wait()
 }
 
@@ -143,7 +143,7 @@ func TestStalledReadersEnd(t *testing.T) {
 			stalled = append(stalled, c)
 		}
 	}
-	// As many again have places only once those before have none.
+	// As many new readers are served only once the stalled ones are cut off.
 	for served := 0; served < places; {
 		if _, status := stall(t, address, client, ""); status == http.StatusOK {
 			served++

@@ -55,8 +55,8 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// GetStatus returns the state of a submission. A swap's second leg is part of
-// the first's answer: its own row is not public.
+// GetStatus returns the state of a submission. A swap's second leg is part of the
+// first leg's answer: its own row is not public.
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 	ctx, cancel := a.call(r.Context())
 	defer cancel()
@@ -91,7 +91,7 @@ func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
 	}
 	held := b.Held
 	if held == nil {
-		held = map[string]int64{} // null would be no object
+		held = map[string]int64{} // null is not an object
 	}
 	a.answer(w, r, http.StatusOK, openapi.Backlog{
 		DueCount: b.Due, OldestDueAgeSeconds: int64(b.OldestDue / time.Second), Held: held,
@@ -201,8 +201,8 @@ func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error
 	return data, nil
 }
 
-// The chain's facts are answered only for a completed submission: an attempt
-// before that may never land.
+// Signature, slot, leaf indices and root are shown only for a completed submission:
+// an earlier attempt may never land.
 
 func signatureOf(s *submission.Submission) *string {
 	if s.State != submission.Completed || s.Signature == nil {

@@ -97,14 +97,15 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 	return nil
 }
 
-// swapRefunded is the answer for a refunded swap.
+// swapRefunded is the refusal that a refunded swap is answered with.
 func swapRefunded() *refusal.Refusal {
 	return refusal.New(refusal.SwapRefunded,
 		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
 }
 
 // The second leg counts only while the first is completed. When a fork dies, the
-// first is under way again, and what is stored of the second is of the dead fork.
+// first leg is processing again, and what is stored of the second leg belongs to the
+// dead fork.
 
 func settled(s *submission.Submission) bool {
 	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
@@ -114,7 +115,7 @@ func refunded(s *submission.Submission) bool {
 	return settled(s) && s.Swap.Phase == submission.PhaseRefunded
 }
 
-// statusOf is the public status of a submission; a swap's covers both legs.
+// statusOf is the public status of a submission. A swap's status covers both legs.
 func statusOf(s *submission.Submission) openapi.JobStatus {
 	switch {
 	case s.Kind != shieldpool.KindSwap || s.State != submission.Completed:
@@ -128,7 +129,7 @@ func statusOf(s *submission.Submission) openapi.JobStatus {
 	}
 }
 
-// progressOf is what is known of a swap's second leg.
+// progressOf is the progress of a swap's second leg, as far as it is known.
 func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 	if s.State != submission.Completed {
 		return p
@@ -163,7 +164,8 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 }
 
 // namesOf derives the identifiers of a swap: its first nullifier and its state
-// account. The account of another pool than this relay's is left out.
+// account. The account is left out when the swap is of another pool than this
+// relay's.
 func (a *api) namesOf(s *submission.Submission) (names openapi.SwapFields, err error) {
 	if s.Call == nil || s.Call.Inputs == nil {
 		return names, nil
@@ -184,7 +186,7 @@ func (a *api) namesOf(s *submission.Submission) (names openapi.SwapFields, err e
 	return names, nil
 }
 
-// poolsOf are the pools of a profile by the field value of their mint.
+// poolsOf returns the pools of a profile, by the field element of their mint.
 func poolsOf(p *shieldpool.Profile) (map[[32]byte]*shieldpool.Pool, error) {
 	pools := make(map[[32]byte]*shieldpool.Pool, len(p.Mints))
 	for _, m := range p.Mints {

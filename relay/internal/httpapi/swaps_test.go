@@ -43,7 +43,7 @@ func swapBody(change ...func(map[string]any)) string {
 	}, change...)...)
 }
 
-// asSwap makes a submission a swap's, with the given second leg.
+// asSwap turns a submission into a swap with the given second leg.
 func asSwap(s *submission.Submission, second *submission.Swap) *submission.Submission {
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -58,7 +58,7 @@ func asSwap(s *submission.Submission, second *submission.Swap) *submission.Submi
 	return s
 }
 
-// leg is a second leg in a phase, with its transaction if ended.
+// leg is a second leg in a phase, with the transaction that ended it, if any.
 func leg(phase submission.Phase, finalized bool) *submission.Swap {
 	s := &submission.Swap{Phase: phase, TimeoutSlot: 242, Finalized: finalized}
 	if phase == submission.PhaseExecuted || phase == submission.PhaseRefunded {
@@ -68,7 +68,7 @@ func leg(phase submission.Phase, finalized bool) *submission.Swap {
 	return s
 }
 
-// swapState is the fixture nullifier's swap state address under the profile.
+// swapState is the swap state address that belongs to the nullifier of asSwap.
 func swapState(t *testing.T) string {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -237,8 +237,8 @@ func without(body map[string]any, name string) map[string]any {
 	return body
 }
 
-// TestEveryWaitIsDocumented checks that the OpenAPI document lists every reason
-// to hold a swap.
+// TestEveryWaitIsDocumented checks that the OpenAPI document lists every reason for
+// which a swap waits.
 func TestEveryWaitIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()

@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// modeExactIn is a swap of exactly the amount that goes in, the API's default.
+	// modeExactIn is the mode of a swap of exactly the input amount, the API's default.
 	modeExactIn = "ExactIn"
 
-	// maxAccounts is more than a transaction can lock, and leaves room for those
-	// that an instruction names twice.
+	// maxAccounts is more than a transaction can lock: an instruction may name an account
+	// twice.
 	maxAccounts = 80
-	// maxData is a whole transaction, which the data of one instruction never fills.
+	// maxData is the size of a whole transaction, which one instruction's data never fills.
 	maxData = 1232
-	// maxTables is more than a route needs; each costs 34 bytes of the transaction.
+	// maxTables is more lookup tables than a route needs; each takes 34 bytes of the
+	// transaction.
 	maxTables = 8
 )
 
-// decodeQuote reads a quote and checks it against the question.
+// decodeQuote decodes a quote and checks it against the request.
 func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -57,8 +58,8 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	return quote, nil
 }
 
-// decodeInstructions reads a swap's instructions. One that fits no transaction counts as
-// no such swap rather than as a broken answer: a quote for fewer accounts may fit.
+// decodeInstructions decodes a swap's instructions. An instruction that fits no transaction
+// gives a *swap.NoRoute, not a bad response: a quote for fewer accounts may fit.
 func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -98,7 +99,7 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions,
 	return out, nil
 }
 
-// decodeInstruction reads the swap's own instruction.
+// decodeInstruction decodes the instruction of the swap itself.
 func decodeInstruction(text []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(text)
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// maxAddress is the length of 32 bytes in base58, at most: decoding takes time
-// by the square of the length.
+// maxAddress is the longest base58 text of 32 bytes. Longer text is refused before it is
+// decoded, because decoding time grows with the square of the length.
 const maxAddress = 44
 
 func badResponse(format string, args ...any) *swap.RouterUnavailable {
 	return &swap.RouterUnavailable{Kind: swap.FaultBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
-// object is a JSON object by its keys, as they are written: encoding/json would
-// take keys of another case too, and the last of several, so that the relay
-// could check one value and the router use another.
+// object is a JSON object's values by their exact keys. encoding/json would also accept
+// keys in another letter case, and take the last of several values: the relay could then
+// check one value while the router uses another.
 type object map[string]json.RawMessage
 
-// parseObject reads one object, whose keys are all different, and nothing after it.
+// parseObject parses one object and nothing after it. All keys must be different.
 func parseObject(text []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -64,7 +64,7 @@ func isObject(text []byte) bool {
 	return err == nil
 }
 
-// errorCode is the code of an answer that refuses; is reports whether the answer refuses
+// errorCode returns the error code of an answer; is reports whether the answer is a refusal
 // at all.
 func errorCode(body []byte) (code string, is bool) {
 	o, err := parseObject(body)
@@ -80,8 +80,8 @@ func (o object) has(key string) bool {
 	return len(o[key]) > 0 && !bytes.Equal(o[key], []byte("null"))
 }
 
-// reader reads an object's values, and keeps the first fault. Its messages name
-// keys and never values.
+// reader reads an object's values and keeps the first fault. Its messages name keys, never
+// values.
 type reader struct {
 	object
 	fault error
@@ -156,7 +156,7 @@ func (r *reader) flag(key string) bool {
 	return *b
 }
 
-// list reads an array; an optional one may be missing or null, and is then empty.
+// list reads an array. An optional array may be missing or null, and is then empty.
 func (r *reader) list(key string, required bool) []json.RawMessage {
 	var list *[]json.RawMessage
 	switch {

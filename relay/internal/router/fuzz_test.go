@@ -84,7 +84,8 @@ func FuzzDecodeInstructions(f *testing.F) {
 	})
 }
 
-// FuzzErrorCode: a code of the API's own, or none.
+// FuzzErrorCode: every refusal gives an error that the client promises, and a *swap.NoRoute has
+// a code from the fixed set.
 func FuzzErrorCode(f *testing.F) {
 	for _, seed := range []string{`{"errorCode":"NO_ROUTES_FOUND"}`, `{"error":"x"}`, `{"errorCode":null}`, `{}`, ``, `{"errorCode":"a","errorCode":"b"}`} {
 		f.Add(400, []byte(seed))

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// localRouter is the local chain's, with a market for usdc.
+// localRouter makes the local chain's router, with a market for usdc, and serves it at a URL.
 func localRouter(t *testing.T, key string) (*local.Router, *market.Market, string) {
 	t.Helper()
 	at, err := market.For(usdc)
@@ -69,8 +69,9 @@ func TestTheLocalRouterIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestWhatTheLocalRouterDoesWrong: faults that an answer alone shows are found here; the others
-// can be found only with the fee payer, the router's program and the chain.
+// TestWhatTheLocalRouterDoesWrong: the client finds the faults that an answer alone shows.
+// Other faults pass: they can be found only with the fee payer, the router's program and the
+// chain.
 func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
 	t.Parallel()
 	lie := func(l local.Lie) local.Settings { return local.Settings{Lies: []local.LieRule{{Lie: l}}} }
@@ -85,23 +86,23 @@ func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
 		settings                local.Settings
 		quote, instructionsKind string
 	}{
-		"another mint":                {lie(local.WrongMint), "hostile output_mint", passed},
-		"another amount":              {lie(local.WrongAmount), "hostile amount", passed},
-		"an account that signs":       {payer(local.PayerAccount), passed, "hostile signer"},
-		"a signer that nobody knows":  {lie(local.ExtraSigner), passed, "hostile signer"},
-		"another user":                {lie(local.OtherUser), passed, "hostile signer"},
-		"a page":                      {lie(local.Garbage), swap.FaultBadResponse, swap.FaultBadResponse},
-		"half of an answer":           {lie(local.Truncated), swap.FaultConnection, swap.FaultConnection},
-		"too much":                    {lie(local.Huge), swap.FaultBadResponse, swap.FaultBadResponse},
-		"a wide route":                {local.Settings{Wide: 256}, passed, "no route TOO_LARGE"},
-		"429":                         {status(429, 3*time.Second), swap.FaultRateLimited, swap.FaultRateLimited},
-		"500":                         {status(500, 0), swap.FaultServerError, swap.FaultServerError},
-		"no answer":                   {local.Settings{Faults: []fault.Rule{{Hang: true}}}, swap.FaultTimeout, swap.FaultTimeout},
-		"a cut":                       {local.Settings{Faults: []fault.Rule{{Cut: true}}}, swap.FaultConnection, swap.FaultConnection},
-		"another program, not judged": {lie(local.WrongProgram), passed, passed},
-		"a payer to write, not seen":  {payer(local.PayerWritable), passed, passed},
-		"less than said, not seen":    {lie(local.ShortOutput), passed, passed},
-		"a table that is none":        {lie(local.BogusTable), passed, passed},
+		"another mint":                          {lie(local.WrongMint), "hostile output_mint", passed},
+		"another amount":                        {lie(local.WrongAmount), "hostile amount", passed},
+		"an account that signs":                 {payer(local.PayerAccount), passed, "hostile signer"},
+		"an unknown signer":                     {lie(local.ExtraSigner), passed, "hostile signer"},
+		"another user":                          {lie(local.OtherUser), passed, "hostile signer"},
+		"a page of HTML":                        {lie(local.Garbage), swap.FaultBadResponse, swap.FaultBadResponse},
+		"half of an answer":                     {lie(local.Truncated), swap.FaultConnection, swap.FaultConnection},
+		"an answer of 16 MiB":                   {lie(local.Huge), swap.FaultBadResponse, swap.FaultBadResponse},
+		"a wide route":                          {local.Settings{Wide: 256}, passed, "no route TOO_LARGE"},
+		"429":                                   {status(429, 3*time.Second), swap.FaultRateLimited, swap.FaultRateLimited},
+		"500":                                   {status(500, 0), swap.FaultServerError, swap.FaultServerError},
+		"no answer":                             {local.Settings{Faults: []fault.Rule{{Hang: true}}}, swap.FaultTimeout, swap.FaultTimeout},
+		"a cut connection":                      {local.Settings{Faults: []fault.Rule{{Cut: true}}}, swap.FaultConnection, swap.FaultConnection},
+		"another program, which passes":         {lie(local.WrongProgram), passed, passed},
+		"a writable payer, which passes":        {payer(local.PayerWritable), passed, passed},
+		"less output than quoted, which passes": {lie(local.ShortOutput), passed, passed},
+		"a table that does not exist, which passes": {lie(local.BogusTable), passed, passed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

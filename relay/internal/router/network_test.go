@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// closedAddress is an address without a listener.
+// closedAddress is an address on which nothing listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func closedAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// hijack takes the connection of a call over.
+// hijack takes over the connection of a call.
 func hijack(t *testing.T, w http.ResponseWriter) net.Conn {
 	t.Helper()
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -66,12 +66,12 @@ func TestConnectionsThatFail(t *testing.T) {
 		"cut within the answer": {handler: cut("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + goodQuote[:100]), want: swap.FaultConnection, calls: 1},
 		"cut within a chunk":    {handler: cut("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + goodQuote[:100]), want: swap.FaultConnection, calls: 1},
 		"no HTTP":               {handler: cut("SSH-2.0-OpenSSH_9.2\r\n"), want: swap.FaultConnection, calls: 1},
-		"a header without end":  {handler: cut("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), want: swap.FaultConnection, calls: 1},
+		"an endless header":     {handler: cut("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), want: swap.FaultConnection, calls: 1},
 		"never an answer": {
 			handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 			want:    swap.FaultTimeout, calls: 1,
 		},
-		"an answer drop by drop": {
+		"an answer that stops halfway": {
 			handler: func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.WriteString(w, goodQuote[:50]) // a client that hangs up is part of the test
 				_ = http.NewResponseController(w).Flush()
@@ -79,15 +79,15 @@ func TestConnectionsThatFail(t *testing.T) {
 			},
 			want: swap.FaultTimeout, calls: 1,
 		},
-		"nobody there": {
+		"no listener": {
 			url:  func(*server) string { return "http://" + closedAddress(t) },
 			want: swap.FaultConnection, detail: "connection refused",
 		},
-		"no TLS there": {
+		"a server without TLS": {
 			handler: cut("HTTP/1.1 400 Bad Request\r\n\r\n"), url: func(s *server) string { return strings.Replace(s.URL, "http:", "https:", 1) },
 			want: swap.FaultConnection,
 		},
-		"a name that is none": {
+		"a name that does not resolve": {
 			url:  func(*server) string { return "http://router.invalid" },
 			want: swap.FaultConnection, detail: "host name not resolved",
 		},
@@ -109,7 +109,7 @@ func TestConnectionsThatFail(t *testing.T) {
 			if !errors.As(err, &u) || u.Kind != test.want || u.Detail != test.detail {
 				t.Errorf("error is %v, want %s %q", err, test.want, test.detail)
 			}
-			// On a busy machine the time may be over before the call has arrived.
+			// On a busy machine the timeout may end the call before it reaches the server.
 			if got := s.calls(); got > test.calls || got < test.calls && test.want != swap.FaultTimeout {
 				t.Errorf("%d calls, want %d", got, test.calls)
 			}
@@ -117,7 +117,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
-// TestAnUnknownCertificateIsNotAccepted: anybody on the way could answer.
+// TestAnUnknownCertificateIsNotAccepted: otherwise anybody on the network path could answer.
 func TestAnUnknownCertificateIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -165,7 +165,8 @@ func TestADeadIdleConnectionCostsNoAnswer(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// The first uses a new connection, every other one tries the previous one's first.
+			// The first call uses a new connection. Each later one first tries the previous
+			// call's.
 			if got := s.calls(); got != 5 {
 				t.Errorf("%d calls, want 5", got)
 			}
@@ -214,7 +215,8 @@ func TestTheHTTPClient(t *testing.T) {
 	}
 }
 
-// TestARedirectIsNotFollowed for any HTTP client: the key would be sent along.
+// TestARedirectIsNotFollowed: whatever HTTP client is configured, a redirect is not followed,
+// because the key would be sent along.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	other := newServer(t, reply{body: goodQuote})
@@ -229,7 +231,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// inMemory is a client of a router without a network.
+// inMemory makes a client of a router in memory, without a network.
 func inMemory(t *testing.T, o Options) (*Client, *memory, *observed) {
 	t.Helper()
 	m, seen := &memory{}, &observed{}
@@ -256,14 +258,14 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 		ctx    context.Context
 		want   outbound.State
 	}{
-		"server errors":           {reply{status: 502}, nil, outbound.Open},
-		"a limit of requests":     {reply{status: 429}, nil, outbound.Open},
-		"refused credentials":     {reply{status: 401}, nil, outbound.Open},
-		"what is no answer":       {reply{body: "<html>"}, nil, outbound.Open},
-		"answers to other things": {reply{body: strings.Replace(goodQuote, "100000000", "200000000", 1)}, nil, outbound.Open},
-		"not that there is none":  {reply{status: 400, body: `{"errorCode":"NO_ROUTES_FOUND"}`}, nil, outbound.Closed},
-		"not callers who leave":   {reply{status: 502}, left, outbound.Closed},
-		"not what is well":        {reply{body: goodQuote}, nil, outbound.Closed},
+		"server errors":              {reply{status: 502}, nil, outbound.Open},
+		"a limit of requests":        {reply{status: 429}, nil, outbound.Open},
+		"refused credentials":        {reply{status: 401}, nil, outbound.Open},
+		"what is no quote":           {reply{body: "<html>"}, nil, outbound.Open},
+		"answers to another request": {reply{body: strings.Replace(goodQuote, "100000000", "200000000", 1)}, nil, outbound.Open},
+		"not that there is no route": {reply{status: 400, body: `{"errorCode":"NO_ROUTES_FOUND"}`}, nil, outbound.Closed},
+		"not callers who leave":      {reply{status: 502}, left, outbound.Closed},
+		"not good quotes":            {reply{body: goodQuote}, nil, outbound.Closed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +328,7 @@ func TestTheBreaker(t *testing.T) {
 	})
 }
 
-// TestOneWordOfTheRouterPausesIt, but not for as long as a swap lives.
+// TestOneWordOfTheRouterPausesIt: one Retry-After pauses the calls, but for 15 s at most.
 func TestOneWordOfTheRouterPausesIt(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 15 * time.Second} {
@@ -352,7 +354,8 @@ func TestOneWordOfTheRouterPausesIt(t *testing.T) {
 	}
 }
 
-// TestAProbeWhoseCallerLeavesTellsNothing: the next call is the probe.
+// TestAProbeWhoseCallerLeavesTellsNothing: a probe whose caller stops waiting has no outcome,
+// so the next call is the probe.
 func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,7 +378,8 @@ func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 	})
 }
 
-// TestACallerWithoutTimeTellsOfAHangingRouter when the call had a second or more.
+// TestACallerWithoutTimeTellsOfAHangingRouter: a caller's deadline counts as a failure of the
+// router when the call had a second or more.
 func TestACallerWithoutTimeTellsOfAHangingRouter(t *testing.T) {
 	t.Parallel()
 	for patience, want := range map[time.Duration]outbound.State{time.Second: outbound.Open, 900 * time.Millisecond: outbound.Closed} {
@@ -421,7 +425,7 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 		for range 5 {
 			got = append(got, <-ends)
 		}
-		// Two at once, two after them, and the fifth has waited for its 3 s.
+		// Two run at once and two after them; the fifth waits its 3 s in vain.
 		want := []end{{"ok", 2 * time.Second}, {"ok", 2 * time.Second}, {"busy", 3 * time.Second}, {"ok", 4 * time.Second}, {"ok", 4 * time.Second}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -438,7 +442,8 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTheQueueGivesNoPlaceAway: nor takes one.
+// TestWhoLeavesTheQueueGivesNoPlaceAway: a caller that stops waiting for a place neither
+// releases nor keeps one.
 func TestWhoLeavesTheQueueGivesNoPlaceAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

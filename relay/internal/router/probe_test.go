@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// TestAProbeWithoutABudgetIsLeftToTheNextCall: if a probe that is never made kept its permit, the
-// breaker would wait for it for ever.
+// TestAProbeWithoutABudgetIsLeftToTheNextCall: a probe that is not made must release its
+// permit, or the breaker would wait for it for ever.
 func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

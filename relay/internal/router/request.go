@@ -20,17 +20,18 @@ import (
 )
 
 const (
-	// maxResponse bounds an answer in bytes, unpacked; a real one has some thousands.
+	// maxResponse is the most bytes of an uncompressed answer; a normal one has some
+	// thousands.
 	maxResponse = 512 << 10
-	// maxPause bounds what Retry-After may ask of the breaker: a swap has about 80
-	// seconds, and a router must not be able to spend them with one header.
+	// maxPause bounds the pause that one Retry-After can cause: a swap has about 80 seconds
+	// in all.
 	maxPause = 15 * time.Second
-	// abandoned is the duration from which a call whose caller ran out of time shows that
-	// the router hangs.
+	// abandoned is how long a call must have run for the caller's deadline to count as a
+	// failure of the router.
 	abandoned = time.Second
 )
 
-// call is one question, and how to read its answer.
+// call is one request, and how to decode its answer.
 type call[T any] struct {
 	name, method, path string
 	query              url.Values
@@ -38,8 +39,8 @@ type call[T any] struct {
 	decode             func(body []byte) (T, error)
 }
 
-// ask makes the call as soon as there is a place for it, and updates the router's health
-// from its outcome.
+// ask makes the call once there is capacity for it, and reports its outcome to the breaker
+// and the observer.
 func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
 	permit, leave, err := c.admit(ctx)
@@ -65,8 +66,8 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	return answer, nil
 }
 
-// admit waits for a place among the calls in flight and in the budget. leave releases
-// the place; the permit is for learn.
+// admit waits for a place among the concurrent calls and in the budget, and asks the
+// breaker. leave releases the place; learn releases the permit.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
@@ -89,7 +90,7 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 	return permit, leave, nil
 }
 
-// unmade is the error of a call that was not made for want of a place.
+// unmade is the error of a call that was not made for lack of capacity.
 func unmade(parent context.Context, why string) *swap.RouterUnavailable {
 	if parent.Err() != nil {
 		return contextEnded(parent)
@@ -101,12 +102,12 @@ func contextEnded(ctx context.Context) *swap.RouterUnavailable {
 	return &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: ctx.Err()}
 }
 
-// attempt makes the call. parent is the caller's own context, which shows whether the
-// caller ended it.
+// attempt makes the call under ctx. parent is the caller's own context, which shows whether
+// the caller or the timeout ended the call.
 func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
 	target := c.base().JoinPath(q.path)
-	query := target.Query() // a key of the configured URL goes along
+	query := target.Query() // the configured URL's query may hold a key
 	for name, values := range q.query {
 		query[name] = values
 	}
@@ -121,8 +122,9 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 	}
 	if q.body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		// The request changes nothing, so net/http may repeat it on a new connection when
-		// an idle one turns out to be dead. An empty list is not sent.
+		// The request changes nothing, so it may be repeated. With this header, net/http
+		// repeats it on a new connection when an idle one turns out to be dead. An empty
+		// list of values is not sent.
 		req.Header["X-Idempotency-Key"] = []string{}
 	}
 	resp, err := c.http.Do(req)
@@ -141,14 +143,14 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 		return none, refusal(resp.StatusCode, body, pause)
 	}
 	if code, is := errorCode(body); is {
-		// Some of the API's servers refuse with 200.
+		// Some of the API's servers send refusals with status 200.
 		return none, swap.NewNoRoute(code)
 	}
 	return q.decode(body)
 }
 
-// refusal is the error of an answer with another status than 200. The answer's
-// text is dropped: it may repeat what was asked.
+// refusal is the error of an answer with another status than 200. It leaves out the
+// answer's text, which may repeat the request.
 func refusal(status int, body []byte, pause time.Duration) error {
 	code, _ := errorCode(body)
 	noRoute := swap.NewNoRoute(code)
@@ -171,8 +173,8 @@ func refusal(status int, body []byte, pause time.Duration) error {
 	}
 }
 
-// retryAfter reads the header of that name, which is seconds or a date; 0 when
-// it is neither, or past.
+// retryAfter parses a Retry-After header, in seconds or a date; 0 when it is neither, or
+// past.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -183,7 +185,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// transportFault names why no answer came. It leaves net/http's own error out, which
+// transportFault returns why no answer came. It leaves out net/http's own error, which
 // repeats the URL and with it the request.
 func transportFault(parent, ctx context.Context, err error) *swap.RouterUnavailable {
 	switch {
@@ -196,7 +198,7 @@ func transportFault(parent, ctx context.Context, err error) *swap.RouterUnavaila
 	}
 }
 
-// connectionDetail puts the commonest causes in our own words.
+// connectionDetail describes the most common causes, without the error's own text.
 func connectionDetail(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -212,7 +214,7 @@ func connectionDetail(err error) string {
 	}
 }
 
-// learn updates the router's health from a call's outcome, and releases the permit.
+// learn reports a call's outcome to the breaker, and releases the permit.
 func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 	var u *swap.RouterUnavailable
 	var h *swap.RejectedRoute
@@ -222,7 +224,7 @@ func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 		outcome = outbound.Bad
 		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
-		// "No such swap" is an answer too.
+		// NoRoute is a good answer: the router works.
 	case u.Kind == swap.FaultCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
 		outcome = outbound.NoOutcome
 	default:
@@ -244,7 +246,7 @@ func (c *Client) breakerChanged(from, to outbound.State) {
 	}
 }
 
-// lastKind is the kind of the last call that failed.
+// lastKind is the kind of the last failed call's error.
 type lastKind struct {
 	mu   sync.Mutex
 	kind string
@@ -264,7 +266,7 @@ func (l *lastKind) get() string {
 
 const outcomeRejected = "route_rejected"
 
-// outcomeOf is the metric's label of a call: a fixed set.
+// outcomeOf is a call's outcome as a metric's label, from a fixed set.
 func outcomeOf(err error) string {
 	var u *swap.RouterUnavailable
 	var h *swap.RejectedRoute

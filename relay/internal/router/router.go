@@ -1,10 +1,10 @@
-// Package router asks a swap router, which speaks Jupiter's swap API v1, for quotes and
-// for the instructions that carry them out. It returns the router's answers, checked
-// against the request. Before signing, the caller has to check the instructions again,
-// against what the router is allowed to touch.
+// Package router is a client of a swap router that speaks Jupiter's swap API v1. It asks
+// for quotes, and for the instructions that carry them out, and checks the answers against
+// the request. Before signing, the caller still has to check which accounts the
+// instructions touch.
 //
 // A router's URL and key are credentials, and a request to it contains part of a client's
-// request: none of it is in an error, a log or a metric.
+// request: no error, log line or metric contains any of them.
 package router
 
 import (
@@ -28,11 +28,11 @@ const (
 	defaultTimeout  = 3 * time.Second
 	defaultParallel = 16
 
-	// maxSlippageBps is all of the price.
+	// maxSlippageBps is the whole price, in hundredths of a percent.
 	maxSlippageBps = 10_000
 )
 
-// The calls, under the names that the Observer gets.
+// The names of the calls, as the Observer receives them.
 const (
 	CallQuote        = "quote"
 	CallInstructions = "instructions"
@@ -40,7 +40,7 @@ const (
 
 // Options configure a Client. BaseURL, HTTP, Now, Rand and Log are required.
 type Options struct {
-	// BaseURL is what the calls' names are appended to, http or https, such as
+	// BaseURL is the URL to which each call appends its path, http or https, such as
 	// https://api.jup.ag/swap/v1. Its user, path and query may hold credentials.
 	BaseURL string `json:"-"`
 	// APIKey is sent as the header x-api-key; empty for none.
@@ -51,13 +51,14 @@ type Options struct {
 	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
 	Now  func() time.Time
 	Rand func() float64
-	// Log gets a line when the router begins to fail, and when it is back.
+	// Log gets a line when the breaker opens, and when it is closed again.
 	Log *slog.Logger
 	// Observer receives every call. Nil for none.
 	Observer Observer
-	// Timeout bounds one call, and the wait for a place to make it as much again; 0 is 3 s.
+	// Timeout bounds one call, and separately the wait for the capacity to make it; 0 is 3
+	// s.
 	Timeout time.Duration
-	// Parallel is how many calls are made at once; 0 is 16.
+	// Parallel is how many calls run at once; 0 is 16.
 	Parallel int
 	// RequestsPerSecond bounds the calls of this process; 0 for no bound.
 	RequestsPerSecond float64
@@ -81,18 +82,18 @@ type Observer interface {
 	// RouterSkipped records every call that was not made, by the kind of
 	// swap.RouterUnavailable: busy, breaker_open or cancelled.
 	RouterSkipped(call, kind string)
-	// RouteRejected counts an answer that contradicts the question, by
-	// swap.RejectedRoute's What.
+	// RouteRejected counts an answer that contradicts the request, by swap.RejectedRoute's
+	// What.
 	RouteRejected(what string)
 }
 
-// Client asks one router. It repeats only calls that a dead idle connection lost, because
-// the caller that waits for a price decides how long. Safe for concurrent use.
+// Client asks one router. It repeats only calls that were lost with a dead idle connection:
+// the caller decides how long to wait for a price. Safe for concurrent use.
 //
-// Every error of a call is *swap.RouterUnavailable, *swap.NoRoute or *swap.RejectedRoute, except for
-// an invalid request, which is never sent.
+// Every error of a call is *swap.RouterUnavailable, *swap.NoRoute or *swap.RejectedRoute,
+// except for an invalid request, which is never sent.
 type Client struct {
-	// base and key are functions so that formatting a Client, with any verb, does not show
+	// base and key are functions, so that formatting a Client with any verb does not show
 	// their contents.
 	base     func() *url.URL
 	key      func() string
@@ -115,7 +116,7 @@ func New(o Options) (*Client, error) {
 	case o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil:
 		return nil, errors.New("router client needs an HTTP client, a clock, a source of random numbers and a log")
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		// The parser's error repeats the URL.
+		// The parser's error is left out, because it repeats the URL.
 		return nil, fmt.Errorf("router URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.BaseURL))
 	case !fitsHeader(o.APIKey):
 		return nil, fmt.Errorf("router API key of %d bytes is not usable: expected printable ASCII without spaces", len(o.APIKey))
@@ -147,8 +148,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// NewHTTPClient gives a client that keeps its connections and goes straight to the router:
-// a proxy from the environment would see requests with the key, and what clients swap.
+// NewHTTPClient makes a client that keeps its connections and ignores proxies from the
+// environment: a proxy would see the key, and what clients swap.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -172,11 +173,11 @@ func fitsHeader(key string) bool {
 	return true
 }
 
-// Breaker reports whether the router is asked: closed when it is, open when its last calls
-// failed.
+// Breaker returns the state of the breaker: closed while calls are made, open while they
+// are skipped because the last ones failed.
 func (c *Client) Breaker() outbound.State { return c.breaker.State() }
 
-// Close closes idle connections. Calls under way go on.
+// Close closes idle connections. Calls under way continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Quote asks for the price of a swap.
@@ -213,9 +214,9 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 	}})
 }
 
-// Instructions asks for the instructions that carry a quote out for the user, who pays from
-// and receives into his own associated token accounts, SOL as wrapped SOL. The quote is
-// sent back unchanged.
+// Instructions asks for the instructions that carry out a quote for the user. They pay from
+// and into the user's own associated token accounts, SOL as wrapped SOL. The quote is sent
+// back unchanged.
 func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	if q == nil || !isObject(q.Raw) {
 		return nil, errors.New("instructions for a quote without the router's answer: expected one that Quote gave")
@@ -225,13 +226,13 @@ func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.Pu
 	}})
 }
 
-// instructionsRequest is the request for a quote's instructions. It is put together by
-// hand, because an encoder would rewrite the quote.
+// instructionsRequest makes the request for a quote's instructions. It does so by hand,
+// because an encoder would rewrite the quote.
 //
 // useSharedAccounts is left to the router: forced on, swaps through markets without shared
-// accounts fail; forced off, every route of several markets needs token accounts that are
-// never made. Without a destinationTokenAccount the output goes to the user's own account,
-// the only one that the router accepts.
+// accounts fail; forced off, every route of several markets needs token accounts that
+// nobody creates. Without a destinationTokenAccount the output goes to the user's own
+// account, the only one that the router accepts.
 func instructionsRequest(q *swap.Quote, user solana.PublicKey) []byte {
 	body := []byte(`{"userPublicKey":"` + user.String() + `","wrapAndUnwrapSol":false,"dynamicComputeUnitLimit":false,"quoteResponse":`)
 	body = append(body, q.Raw...)

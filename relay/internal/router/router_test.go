@@ -36,13 +36,13 @@ func TestAQuestionForAQuote(t *testing.T) {
 		"does not double a slash": {
 			base: "/swap/v1/", wantPath: "/swap/v1/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
 		},
-		"takes the configured URL's query along": {
+		"keeps the configured URL's query": {
 			base: "/swap?tier=a%26b&amount=1", wantPath: "/swap/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100&tier=a%26b",
 		},
-		"shows its key in a header": {
+		"sends its key in a header": {
 			key: "k-123", wantPath: "/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
 		},
-		"can be for all that 64 bits hold, without slippage": {
+		"can be for the largest amount of 64 bits, without slippage": {
 			change:   func(q *swap.QuoteRequest) { q.Amount, q.SlippageBps = math.MaxUint64, 0 },
 			wantPath: "/quote", wantQuery: "amount=18446744073709551615&" + always + "&slippageBps=0",
 		},
@@ -95,8 +95,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestAQuestionForInstructions: the quote goes back byte for byte, and no parameter would send
-// the output elsewhere or leave SOL unwrapped.
+// TestAQuestionForInstructions: the quote goes back byte for byte, and no other parameter is
+// sent that could redirect the output or unwrap SOL.
 func TestAQuestionForInstructions(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reply{body: goodInstructions})
@@ -156,14 +156,14 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 		do   func(*Client) error
 		want string
 	}{
-		"nothing to swap":               {quote(func(q *swap.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
-		"a mint for itself":             {quote(func(q *swap.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
-		"a negative slippage":           {quote(func(q *swap.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
-		"more slippage than there is":   {quote(func(q *swap.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
-		"fewer accounts than none":      {quote(func(q *swap.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
-		"instructions for no quote":     {instructions(nil), "expected one that Quote gave"},
-		"for a quote without an answer": {instructions(&swap.Quote{InAmount: 1}), "expected one that Quote gave"},
-		"for one that would end early":  {instructions(&swap.Quote{Raw: json.RawMessage(`{}},"feeAccount":{"a":1`)}), "expected one that Quote gave"},
+		"nothing to swap":                                        {quote(func(q *swap.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
+		"a mint for itself":                                      {quote(func(q *swap.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
+		"a negative slippage":                                    {quote(func(q *swap.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
+		"more slippage than the whole price":                     {quote(func(q *swap.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
+		"a negative number of accounts":                          {quote(func(q *swap.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
+		"instructions for no quote":                              {instructions(nil), "expected one that Quote gave"},
+		"instructions for a quote without an answer":             {instructions(&swap.Quote{InAmount: 1}), "expected one that Quote gave"},
+		"instructions for a quote that closes the request early": {instructions(&swap.Quote{Raw: json.RawMessage(`{}},"feeAccount":{"a":1`)}), "expected one that Quote gave"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,19 +186,19 @@ func TestNewRefuses(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no HTTP client":         {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
-		"no clock":               {func(o *Options) { o.Now = nil }, "a clock"},
-		"no chance":              {func(o *Options) { o.Rand = nil }, "random numbers"},
-		"no log":                 {func(o *Options) { o.Log = nil }, "a log"},
-		"no URL":                 {func(o *Options) { o.BaseURL = "" }, "URL of 0 bytes"},
-		"another scheme":         {func(o *Options) { o.BaseURL = "ftp://" + canary }, "expected http:// or https:// and a host"},
-		"no host":                {func(o *Options) { o.BaseURL = "https:///" + canary }, "and a host"},
-		"what is no URL":         {func(o *Options) { o.BaseURL = "https://a b/" + canary + "%" }, "expected http://"},
-		"a key of two lines":     {func(o *Options) { o.APIKey = canary + "\r\nHost: x" }, "expected printable ASCII"},
-		"a negative timeout":     {func(o *Options) { o.Timeout = -1 }, "expected a positive duration, or 0 for 3s"},
-		"less than no calls":     {func(o *Options) { o.Parallel = -1 }, "or 0 for 16"},
-		"less than no budget":    {func(o *Options) { o.RequestsPerSecond = -1 }, "expected a positive number"},
-		"a budget of no numbers": {func(o *Options) { o.RequestsPerSecond = math.NaN() }, "expected a positive number"},
+		"no HTTP client":                {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
+		"no clock":                      {func(o *Options) { o.Now = nil }, "a clock"},
+		"no random numbers":             {func(o *Options) { o.Rand = nil }, "random numbers"},
+		"no log":                        {func(o *Options) { o.Log = nil }, "a log"},
+		"no URL":                        {func(o *Options) { o.BaseURL = "" }, "URL of 0 bytes"},
+		"another scheme":                {func(o *Options) { o.BaseURL = "ftp://" + canary }, "expected http:// or https:// and a host"},
+		"no host":                       {func(o *Options) { o.BaseURL = "https:///" + canary }, "and a host"},
+		"a malformed URL":               {func(o *Options) { o.BaseURL = "https://a b/" + canary + "%" }, "expected http://"},
+		"a key of two lines":            {func(o *Options) { o.APIKey = canary + "\r\nHost: x" }, "expected printable ASCII"},
+		"a negative timeout":            {func(o *Options) { o.Timeout = -1 }, "expected a positive duration, or 0 for 3s"},
+		"a negative number of calls":    {func(o *Options) { o.Parallel = -1 }, "or 0 for 16"},
+		"a negative budget":             {func(o *Options) { o.RequestsPerSecond = -1 }, "expected a positive number"},
+		"a budget that is not a number": {func(o *Options) { o.RequestsPerSecond = math.NaN() }, "expected a positive number"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

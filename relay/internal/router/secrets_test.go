@@ -32,9 +32,9 @@ func withCanaries(t *testing.T, target string) string {
 	return u.String()
 }
 
-// TestNothingSecretIsTold: with credentials in every part of the router's URL and with answers
-// that echo them and the request, no error, no log line, no metric and no formatting of any type
-// holds a part of either.
+// TestNothingSecretIsTold: every part of the router's URL holds credentials, and the answers
+// echo them and the request. No error, log line, metric or formatted value contains any of
+// them.
 func TestNothingSecretIsTold(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"error":"no %s for %s of %s with 100000000 at %s","errorCode":"%s %s"}`, canaryKey, user, wsol, canaryPath, canaryQuery, usdc)
@@ -43,17 +43,17 @@ func TestNothingSecretIsTold(t *testing.T) {
 		reply reply
 		calls int // of each question, enough to open the breaker
 	}{
-		"nobody listens":             {url: "http://" + closedAddress(t), calls: 6},
-		"a name that is none":        {url: "http://router.invalid", calls: 1},
-		"HTTP 403":                   {reply: reply{status: 403, body: echo}, calls: 6},
-		"HTTP 500":                   {reply: reply{status: 500, body: echo}, calls: 6},
-		"HTTP 429":                   {reply: reply{status: 429, body: echo, header: map[string]string{"Retry-After": canaryPath}}, calls: 6},
-		"a redirect to itself":       {reply: reply{status: 307, header: map[string]string{"Location": "/?" + canaryQuery}}, calls: 1},
-		"a refusal":                  {reply: reply{status: 400, body: echo}, calls: 6},
-		"a refusal with 200":         {reply: reply{body: echo}, calls: 1},
-		"a page":                     {reply: reply{body: "<html>" + echo}, calls: 6},
-		"an answer that is another":  {reply: reply{body: strings.NewReplacer(usdc.String(), user.String()).Replace(goodQuote)}, calls: 6},
-		"TLS to a server without it": {url: strings.Replace(newServer(t, reply{}).URL, "http:", "https:", 1), calls: 1},
+		"no listener":                  {url: "http://" + closedAddress(t), calls: 6},
+		"a name that does not resolve": {url: "http://router.invalid", calls: 1},
+		"HTTP 403":                     {reply: reply{status: 403, body: echo}, calls: 6},
+		"HTTP 500":                     {reply: reply{status: 500, body: echo}, calls: 6},
+		"HTTP 429":                     {reply: reply{status: 429, body: echo, header: map[string]string{"Retry-After": canaryPath}}, calls: 6},
+		"a redirect to itself":         {reply: reply{status: 307, header: map[string]string{"Location": "/?" + canaryQuery}}, calls: 1},
+		"a refusal":                    {reply: reply{status: 400, body: echo}, calls: 6},
+		"a refusal with 200":           {reply: reply{body: echo}, calls: 1},
+		"a page":                       {reply: reply{body: "<html>" + echo}, calls: 6},
+		"an answer to another request": {reply: reply{body: strings.NewReplacer(usdc.String(), user.String()).Replace(goodQuote)}, calls: 6},
+		"TLS to a server without it":   {url: strings.Replace(newServer(t, reply{}).URL, "http:", "https:", 1), calls: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

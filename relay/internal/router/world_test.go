@@ -37,7 +37,7 @@ const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","i
  "routePlan":[{"swapInfo":{"ammKey":"HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid","label":"A <b>&amp; B"},"percent":100}],
  "contextSlot":324307186,"timeTaken":1.2e-2}`
 
-// goodInstructions answers for user.
+// goodInstructions is an answer in the API's own form, for user.
 const goodInstructions = `{"tokenLedgerInstruction":null,
  "computeBudgetInstructions":[{"programId":"ComputeBudget111111111111111111111111111111","accounts":[],"data":"AsBcFQA="}],
  "setupInstructions":[],
@@ -47,7 +47,7 @@ const goodInstructions = `{"tokenLedgerInstruction":null,
  "cleanupInstruction":null,"otherInstructions":[],
  "addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"],"simulationError":null}`
 
-// with is a good answer with one text replaced by another.
+// with returns a good answer with one text replaced by another.
 func with(t *testing.T, good, old, text string) string {
 	t.Helper()
 	if strings.Count(good, old) != 1 {
@@ -65,7 +65,7 @@ func givenQuote(t *testing.T) *swap.Quote {
 	return q
 }
 
-// newClient has defaults that a test may replace.
+// newClient makes a client, with defaults for options that are not set.
 func newClient(t *testing.T, o Options) *Client {
 	t.Helper()
 	if o.HTTP == nil {
@@ -103,7 +103,7 @@ func (r reply) code() int {
 	return r.status
 }
 
-// server is a router that answers every call alike, and keeps its requests.
+// server is a router over HTTP that keeps the requests that it receives.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -130,12 +130,13 @@ func serve(t *testing.T, handler http.HandlerFunc) *server {
 		s.mu.Lock()
 		s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
 		s.mu.Unlock()
-		// A handler that waits for its client to leave learns of it only once the body is read.
+		// net/http notices that a client has left only once the body is read, and some handlers
+		// wait for that.
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler(w, r)
 	}))
 	t.Cleanup(func() {
-		s.CloseClientConnections() // a handler may be waiting for its client to leave
+		s.CloseClientConnections() // some handlers wait for their client to leave
 		s.Close()
 	})
 	return s
@@ -147,7 +148,7 @@ func (s *server) calls() int {
 	return len(s.asked)
 }
 
-// memory is a router without a network, for tests in virtual time.
+// memory is a router without a network, as an HTTP transport for tests in virtual time.
 type memory struct {
 	mu     sync.Mutex
 	answer func(*http.Request) (*http.Response, error)

@@ -11,14 +11,14 @@ const (
 	// larger fits a transaction.
 	maxAccounts = 128
 	maxData     = shieldpool.MaxTransactionSize
-	// maxLocks is how many accounts a transaction may name (Solana), and maxTables
-	// how many lookup tables the relay reads for one.
+	// maxLocks is how many accounts a transaction may lock (Solana), and maxTables how many
+	// lookup tables the relay reads for one transaction.
 	maxLocks  = 64
 	maxTables = 8
 )
 
-// neverRouters are programs that cannot be routers: with the swap state's signature, a call
-// of them could do anything that the router likes.
+// neverRouters are programs that cannot be routers: called with the swap state's signature,
+// they would do whatever the router's instruction says.
 func neverRouters() []solana.PublicKey {
 	return []solana.PublicKey{
 		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
@@ -27,24 +27,25 @@ func neverRouters() []solana.PublicKey {
 	}
 }
 
-// guard says what a router's instruction may touch. A pool program passes on the
-// permissions of the transaction's accounts, no matter what the router's list says: an
-// account that the transaction signs or writes elsewhere is signed and writable for the
-// router too. So accounts are refused by address, in any capacity.
+// guard decides which accounts a router's instruction may name. The pool program passes on
+// the permissions that accounts have in the whole transaction, whatever the router's list
+// says: an account that is a signer or writable elsewhere in the transaction is so for the
+// router too. So forbidden accounts are refused by address, even as read-only ones.
 type guard struct {
 	program solana.PublicKey
-	// state may sign, and only that: the program that owns it moves its lamports.
+	// state is the swap state. It may sign but must not be writable: only the program that
+	// owns it moves its lamports.
 	state solana.PublicKey
-	// own are the state's token accounts: what goes in and what comes out.
+	// own are the state's token accounts, of the input and of the output.
 	own [2]solana.PublicKey
-	// forbidden are accounts that no router may name: fee payers and their token
-	// accounts, the pool's own accounts, and the recipient's wallet and token account,
-	// which the pool's program pays by itself. A wallet that has allowed a stranger to
-	// take tokens would lose them here.
+	// forbidden are accounts that no router may name: fee payers and their token accounts,
+	// the pool's own accounts, and the recipient's wallet and token account, which the
+	// pool's program itself pays. A router that could name them could also take tokens that
+	// the wallet allows others to transfer.
 	forbidden map[solana.PublicKey]bool
 }
 
-// newGuard is the swap's guard; payers are all keys that may pay.
+// newGuard makes the guard of a swap; payers are all keys that may pay.
 func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*guard, error) {
 	p := r.swap.Pool
 	g := &guard{program: program, state: r.swap.State, own: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
@@ -66,7 +67,8 @@ func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*g
 	return g, nil
 }
 
-// forbid adds fee payers, and their token accounts of both mints.
+// forbid forbids fee payers and their token accounts, of wrapped SOL and of the output
+// mint.
 func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) error {
 	for _, payer := range payers {
 		g.forbidden[payer] = true
@@ -81,7 +83,7 @@ func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) 
 	return nil
 }
 
-// check refuses an instruction that is not fit to be signed: an *ownRejection, or
+// check returns an *ownRejection for an instruction that must not be signed, and
 // errTooLarge for one that fits no transaction.
 func (g *guard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
@@ -107,7 +109,7 @@ func (g *guard) check(ix *Instructions) error {
 		}
 	}
 	if !written[0] || !written[1] {
-		// It would swap lamports that are not this swap's.
+		// The instruction would not swap from and to this swap's accounts.
 		return &ownRejection{RejectedRoute{What: RejectedAccount}}
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestHostile: every answer that is not fit to be signed is refused, counted and logged once; the
-// refund after the timeout stays possible.
+// TestHostile: every answer that must not be signed is rejected and counted each time, and
+// logged once. The refund after the timeout stays possible.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	name := func(k solana.PublicKey, signer, writable bool) func(*world, *Instructions) {
@@ -72,7 +72,7 @@ func TestHostile(t *testing.T) {
 		"another user's output":                 {func(_ *world, ix *Instructions) { ix.Accounts[3].PublicKey = key(70) }, RejectedAccount},
 		"an output that cannot be written":      {func(_ *world, ix *Instructions) { ix.Accounts[3].IsWritable = false }, RejectedAccount},
 		"no accounts at all":                    {func(_ *world, ix *Instructions) { ix.Accounts = nil }, RejectedAccount},
-		"more tables than it can need":          {func(_ *world, ix *Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, RejectedTable},
+		"more tables than the relay reads":      {func(_ *world, ix *Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, RejectedTable},
 		"a table that does not exist":           {table(func(*world) {}), RejectedTable},
 		"a table of another program's": {table(func(w *world) {
 			w.publish(key(61))
@@ -82,7 +82,7 @@ func TestHostile(t *testing.T) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[4] = 0
 		}), RejectedTable},
-		"a table of another form": {table(func(w *world) {
+		"a malformed table": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[0] = 2
 		}), RejectedTable},
@@ -126,8 +126,8 @@ func countLines(s string) (n int) {
 	return n
 }
 
-// TestHostileQuote: a price for another request is not believed, and one that the client refuses
-// is not counted twice.
+// TestHostileQuote: a quote for another request is rejected, and one that the client already
+// rejected is not counted again.
 func TestHostileQuote(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -135,10 +135,10 @@ func TestHostileQuote(t *testing.T) {
 		err       error
 		wantCount []string
 	}{
-		"less goes in":             {func(q *Quote) { q.InAmount-- }, nil, []string{RejectedAmount}},
-		"more goes in":             {func(q *Quote) { q.InAmount++ }, nil, []string{RejectedAmount}},
-		"more at worst than hoped": {func(q *Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{RejectedThreshold}},
-		"the client says so":       {nil, &RejectedRoute{What: RejectedOutputMint}, nil},
+		"less goes in":                 {func(q *Quote) { q.InAmount-- }, nil, []string{RejectedAmount}},
+		"more goes in":                 {func(q *Quote) { q.InAmount++ }, nil, []string{RejectedAmount}},
+		"a threshold above the output": {func(q *Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{RejectedThreshold}},
+		"the client rejected it":       {nil, &RejectedRoute{What: RejectedOutputMint}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,8 @@ func TestHostileQuote(t *testing.T) {
 	}
 }
 
-// FuzzCheck: every answer of a router that passes the check has these properties.
+// FuzzCheck: an instruction is drafted only if it names no forbidden account, has no signer but
+// the state, and writes the swap's own token accounts.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add([]byte{0, 0, 1, 1, 2, 2, 3, 2}, []byte{1})
@@ -173,7 +174,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		known := []solana.PublicKey{
 			solana.TokenProgramID, w.swap.State, w.swap.WSOL, w.swap.Output,
-			// from here on none may be named
+			// a router may name none of the following
 			w.payer, key(51), payerATA, w.pool.Address, w.pool.MerkleTree, w.pool.Treasury, w.pool.Profile.ProgramID, nullifier, w.wallet, w.swap.Terms.RecipientATA,
 		}
 		const harmless = 4

@@ -7,16 +7,16 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// The reasons for which a swap waits, in addition to txmgr.HoldHistory: a fixed set,
-// stored with the swap, shown by relay swaps, and a metric's label.
+// The reasons for which a swap is deferred, in addition to txmgr.HoldHistory. They are a
+// fixed set: stored with the swap, shown by relay swaps, and a metric's label.
 const (
 	// ReasonPrice: the market gives less than the user's minimum.
 	ReasonPrice = "swap_price"
-	// ReasonNoRoute: the router knows no way from one mint to the other.
+	// ReasonNoRoute: the router has no route between the two mints.
 	ReasonNoRoute = "no_route"
 	// ReasonRouterUnavailable: the router does not answer.
 	ReasonRouterUnavailable = "router_unavailable"
-	// ReasonRouteRejected: its answer is not fit to be signed.
+	// ReasonRouteRejected: the router's answer must not be signed.
 	ReasonRouteRejected = "router_hostile"
 	// ReasonRouteTooLarge: no route of the router fits a transaction.
 	ReasonRouteTooLarge = "swap_route_too_large"
@@ -24,24 +24,25 @@ const (
 	ReasonQuoteStale = "swap_quote_stale"
 	// ReasonRecipientFrozen: the mint's authority froze the recipient's account.
 	ReasonRecipientFrozen = "swap_recipient_frozen"
-	// ReasonAccountUnusable: a token account of the swap is not what it has to be.
+	// ReasonAccountUnusable: a token account of the swap is frozen, or not of the expected
+	// owner and mint.
 	ReasonAccountUnusable = "swap_account_unusable"
-	// ReasonWalletUnknown: the wallet that owns the token account of the terms is not known.
+	// ReasonWalletUnknown: it is not known which wallet owns the recipient's token account.
 	ReasonWalletUnknown = "swap_wallet_unknown"
 	// ReasonStateMissing: the swap state does not exist, and no end of the swap is known.
 	ReasonStateMissing = "swap_state_missing"
-	// ReasonStateWrong: the swap state says something else than the user proved.
+	// ReasonStateWrong: the swap state is not what the user proved.
 	ReasonStateWrong = "swap_state_wrong"
-	// ReasonExecutionFailed and ReasonRefundFailed: the transaction would fail.
+	// ReasonExecutionFailed and ReasonRefundFailed: the drafted transaction would fail.
 	ReasonExecutionFailed = "swap_execution_failed"
 	ReasonRefundFailed    = "swap_refund_failed"
-	// ReasonTimeoutNotReached: the program does not refund yet.
+	// ReasonTimeoutNotReached: the program refuses the refund as too early.
 	ReasonTimeoutNotReached = "swap_timeout_not_reached"
-	// ReasonTimeoutNear: an execution could not be signed before the timeout.
+	// ReasonTimeoutNear: too few slots are left before the timeout to execute the swap.
 	ReasonTimeoutNear = "swap_timeout_near"
 )
 
-// Reasons lists everything that a swap can be deferred for.
+// Reasons lists every reason for which a swap can be deferred.
 func Reasons() []string {
 	return []string{
 		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouteRejected, ReasonRouteTooLarge, ReasonQuoteStale,
@@ -51,7 +52,7 @@ func Reasons() []string {
 	}
 }
 
-// causeOf is the error of a wait that has no error of its own.
+// causeOf is the error of a deferral that no failed call caused.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
 		ReasonPrice:           "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
@@ -72,20 +73,20 @@ func causeOf(reason string) error {
 }
 
 const (
-	// minWait and maxWait bound a wait, which is a quarter of the time that the swap
-	// has waited already: a price that soon recovers is met soon, and one that stays
-	// away costs few requests.
+	// minWait and maxWait bound a wait, which is a quarter of the swap's age: a price that
+	// recovers soon is noticed soon, and one that stays low costs few requests.
 	minWait, maxWait = 500 * time.Millisecond, 8 * time.Second
-	// shortWait bounds the wait after an execution that would have failed: a price that
-	// has moved may move back as soon.
+	// shortWait bounds the wait after a draft that would have failed: a price that has just
+	// moved away may soon move back.
 	shortWait = 2 * time.Second
 	// slotTime is how long a slot takes (Solana).
 	slotTime = 400 * time.Millisecond
 )
 
-// pause is how long a swap of that age waits, at least atLeast, which is what a router
-// asks for. left are the slots to its timeout, beyond which it does not wait; 0 when the
-// timeout is over.
+// pause is for how long a swap of the given age is deferred: at least atLeast, which a
+// router may ask for, and at most atMost otherwise. left is the number of slots until the
+// timeout; the wait ends within a slot after it. left is 0 when the timeout has passed or
+// is not known.
 func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
 	if left > 0 && left < uint64(maxLeft) {
@@ -94,7 +95,8 @@ func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 	return d
 }
 
-// maxLeft keeps slots from overflowing a duration; no wait is nearly as long.
+// maxLeft is more slots than any wait takes. More slots are not converted to a duration,
+// because they could overflow it.
 const maxLeft = 1 << 20
 
 // deferral makes the *txmgr.Deferral of a round, and counts it.

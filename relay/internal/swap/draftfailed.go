@@ -8,11 +8,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected returns for how long to defer a second leg whose draft would fail, and remembers
+// Rejected returns the *txmgr.Deferral of a second leg whose draft would fail, and notes
 // what to try instead.
 func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
 	failure := f.Err
-	// The slots until the timeout are unknown; the purpose shows whether it is past.
+	// The round has no slot and no timeout, so the timeout does not shorten the wait.
 	r := &round{c: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
 	if isGone(failure) {
@@ -21,26 +21,27 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 	}
 	if d.Purpose == txmgr.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
-			// It is not the price, so the same route would fail again.
+			// The price is not the cause, so the same route would fail again.
 			s.remember(r, func(k *notes) { k.level = (k.level + 1) % len(routeWidths()) })
 		}
 		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
 	}
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
-		// The node that was asked is a slot or two behind, or the endpoint whose slot was
-		// read is far ahead.
+		// Either the simulating node is a slot or two behind, or the endpoint that reported
+		// the slot is far ahead.
 		s.remember(r, func(k *notes) { k.notReached = s.now() })
 		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
-	// The lamports may have been wrapped or unwrapped, or the program may disagree.
+	// The lamports may have been wrapped or unwrapped since the reading, or the program may
+	// disagree about that. The next refund has the other form.
 	s.remember(r, func(k *notes) { k.other = !k.other })
 	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
 }
 
-// custom is the detail of an error with a program's own code.
+// custom is the detail of an error that has a program's own code.
 const custom = "Custom"
 
-// isGone reports whether a transaction failed because the swap state is not there.
+// isGone reports whether a transaction failed because the swap state does not exist.
 func isGone(failure *shieldpool.TransactionError) bool {
 	return failure.Detail == "UninitializedAccount"
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestRefused: the result for a draft that would fail.
+// TestRefused: the deferral that follows from each failure of a draft.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	at := func(detail string, code uint32) *shieldpool.TransactionError {
@@ -24,15 +24,15 @@ func TestRefused(t *testing.T) {
 		wantFor   time.Duration // for a swap that is 60 s old
 		wantLevel int
 	}{
-		"the price moved away":           {txmgr.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
-		"a market of the route fails":    {txmgr.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
-		"the route takes too much":       {txmgr.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
-		"somebody settled it before us":  {txmgr.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
-		"the refund is too early":        {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
-		"somebody refunded it before us": {txmgr.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
-		"the refund fails otherwise":     {txmgr.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
-		"the refund fails by a code":     {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
-		"an account cannot be made":      {txmgr.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
+		"the price moved away":                   {txmgr.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
+		"a market of the route fails":            {txmgr.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
+		"the route exceeds the compute limit":    {txmgr.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
+		"somebody executed it before us":         {txmgr.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund is too early":                {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
+		"somebody refunded it before us":         {txmgr.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund fails otherwise":             {txmgr.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
+		"the refund fails with a program's code": {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
+		"an account cannot be made":              {txmgr.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRoutesThatFailGoRound: a route that fails for another reason than its price
-// is replaced, and after the narrowest comes the widest again.
+// TestRoutesThatFailGoRound: a route that fails for another reason than its price is replaced
+// by a narrower one, and after the narrowest the widest is tried again.
 func TestRoutesThatFailGoRound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -71,7 +71,7 @@ func TestRoutesThatFailGoRound(t *testing.T) {
 	}
 }
 
-// TestPause: waits grow with the swap's age, and none outlasts the timeout by more than a slot.
+// TestPause: waits grow with the swap's age, and none ends more than a slot after the timeout.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -79,17 +79,17 @@ func TestPause(t *testing.T) {
 		left                 uint64
 		want                 time.Duration
 	}{
-		"just begun":                      {0, 0, maxWait, 200, 500 * time.Millisecond},
-		"a clock that went back":          {-time.Hour, 0, maxWait, 200, 500 * time.Millisecond},
-		"four seconds old":                {4 * time.Second, 0, maxWait, 190, time.Second},
-		"forty seconds old":               {40 * time.Second, 0, maxWait, 100, 8 * time.Second},
-		"old, three slots before":         {78 * time.Second, 0, maxWait, 3, 1600 * time.Millisecond},
-		"old, one slot before":            {79 * time.Second, 0, maxWait, 1, 800 * time.Millisecond},
-		"old, past the timeout":           {time.Hour, 0, maxWait, 0, 8 * time.Second},
-		"the router asks for longer":      {0, 3 * time.Second, maxWait, 200, 3 * time.Second},
-		"the router asks for much longer": {0, time.Hour, maxWait, 20, 8400 * time.Millisecond},
-		"a short wait":                    {time.Minute, 0, shortWait, 50, 2 * time.Second},
-		"slots that overflow a duration":  {time.Minute, 0, maxWait, 1 << 63, 8 * time.Second},
+		"just funded":                         {0, 0, maxWait, 200, 500 * time.Millisecond},
+		"a clock that went back":              {-time.Hour, 0, maxWait, 200, 500 * time.Millisecond},
+		"four seconds old":                    {4 * time.Second, 0, maxWait, 190, time.Second},
+		"forty seconds old":                   {40 * time.Second, 0, maxWait, 100, 8 * time.Second},
+		"old, three slots before the timeout": {78 * time.Second, 0, maxWait, 3, 1600 * time.Millisecond},
+		"old, one slot before the timeout":    {79 * time.Second, 0, maxWait, 1, 800 * time.Millisecond},
+		"old, past the timeout":               {time.Hour, 0, maxWait, 0, 8 * time.Second},
+		"the router asks for longer":          {0, 3 * time.Second, maxWait, 200, 3 * time.Second},
+		"the router asks for much longer":     {0, time.Hour, maxWait, 20, 8400 * time.Millisecond},
+		"a short wait":                        {time.Minute, 0, shortWait, 50, 2 * time.Second},
+		"slots that overflow a duration":      {time.Minute, 0, maxWait, 1 << 63, 8 * time.Second},
 	}
 	for name, test := range tests {
 		if got := pause(test.age, test.atLeast, test.atMost, test.left); got != test.want {
@@ -98,7 +98,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: notes are dropped when they are no longer used, and the notes that were
+// TestMemoryIsBounded: notes that are no longer used are dropped, and the notes that have been
 // unused for longest make room for a new swap.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestReasonsAreDistinct: a reason is a metric's label and is stored.
+// TestReasonsAreDistinct: reasons are stored and are a metric's label.
 func TestReasonsAreDistinct(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -9,20 +9,20 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestTheEndIsLookedForWhereItCanBe: not before the swap's beginning, where strangers send
-// transactions to its address, and not only after the state was last seen, because a fork may have
-// shown it once more.
+// TestTheEndIsLookedForWhereItCanBe: the search covers no slots before the first leg, because
+// strangers' transactions fill them. It starts before the slot at which the state was last
+// seen, because a fork may have shown the state once more after its end.
 func TestTheEndIsLookedForWhereItCanBe(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		seen uint64 // the slot at which the state was there; 0 for none
+		seen uint64 // the slot at which the chain showed the state; 0 for none
 		want uint64
 	}{
-		"its state was never seen":                  {0, testCreated},
-		"it was seen soon after the beginning":      {testCreated + forkSlots - 10, testCreated},
-		"it was seen when no fork reaches so far":   {testCreated + forkSlots + 30, testCreated + 30},
-		"it was seen at the beginning itself":       {testCreated, testCreated},
-		"it was seen as late as a fork can tell of": {testCreated + forkSlots, testCreated},
+		"its state was never seen":                            {0, testCreated},
+		"it was seen soon after the first leg":                {testCreated + forkSlots - 10, testCreated},
+		"it was seen more than forkSlots after the first leg": {testCreated + forkSlots + 30, testCreated + 30},
+		"it was seen in the slot of the first leg":            {testCreated, testCreated},
+		"it was seen forkSlots after the first leg":           {testCreated + forkSlots, testCreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,10 +42,10 @@ type fakeChain struct {
 	accounts map[solana.PublicKey]*onchain.Account
 	slot     uint64
 	settled  *onchain.SwapEnd
-	// err fails every call; tables only those for other accounts than the swap's.
+	// err fails every call; tables only those that read a lookup table.
 	err, tables error
 	floor       uint64
-	// alone says that no second endpoint bears the slot out.
+	// alone says that no second endpoint confirms the slot.
 	alone bool
 	// searched counts the searches of the history; first and last bound the newest one.
 	searched    int
@@ -81,15 +81,15 @@ func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, las
 // fakeRouter is honest unless a test makes it otherwise.
 type fakeRouter struct {
 	w *world
-	// out is the output for the lamports.
+	// out is the output that the lamports bring.
 	out uint64
-	// padding is how many more accounts than needed its instruction has, by the most that were
-	// asked for; nil for none. They are in its table.
+	// padding returns how many unused accounts the instruction names too, by the request for
+	// its quote; nil for none. A test's lookup table may hold them.
 	padding  func(QuoteRequest) int
 	table    *solana.PublicKey
 	quoteErr func(QuoteRequest) error
 	ixErr    error
-	// change alters the honest answers.
+	// changeQuote and changeIx alter the honest answers.
 	changeQuote func(*Quote)
 	changeIx    func(*Instructions)
 
@@ -134,7 +134,7 @@ func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 	return ix, nil
 }
 
-// events is what a saga has reported.
+// events is what a planner has reported.
 type events struct {
 	mu      sync.Mutex
 	waits   []string
@@ -154,8 +154,8 @@ type keys []solana.PublicKey
 
 func (k keys) Keys() []solana.PublicKey { return k }
 
-// world is a swap that was funded at testCreated, a chain that shows it, and a planner to carry
-// it on.
+// world is a swap that was funded at testCreated, a chain that shows it, and the planner that
+// runs it.
 type world struct {
 	t      *testing.T
 	now    time.Time
@@ -178,8 +178,8 @@ func (w *world) options() Options {
 	}
 }
 
-// newWorld makes a world at slot testCreated + 10, four seconds after the funding,
-// with nothing but the state on the chain; change may be nil.
+// newWorld makes a world at slot testCreated + 10, four seconds after the funding, with only
+// the swap state on the chain; change may be nil.
 func newWorld(t *testing.T, change func(*world)) *world {
 	t.Helper()
 	profile := shieldpool.Development()
@@ -248,7 +248,7 @@ func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen b
 	w.chain.accounts[at] = &onchain.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
 }
 
-// ready puts all three token accounts on the chain, empty.
+// ready puts all three token accounts on the chain, without tokens.
 func (w *world) ready() {
 	w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 0, false)
 	w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, false)
@@ -266,8 +266,8 @@ func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
 	w.chain.accounts[at] = &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
 }
 
-// instructions are honest: the router's program swaps the lamports in the user's account for at
-// least the quote's threshold, which ends the instruction's data.
+// instructions returns what an honest router answers: its program swaps the lamports in the
+// user's account for at least the quote's threshold, which is at the end of the data.
 func (w *world) instructions(user solana.PublicKey, q *Quote) *Instructions {
 	return &Instructions{
 		Program: key(7),
@@ -288,9 +288,9 @@ type instruction struct {
 	data     []byte
 }
 
-// decode reads a draft's transaction back from its bytes, and checks what is true of all: one
-// signature, the payer's, v0, and a size that the network accepts. The compute budget's
-// instructions are left out.
+// decode builds a draft's transaction, decodes it from its bytes and checks what holds for all:
+// version 0, the payer's signature alone, and a size that the network accepts. It returns the
+// instructions without those of the compute budget.
 func (w *world) decode(d *txmgr.Draft) []instruction {
 	w.t.Helper()
 	tx, err := d.Build(w.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})

@@ -10,14 +10,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// Store is what swaps write in addition to the manager.
+// Store has the writes of swaps that the manager does not make.
 type Store interface {
-	// UpdateSwap writes where a second leg stands, as the chain shows it, and the slot
-	// of its timeout.
+	// UpdateSwap writes the phase of a second leg, as the chain shows it, and the slot of
+	// its timeout.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error
 }
 
-// Handler carries swaps' second legs on. It implements txmgr.Handler.
+// Handler runs the second legs of swaps. It implements txmgr.Handler.
 type Handler struct {
 	planner interface {
 		Next(ctx context.Context, s *submission.Submission, floor uint64) (Order, error)
@@ -27,8 +27,8 @@ type Handler struct {
 	store   Store
 }
 
-// Serve has the manager of submissions carry second legs on, in a number of places of
-// their own: a slow router must not keep clients' proofs waiting.
+// Serve makes the submissions' manager run second legs too, in a lane of their own with the
+// given number of places: a slow router must not delay clients' proofs.
 func (p *Planner) Serve(h *submission.Handler, places int) error {
 	lane := &txmgr.Lane{
 		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Places: places, FreeWhenSent: true,
@@ -38,7 +38,7 @@ func (p *Planner) Serve(h *submission.Handler, places int) error {
 }
 
 // Advance implements txmgr.Handler. A second leg never fails: the lamports in the swap
-// state belong to the recipient, so it is retried, after every error, until they are
+// state belong to the recipient, so the leg is retried after every error until they are
 // swapped or refunded.
 func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
 	found, err := h.manager.Resolve(ctx, j)
@@ -54,7 +54,8 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	if err != nil {
 		return txmgr.Next{}, txmgr.Unreachable(j, err)
 	}
-	// Attempts that still count as live cannot land: only their history is missing.
+	// Attempts that still count as live cannot land any more: at most, the history that
+	// would show their outcome is missing.
 	if err := h.manager.MarkDead(ctx, j); err != nil {
 		return txmgr.Next{}, err
 	}
@@ -73,18 +74,19 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	return txmgr.Next{}, h.planner.Rejected(submission.Of(j), order.Draft, failure)
 }
 
-// order says what to do once no attempt of the second leg can land any more, and writes the
-// swap's phase when the chain shows another one.
+// order asks the planner what to do, once no attempt of the second leg can land any more.
+// It stores the swap's phase and timeout when the chain shows others than are stored.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order, error) {
 	s := submission.Of(j)
 	order, err := h.planner.Next(ctx, s, floor)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
-		// When neither the chain's state nor any history has it, we may have ended it ourselves.
+		// The swap state is gone and no history shows how the swap ended: an attempt of
+		// ours that counts as dead may have ended it.
 		if own, searchErr := h.findOwn(ctx, j, wait); own != nil || searchErr != nil {
 			order, err = Order{Ended: own}, searchErr
 		}
 	}
-	// The end is written when its landing is recorded.
+	// The end of the swap is written when its landing is recorded.
 	if order.Ended == nil && order.Phase != "" && (order.Phase != s.Swap.Phase || order.Timeout != s.Swap.TimeoutSlot) {
 		if err := h.store.UpdateSwap(ctx, j.Lease, order.Phase, order.Timeout); err != nil {
 			return order, err
@@ -94,12 +96,14 @@ func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order,
 	return order, err
 }
 
-// findOwn looks for an attempt that ended the swap, dead ones included.
+// findOwn searches for an attempt of the relay's own, dead ones included, that ended the
+// swap.
 func (h *Handler) findOwn(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
 	if wait.Reason != txmgr.HoldHistory {
 		return nil, nil //nolint:nilnil // nil is "none of ours", as FindLanding's
 	}
-	// An earlier release made token accounts in attempts of their own, which ended nothing.
+	// An earlier release created token accounts in separate attempts, which did not end the
+	// swap.
 	ends := slices.DeleteFunc(j.Attempts(), func(a txmgr.Attempt) bool {
 		return a.Purpose != txmgr.PurposeExecute && a.Purpose != txmgr.PurposeRefund
 	})

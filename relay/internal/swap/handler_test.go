@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// searched knows signatures; no other call to the chain is made.
+// searched is a chain that only answers Search, with the transactions in landed.
 type searched struct {
 	txmgr.Chain
 	landed map[solana.Signature]uint64
@@ -28,8 +28,9 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (onch
 	return look, nil
 }
 
-// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was marked as dead. The attempt
-// with which an earlier release made token accounts has landed too, and ended nothing.
+// TestAnExecutionThatCountsAsDeadIsFound: an execution that was marked as dead has landed. The
+// attempt with which an earlier release created token accounts has landed too, but it did not
+// end the swap.
 func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	t.Parallel()
 	refund, execution, accounts := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
@@ -44,7 +45,7 @@ func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	}
 }
 
-// phases keeps what is written about a swap.
+// phases is a store that keeps what is written about a swap.
 type phases struct {
 	wrote []submission.Swap
 }
@@ -63,19 +64,19 @@ func (p planned) Next(context.Context, *submission.Submission, uint64) (Order, e
 
 func (planned) Rejected(*submission.Submission, *txmgr.Draft, *txmgr.Failure) error { return nil }
 
-// TestWhatTheChainShowsOfASwapIsWrittenOnce, its timeout too, by which the swap is known to be
-// overdue, so that its lamports are refunded.
+// TestWhatTheChainShowsOfASwapIsWrittenOnce: phase and timeout are written only when they
+// change. The stored timeout shows when a swap is overdue for its refund.
 func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		order Order
 		want  bool
 	}{
-		"the same as before":                {Order{Phase: submission.PhaseFunded, Timeout: 100}, false},
-		"another phase":                     {Order{Phase: submission.PhaseQuoted, Timeout: 100}, true},
-		"another timeout of the same phase": {Order{Phase: submission.PhaseFunded, Timeout: 101}, true},
-		"nothing, because it is not there":  {Order{}, false},
-		"its end, which its landing tells":  {Order{Phase: submission.PhaseRefunded, Timeout: 101, Ended: &txmgr.Landing{Signature: solana.Signature{1}}}, false},
+		"the same as before":                         {Order{Phase: submission.PhaseFunded, Timeout: 100}, false},
+		"another phase":                              {Order{Phase: submission.PhaseQuoted, Timeout: 100}, true},
+		"another timeout of the same phase":          {Order{Phase: submission.PhaseFunded, Timeout: 101}, true},
+		"nothing, because the state does not exist":  {Order{}, false},
+		"its end, which is written with its landing": {Order{Phase: submission.PhaseRefunded, Timeout: 101, Ended: &txmgr.Landing{Signature: solana.Signature{1}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,13 +33,13 @@ import (
 var swapDepth = flag.Int("swap.depth", 2, "how many hostile transactions TestNoOrderOfHostileTransactionsPays puts between ours, in every order")
 
 const (
-	// mostRent is what a swap can cost the relay in addition to fees, and mostSent how many
-	// transactions of one swap the relay may have to pay the fee for: docs/guides/swaps.md, "What
-	// a swap costs", states both.
+	// mostRent is the most that a swap can cost the relay in addition to fees, in lamports, and
+	// mostSent the most transactions of one swap for which the relay pays the fee:
+	// docs/guides/swaps.md, "What a swap costs", states both.
 	mostRent = 2*890_880 + tokenRent
 	mostSent = 8
-	// mostGained is how many of the relay's lamports clients and strangers together can get from
-	// one swap: the rent of the recipient's account, or of the state.
+	// mostGained is the most lamports of the relay that clients and strangers together can gain
+	// from one swap: the rent of the recipient's account, or of the state.
 	mostGained = tokenRent
 
 	marketLamports, marketTokens = 10_000 * solana.LAMPORTS_PER_SOL, 1_500_000_000_000
@@ -47,7 +47,7 @@ const (
 	finalAfter                   = 32
 )
 
-// arena is a chain with the pool, on which one swap is attacked after the other.
+// arena is a chain with the pool, on which many swaps are attacked one after another.
 type arena struct {
 	*bank.Bank
 	t      *testing.T
@@ -148,19 +148,19 @@ func (a *arena) price(hundredths uint64) {
 	a.mustRun(a.admin, a.at.SetReserves(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens / 100 * hundredths}))
 }
 
-// attacked is a swap in which client and strangers work against the relay. It is the planner's
-// chain and router, and the engine that carries out the planner's orders.
+// attacked is a swap in which client and strangers work against the relay. It implements the
+// planner's chain and router, and carries out the planner's orders as the engine does.
 type attacked struct {
 	*arena
-	// relay pays for both legs; wallet is the client's, and so is the stranger.
+	// relay pays for both legs; wallet belongs to the client, stranger to another attacker.
 	relay, wallet, stranger solana.PrivateKey
 	swap                    *shieldpool.Swap
 	saga                    *swap.Planner
 	c                       *submission.Submission
 	net                     uint64
-	// crowded: routes leave no room for the token accounts unless fewer are asked for.
+	// crowded: routes leave no room for the token accounts unless fewer accounts are asked for.
 	crowded bool
-	// attack is what happens in the nth gap between two actions of the relay.
+	// attack acts in the nth gap between two actions of the relay.
 	attack func(s *attacked, gap int)
 	gap    int
 	dipped bool
@@ -185,9 +185,10 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchai
 	return out, slot, nil
 }
 
-// Settlement implements swap.Chain.
+// Corroborated implements swap.Chain.
 func (s *attacked) Corroborated(uint64) bool { return true }
 
+// Settlement implements swap.Chain.
 func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	return &onchain.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
 }
@@ -201,7 +202,7 @@ func (s *attacked) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, e
 	out := s.output()
 	quote := &swap.Quote{InAmount: r.Amount, OutAmount: out, Threshold: out - out*uint64(r.SlippageBps)/10_000, Received: s.now()}
 	if s.crowded && (r.MaxAccounts == 0 || r.MaxAccounts > 20) {
-		quote.ContextSlot = s.slot() // shows Instructions that this is a wide one
+		quote.ContextSlot = s.slot() // shows Instructions that the route is wide
 	}
 	return quote, nil
 }
@@ -224,7 +225,7 @@ func (s *attacked) Instructions(_ context.Context, q *swap.Quote, user solana.Pu
 // Keys implements swap.Payers.
 func (s *attacked) Keys() []solana.PublicKey { return []solana.PublicKey{s.relay.PublicKey()} }
 
-// now advances with the slots.
+// now is a clock that advances with the slots.
 func (s *attacked) now() time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(s.slot()) * 400 * time.Millisecond)
 }
@@ -277,7 +278,8 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	return s
 }
 
-// hostile lets the others act. A price that only dipped has recovered by the next call.
+// hostile lets the attackers act in the next gap. A price that fell for a moment recovers before
+// that.
 func (s *attacked) hostile() {
 	s.rise()
 	s.attack(s, s.gap)
@@ -304,8 +306,8 @@ func (s *attacked) noteEnd(d *txmgr.Draft, ours bool) {
 	s.refunded = s.how == shieldpool.Refunded
 }
 
-// carry carries the swap to its end as the engine does: a draft that would fail is deferred, and
-// after one that fails on the chain no other is sent before that is final.
+// carry runs the swap to its end as the engine does: a draft that would fail is deferred, and
+// after a transaction that failed on the chain no other is sent before that failure is final.
 func (s *attacked) carry() {
 	s.t.Helper()
 	s.hostile()
@@ -352,7 +354,7 @@ func (s *attacked) try(d *txmgr.Draft) error {
 		return err
 	}
 	s.hostile()
-	_ = s.land(s.relay, tx) // a transaction that fails is one of the orders
+	_ = s.land(s.relay, tx) // some orders make the transaction fail
 	s.sent++
 	s.noteEnd(d, true)
 	if s.how == "" {
@@ -404,7 +406,7 @@ func (s *attacked) prepareBy() solana.Instruction {
 	return must[solana.Instruction](s.t)(s.swap.Prepare(s.stranger.PublicKey()))
 }
 
-// executeBy trades honestly: what a stranger keeps of the price is the client's.
+// executeBy trades honestly: a worse trade would only cost the client.
 func (s *attacked) executeBy() solana.Instruction {
 	trade := s.at.Swap(market.Trade{User: s.swap.State, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: s.net})
 	return must[solana.Instruction](s.t)(s.swap.Execute(s.stranger.PublicKey(), market.ProgramID, trade.AccountValues, trade.DataBytes))
@@ -426,7 +428,8 @@ func (s *attacked) recipient() *shieldpool.TokenAccount {
 	return must[*shieldpool.TokenAccount](s.t)(shieldpool.ParseTokenAccount(held.Data))
 }
 
-// closeAccount collects what the recipient's account holds in addition to the tokens.
+// closeAccount burns the recipient's tokens and closes the account, which pays its rent to the
+// wallet.
 func (s *attacked) closeAccount() {
 	var instructions []solana.Instruction
 	ata, wallet := s.swap.Terms.RecipientATA, s.wallet.PublicKey()
@@ -446,8 +449,8 @@ func (s *attacked) freeze() {
 	}
 }
 
-// judge carries the swap to its end, lets all parties collect what there is, and checks the two
-// bounds.
+// judge runs the swap to its end and lets all parties collect what they can. It returns how
+// many lamports the relay spent and the others gained.
 func (s *attacked) judge() (spent, gained int64) {
 	s.t.Helper()
 	others := []solana.PublicKey{s.wallet.PublicKey(), s.stranger.PublicKey()}
@@ -469,10 +472,10 @@ func (s *attacked) judge() (spent, gained int64) {
 	return spent, gained
 }
 
-// TestNoOrderOfHostileTransactionsPays: client and strangers put transactions between the relay's
-// own, in every order of so many, or again and again before each read and before each landing. A
-// swap then costs the relay no more than docs/guides/swaps.md states, and brings them less than the
-// pool's fee has cost.
+// TestNoOrderOfHostileTransactionsPays: client and strangers put transactions between the
+// relay's own. They do so in every order of up to swap.depth transactions, or again and again
+// before each read and before each landing. A swap then costs the relay no more than
+// docs/guides/swaps.md states, and brings the attackers less than the pool's fee has cost them.
 func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 	t.Parallel()
 	acts := hostileActs()
@@ -481,7 +484,7 @@ func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 			t.Parallel()
 			a := newArena(t)
 			h := &held{arena: a, crowded: crowded}
-			// Again and again: one action before each read, another before each landing.
+			// One action before each read, and another before each landing.
 			for _, before := range acts {
 				for _, between := range acts {
 					h.hold(fmt.Sprintf("always %s, then %s", before.what, between.what), func(s *attacked, gap int) {
@@ -532,7 +535,7 @@ func (h *held) hold(what string, attack func(*attacked, int)) {
 	}
 }
 
-// orders goes through all ways to put up to so many acts into the gaps, from one on.
+// orders goes through all ways to put up to left more acts into the gaps, starting at gap from.
 func (h *held) orders(gaps [][]hostileAct, left, from int) {
 	h.hold(described(gaps), func(s *attacked, gap int) {
 		if gap < len(gaps) {

@@ -37,7 +37,7 @@ const (
 	tokenRent = 2_039_280
 )
 
-// counted is what a saga has counted.
+// counted is what a planner has counted.
 type counted struct{ waits, hostile []string }
 
 func (c *counted) SwapDeferred(reason string) { c.waits = append(c.waits, reason) }
@@ -47,13 +47,13 @@ type payerKeys []solana.PublicKey
 
 func (k payerKeys) Keys() []solana.PublicKey { return k }
 
-// local is a local chain with its router, moved by hand, and one swap on it that
-// was funded a few slots ago.
+// local is a local chain with its router, whose slots the test advances, and one swap on it
+// that was funded a few slots ago.
 type local struct {
 	*localnet.Chain
 	t   *testing.T
 	rpc *chain.Endpoints
-	// node reads blockhashes, which rpc keeps for a while by the clock.
+	// node reads blockhashes, because rpc caches them by the clock.
 	node   *rpc.Client
 	pool   *shieldpool.Pool
 	payer  solana.PrivateKey
@@ -80,7 +80,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newLocal makes a chain, and a swap whose minimum is so many hundredths of the market's price.
+// newLocal makes a chain, and a swap whose minimum is that percentage of the market's price.
 func newLocal(t *testing.T, minimum uint64) *local {
 	t.Helper()
 	keys := trapdoor.New("swap", shieldpool.SignalCount)
@@ -93,7 +93,8 @@ func newLocal(t *testing.T, minimum uint64) *local {
 	}))
 	transport := rpc.NewHTTPClient()
 	l.node = must[*rpc.Client](t)(rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
-	// The clock of router and planner stands still, so that no machine is too slow for a quote.
+	// The clock of router and planner stands still, so that no quote is too old on a slow
+	// machine.
 	now := time.Now()
 	clock := func() time.Time { return now }
 	client := must[*router.Client](t)(router.New(router.Options{
@@ -125,7 +126,7 @@ func newLocal(t *testing.T, minimum uint64) *local {
 	return l
 }
 
-// begin puts the first leg on the chain.
+// begin lands the first leg.
 func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 	l.t.Helper()
 	var ok bool
@@ -163,8 +164,8 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 	}
 }
 
-// land signs a transaction of the payer's, sends it, and gives the slot in which
-// it landed, which is confirmed then.
+// land signs and sends a transaction of the payer's, and returns the slot in which it landed,
+// which is then confirmed.
 func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot uint64) {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -206,7 +207,8 @@ func (l *local) step() (swap.Order, error) {
 	return order, nil
 }
 
-// steps goes on until there is no further draft, and returns the drafts.
+// steps repeats step until the swap has ended or an error comes. It returns the purposes of the
+// drafts that landed.
 func (l *local) steps() (done []txmgr.Purpose, settled *txmgr.Landing, err error) {
 	l.t.Helper()
 	for range 5 {
@@ -251,8 +253,8 @@ func (l *local) toTimeout() {
 	}
 }
 
-// refunded carries the swap past its timeout, and checks that the recipient's wallet gets all
-// lamports, except those that opened token accounts hold.
+// refunded lets the timeout pass, and checks that the recipient's wallet gets the swap's
+// lamports, the state's rent and also.
 func (l *local) refunded(also uint64) {
 	l.t.Helper()
 	l.toTimeout()
@@ -269,8 +271,8 @@ func (l *local) refunded(also uint64) {
 	}
 }
 
-// TestSwapOnALocalChain: the recipient gets tokens, at no cost except the fee and the recipient's
-// account; and a planner that does not know of the end finds it.
+// TestSwapOnALocalChain: the recipient gets tokens, and the relay pays only the fee and the
+// rent of the recipient's account. The planner finds the end on the chain by itself.
 func TestSwapOnALocalChain(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -325,25 +327,25 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		reason   string
 		what     []string // as found by the planner
 	}{
-		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
-		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
-		"twice what there is":        {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
-		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{swap.RejectedProgram}},
-		"the payer signs":            {99, lie(localrouter.PayerAccount), swap.ReasonRouteRejected, nil},
-		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
-		"another payer is written":   {99, others("other"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
-		"the recipient is written":   {99, others("wallet"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
-		"a stranger signs":           {99, lie(localrouter.ExtraSigner), swap.ReasonRouteRejected, nil},
-		"another user":               {99, lie(localrouter.OtherUser), swap.ReasonRouteRejected, nil},
-		"half of the output":         {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
-		"half of the input":          {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
-		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
-		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
-		"a page":                     {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
-		"half of an answer":          {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
-		"too much":                   {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},
-		"a router that is down":      {99, localrouter.Settings{Faults: []fault.Rule{{Status: 503}}}, swap.ReasonRouterUnavailable, nil},
-		"a router that wants a rest": {99, localrouter.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 9 * time.Second}}}, swap.ReasonRouterUnavailable, nil},
+		"another mint":                         {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
+		"another amount":                       {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
+		"a quote of twice the market's output": {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
+		"another program":                      {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{swap.RejectedProgram}},
+		"the payer signs":                      {99, lie(localrouter.PayerAccount), swap.ReasonRouteRejected, nil},
+		"the payer is written":                 {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"another payer is written":             {99, others("other"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"the recipient is written":             {99, others("wallet"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"a stranger signs":                     {99, lie(localrouter.ExtraSigner), swap.ReasonRouteRejected, nil},
+		"an instruction of another user":       {99, lie(localrouter.OtherUser), swap.ReasonRouteRejected, nil},
+		"half of the output":                   {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
+		"half of the input":                    {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
+		"a table that does not exist":          {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
+		"an account that is no table":          {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
+		"a page of HTML":                       {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
+		"half of an answer":                    {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
+		"an answer of 16 MiB":                  {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},
+		"a router that is down":                {99, localrouter.Settings{Faults: []fault.Rule{{Status: 503}}}, swap.ReasonRouterUnavailable, nil},
+		"a router that limits requests":        {99, localrouter.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 9 * time.Second}}}, swap.ReasonRouterUnavailable, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -365,10 +367,11 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 	}
 }
 
-// TestRefundOfWrappedLamports: a stranger wraps them, which changes only the form of the refund.
+// TestRefundOfWrappedLamports: a stranger wraps the swap's lamports, which changes only the
+// form of the refund.
 func TestRefundOfWrappedLamports(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 101) // the market never reaches that
+	l := newLocal(t, 101) // a minimum that the market never reaches
 	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		prepare := must[solana.Instruction](t)(l.swap.Prepare(l.payer.PublicKey()))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil,
@@ -413,7 +416,7 @@ func TestPriceMovesAwayAndBack(t *testing.T) {
 	}
 }
 
-// TestFrozenRecipient: nothing is sent to an account that accepts nothing.
+// TestFrozenRecipient: nothing is sent while the recipient's account cannot receive tokens.
 func TestFrozenRecipient(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -438,7 +441,7 @@ func TestFrozenRecipient(t *testing.T) {
 func TestWideRoutes(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]localrouter.Settings{
-		"in the router's table": {Wide: 60}, "outside of it": {Wide: 60, Outside: true}, "as wide as can be": {Wide: 256, Outside: true},
+		"in the router's table": {Wide: 60}, "outside the router's table": {Wide: 60, Outside: true}, "as wide as can be": {Wide: 256, Outside: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -457,7 +460,7 @@ func TestWideRoutes(t *testing.T) {
 	}
 }
 
-// TestStrangerRefunds: the end is found for every sender, and nothing is drafted.
+// TestStrangerRefunds: the planner finds an end that a stranger sent, and drafts nothing.
 func TestStrangerRefunds(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -466,7 +469,7 @@ func TestStrangerRefunds(t *testing.T) {
 		refund := must[solana.Instruction](t)(l.swap.Close(l.payer.PublicKey(), l.wallet, false))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil, refund)
 	})
-	// Lamports at the address make no swap of it.
+	// Lamports at the state's address are no swap state.
 	if err := l.Fund(l.swap.State, deposit); err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +480,7 @@ func TestStrangerRefunds(t *testing.T) {
 	}
 }
 
-// TestNoChainNoOrder: a chain that does not answer is no reason to wait.
+// TestNoChainNoOrder: a chain that does not answer gives an error, not a deferral.
 func TestNoChainNoOrder(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)

@@ -32,7 +32,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	for i, a := range accounts {
 		t, err := tableOf(keys[i], a)
 		if err != nil && s.table != nil && i == 0 {
-			continue // the relay's own is gone: the swap can do without
+			continue // the relay's own table is gone: the swap can do without it
 		}
 		if err != nil {
 			return err
@@ -42,9 +42,9 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	return nil
 }
 
-// tableOf decodes a lookup table that a router named. Its content is read from the chain
-// and never taken from the router, so that an index stands for the address that was
-// checked; addresses are only ever added to a table.
+// tableOf decodes a lookup table. Its addresses come from the chain, never from the router,
+// so that an index means the address that was checked. Addresses are only ever added to a
+// table, so that an index keeps its meaning.
 func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, error) {
 	hostile := &ownRejection{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
@@ -60,8 +60,8 @@ func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, 
 // maxAddresses is how many addresses a lookup table can hold (Solana).
 const maxAddresses = 256
 
-// worthwhile are the tables that make a transaction with the accounts smaller: a table
-// takes 34 bytes, and each address in it saves 31.
+// worthwhile returns the tables that make a transaction with these accounts smaller: a
+// table takes 34 bytes, and each account found in it saves 31.
 func worthwhile(tables []shieldpool.LookupTable, accounts []*solana.AccountMeta) (out []shieldpool.LookupTable) {
 	left := map[solana.PublicKey]bool{}
 	for _, a := range accounts {

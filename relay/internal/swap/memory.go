@@ -8,30 +8,32 @@ import (
 )
 
 const (
-	// maxRemembered bounds the number of swaps with notes, and rememberedFor is how long
-	// notes are kept after their last use.
+	// maxRemembered is the most swaps that have notes, and rememberedFor is how long notes
+	// are kept after their last use.
 	maxRemembered = 4096
 	rememberedFor = 10 * time.Minute
 )
 
-// notes is what earlier rounds found out about one swap. Losing it costs a few requests,
-// so it is kept in memory only.
+// notes are what earlier rounds found out about one swap. Losing them costs a few requests,
+// so they are kept only in memory.
 type notes struct {
-	// level is how narrow a route was asked for last.
+	// level is the index in routeWidths to ask for first.
 	level int
-	// other says that the refund that the accounts suggest would fail.
+	// other says that a refund has to take the other form, wrapped or not, than the
+	// accounts suggest.
 	other bool
-	// notReached is when the program last said that the timeout is not reached.
+	// notReached is when the program last refused a refund because the timeout was not
+	// reached.
 	notReached time.Time
-	// held is the newest slot at which the state was seen; 0 for none.
+	// held is the newest slot at which the chain showed the state; 0 for none.
 	held uint64
-	// warnedOf is the last finding that was logged about the router.
+	// warnedOf is the last kind of rejected answer that was logged.
 	warnedOf string
 	// used is when the notes were last used.
 	used time.Time
 }
 
-// memory is the notes, by second leg.
+// memory keeps the notes on swaps, by the id of the second leg.
 type memory struct {
 	mu sync.Mutex
 	of map[uuid.UUID]*notes
@@ -58,7 +60,7 @@ func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
 	change(k)
 }
 
-// dropOldest makes room by dropping the notes that were not used for longest.
+// dropOldest drops the notes that have been unused for longest.
 func (m *memory) dropOldest() {
 	var oldest uuid.UUID
 	var at time.Time
@@ -78,7 +80,7 @@ func (m *memory) sweep(now time.Time) {
 	}
 }
 
-// recall returns the notes on a swap; empty ones for a swap that is not known.
+// recall returns a copy of the notes on a swap; empty notes for an unknown swap.
 func (m *memory) recall(id uuid.UUID) notes {
 	m.mu.Lock()
 	defer m.mu.Unlock()

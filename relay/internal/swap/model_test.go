@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A failing seed prints itself; these repeat it, or look further for longer.
+// The name of a failing test has its seed. These flags repeat one seed, or run more of them.
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
 	modelSeeds = flag.Uint64("model.seeds", 400, "how many seeds the model runs")
@@ -37,27 +37,28 @@ const (
 	modelEnd  = modelCalm + 2*(modelLife+modelFinalize)
 )
 
-// model is one swap on a chain in memory that keeps the program's rules, under an engine that keeps
-// the submission engine's. Prices, strangers, nodes and the router follow a seed.
+// model is one swap on a chain in memory that keeps the program's rules, run by an engine that
+// keeps the submission engine's. Prices, strangers, nodes and the router are drawn from a seed.
 type model struct {
 	*world
 	rand *rand.Rand
 	slot uint64
 	// views are the accounts as they were at the end of each slot.
 	views map[uint64]map[solana.PublicKey]*onchain.Account
-	// read is the last answer; failing says that there was none.
+	// read is what the planner read last, at the slot readAt; failing says that the read
+	// failed.
 	read    map[solana.PublicKey]*onchain.Account
 	readAt  uint64
 	failing bool
 
 	wrapped, ended   bool
-	tokens, lamports uint64 // what the recipient has got
+	tokens, lamports uint64 // what the recipient has received
 	how              shieldpool.Settlement
 	endSlot          uint64
 	market           uint64
 	// fits is the first width whose routes fit a transaction.
 	fits int
-	// crowd is how many accounts more a route names.
+	// crowd is how many unused accounts every route names.
 	crowd int
 
 	live *modelAttempt
@@ -73,8 +74,8 @@ type modelAttempt struct {
 	landed, failed bool
 }
 
-// TestModel: in all cases, nothing is executed at the timeout or below the minimum, nothing is
-// drafted for a swap that has ended, and every swap ends once.
+// TestModel: for every seed, nothing is executed at the timeout or below the minimum, nothing
+// is drafted for a swap that has ended, and every swap ends once.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	if *modelSeed != 0 {
@@ -101,7 +102,7 @@ func TestModel(t *testing.T) {
 			all[reason]++
 		}
 	}
-	// A case that never happens is not tested.
+	// A case that never occurs is not tested.
 	for _, what := range []string{
 		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
 		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouteRejected, ReasonNoRoute, ReasonExecutionFailed,
@@ -132,11 +133,11 @@ func newModel(t *testing.T, seed uint64) *model {
 	return m
 }
 
-// chance draws, while there is trouble at all.
+// chance is true with probability p, and never once the trouble is over.
 func (m *model) chance(p float64) bool { return !m.calm() && m.rand.Float64() < p }
 func (m *model) calm() bool            { return m.slot >= modelCalm }
 
-// Accounts implements Chain: from a node that may be behind, but not before floor.
+// Accounts implements Chain. Its node may lag, but not behind floor.
 func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
 	newest := m.slot - modelConfirm
 	if keys[0] != m.swap.State { // lookup tables, of which this chain has none
@@ -158,9 +159,10 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.C
 	return out, m.readAt, nil
 }
 
-// Settlement implements Chain, with a history that may be short for a while.
+// Corroborated implements Chain.
 func (m *model) Corroborated(uint64) bool { return true }
 
+// Settlement implements Chain. Its history may be short for a while.
 func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
@@ -234,15 +236,16 @@ func (r modelRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 
 func (m *model) run() {
 	m.t.Helper()
-	// In a quarter of the seeds routes leave little room or none for the accounts.
+	// In a quarter of the seeds routes leave little or no room for the token accounts.
 	if m.rand.IntN(4) == 0 {
 		m.crowd = 10 + m.rand.IntN(6)
 	}
-	// In a fifth of the seeds routes are too large, down to the narrowest.
+	// In a fifth of the seeds routes down to some width are too large, sometimes all of
+	// them.
 	if m.rand.IntN(5) == 0 {
 		m.fits = m.rand.IntN(len(routeWidths()) + 1)
 	}
-	// A quarter have a market that is mostly below the minimum.
+	// In a quarter of the seeds the market is mostly below the minimum.
 	drift := 1.0
 	if m.rand.IntN(4) == 0 {
 		drift, m.market = 0.995, testMinimum
@@ -289,7 +292,7 @@ func (m *model) strangers() {
 		}
 		return []instruction{{ix.ProgramID(), ix.Accounts(), data}}
 	}
-	if m.chance(0.01) && accounts[m.swap.WSOL] == nil { // the state's accounts may be made by anybody
+	if m.chance(0.01) && accounts[m.swap.WSOL] == nil { // anybody may create the state's accounts
 		m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, 0, false)
 		m.world.tokens(m.swap.Output, m.swap.State, m.swap.Terms.OutputMint, 0, false)
 	}
@@ -302,7 +305,7 @@ func (m *model) strangers() {
 	if m.chance(0.02) && accounts[ata] == nil {
 		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, false)
 	}
-	if m.chance(0.01) { // the recipient closes his account
+	if m.chance(0.01) { // the recipient closes the account
 		delete(accounts, ata)
 	}
 	if m.chance(0.01) && accounts[ata] != nil {
@@ -311,7 +314,7 @@ func (m *model) strangers() {
 	if m.chance(0.02) && accounts[m.swap.State] == nil {
 		accounts[m.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 	}
-	if a := accounts[m.swap.WSOL]; m.chance(0.01) && a != nil { // wrapped SOL of a stranger's, as much as the swap holds
+	if a := accounts[m.swap.WSOL]; m.chance(0.01) && a != nil { // a stranger adds wrapped SOL, all or half of what the swap holds
 		t, err := shieldpool.ParseTokenAccount(a.Data)
 		if err != nil {
 			m.t.Fatal(err)
@@ -441,8 +444,8 @@ func (m *model) launch(order *Order) {
 	m.live = a
 }
 
-// checkExecution checks a draft before it is signed: the router's instruction does not name the
-// payer or the recipient.
+// checkExecution checks an execution before it is signed: the router's instruction is of the
+// router's program, and names neither a payer nor the recipient.
 func (m *model) checkExecution(ixs []instruction) {
 	m.t.Helper()
 	if len(m.router.asked) == 0 {
@@ -459,7 +462,7 @@ func (m *model) checkExecution(ixs []instruction) {
 	}
 }
 
-// apply runs a transaction by the program's rules; when it fails nothing happens.
+// apply runs a transaction by the program's rules; one that fails changes nothing.
 func (m *model) apply(ixs []instruction, slot uint64) *shieldpool.TransactionError {
 	before, wrapped := maps.Clone(m.chain.accounts), m.wrapped
 	tags := m.pool.Profile.Tags

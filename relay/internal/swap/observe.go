@@ -13,12 +13,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// forkSlots is for how many slots after its beginning a fork may undo a swap: as
-// long as a blockhash lives, which is several times as long as finality takes.
+// forkSlots is for how many slots after the first leg a fork may still undo it: as many as
+// a blockhash is valid for, which is several times what finality takes.
 const forkSlots = 150
 
-// observe reads what the chain shows of the swap, all at one slot, which is not
-// before floor and not before the swap's beginning.
+// observe reads the swap's accounts, all at one slot, which is neither before floor nor
+// before the slot of the first leg.
 func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor uint64) (*round, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("second leg without the first leg's call or the swap's record: it is no swap's second leg")
@@ -51,7 +51,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 	return r, nil
 }
 
-// readAccounts reads the state's account.
+// readAccounts decodes the state's account.
 func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
@@ -63,7 +63,7 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 		said = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
 	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
-		// Its timeout is then doubtful too, so the swap's record counts.
+		// The timeout in it is doubtful too, so the recorded one stays.
 		r.state = stateWrong
 		return
 	}
@@ -71,18 +71,19 @@ func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
-// isPossible reports whether a state that was read at the slot can have its slots.
+// isPossible reports whether a state that was read at the slot can have these slots of
+// creation and timeout.
 func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }
 
-// notReachedFor is for how long the program's word that the timeout is not reached counts
-// more than a slot that one endpoint alone reports.
+// notReachedFor is how long after the program refused a refund as too early the planner
+// ignores a slot past the timeout that one endpoint alone reports.
 const notReachedFor = 10 * time.Second
 
-// doubtTimeout puts the reading halfway to the timeout when one endpoint alone reports a
-// slot past it and the program denied that: else a swap would be refunded, and never
-// executed, because an endpoint is far ahead.
+// doubtTimeout moves the slot of the reading to halfway before the timeout, when only one
+// endpoint reports a slot past the timeout and the program has just refused a refund as too
+// early. Otherwise an endpoint that is far ahead would keep the swap from being executed.
 func (s *Planner) doubtTimeout(r *round) {
 	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
 		return
@@ -92,8 +93,8 @@ func (s *Planner) doubtTimeout(r *round) {
 	}
 }
 
-// findWallet finds the wallet that owns the token account of the terms: the submission's
-// recipient, or the owner of the existing account.
+// findWallet finds the wallet that owns the token account named in the terms: the
+// submission's recipient, or the owner of the existing account.
 func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.c.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
@@ -117,8 +118,8 @@ func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.Publi
 	return solana.PublicKey{}, nil
 }
 
-// tokenFact classifies the account at a token account's address. Lamports that a stranger
-// sent there are no account yet: making the account uses them.
+// tokenFact classifies the account at a token account's address. An account that only holds
+// lamports sent by a stranger counts as missing: creating the token account uses them.
 func tokenFact(a *onchain.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
 	if a == nil || a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0 {
 		return accountMissing, nil

@@ -6,12 +6,13 @@ import "github.com/relaypool/relaypool/relay/internal/txmgr"
 type stateFact int
 
 const (
-	// stateMissing: the program owns no such account. Lamports that a stranger sent to
-	// its address do not count.
+	// stateMissing: no account of the program is at the state's address. Lamports that a
+	// stranger sent there do not count.
 	stateMissing stateFact = iota
-	// stateHeld: it holds the lamports, under the terms that the user proved.
+	// stateHeld: the state holds the lamports, under the terms that the user proved.
 	stateHeld
-	// stateWrong: it exists, but its terms are not those that the user proved.
+	// stateWrong: the account exists, but it is malformed, its terms are not those that the
+	// user proved, or its slots are impossible.
 	stateWrong
 )
 
@@ -21,13 +22,15 @@ type accountFact int
 const (
 	accountMissing accountFact = iota
 	accountReady
-	// accountFrozen: the mint's authority froze it, so that it neither gives nor takes.
+	// accountFrozen: the mint's authority froze the account, so that it neither sends nor
+	// receives tokens.
 	accountFrozen
-	// accountUnusable: something else is at its address, or its owner has given it away.
+	// accountUnusable: what is at the address is no token account of the expected owner and
+	// mint.
 	accountUnusable
 )
 
-// endFact is what the history says of a swap whose state is missing.
+// endFact is whether the history shows how a swap ended, once its state is missing.
 type endFact int
 
 const (
@@ -36,12 +39,13 @@ const (
 	endUnknown
 )
 
-// quoteFact is what the router says.
+// quoteFact is what the router's quote says.
 type quoteFact int
 
 const (
 	quoteUnread quoteFact = iota
-	// quoteMeets: its threshold is at least the user's minimum. quoteShort: it is lower.
+	// quoteMeets: the threshold of the quote is at least the user's minimum. quoteShort: it
+	// is lower.
 	quoteMeets
 	quoteShort
 )
@@ -53,14 +57,14 @@ type facts struct {
 	end           endFact
 	// young says that a fork may still undo the first leg.
 	young bool
-	// walletKnown says that the owner of the token account of the terms is known.
+	// walletKnown says that it is known which wallet owns the recipient's token account.
 	walletKnown bool
 	// wsol and output are the state's token accounts, recipient is the recipient's.
 	wsol, output, recipient accountFact
 	quote                   quoteFact
 }
 
-// missing counts the token accounts that have to be made.
+// missing counts the token accounts that have to be created.
 func (f *facts) missing() (n uint64) {
 	for _, a := range []accountFact{f.wsol, f.output, f.recipient} {
 		if a == accountMissing {
@@ -74,31 +78,32 @@ func (f *facts) missing() (n uint64) {
 type step int
 
 const (
-	// stepWait: nothing, for the given reason.
+	// stepWait does nothing yet, for the reason that plan returns.
 	stepWait step = iota
-	// stepFindEnd looks for the transaction that ended the swap.
+	// stepFindEnd searches the history for the transaction that ended the swap.
 	stepFindEnd
-	// stepEnd: it is found.
+	// stepEnd reports the end that was found.
 	stepEnd
-	// stepQuote asks the router.
+	// stepQuote asks the router for a price.
 	stepQuote
-	// stepExecute and stepRefund draft a transaction. Only an execution makes the missing
-	// accounts. Before it, anybody may have put an account there, because the recipient
-	// may close his account, and the first to execute gets the rent of the others.
+	// stepExecute and stepRefund draft a transaction. Only the execution itself creates
+	// missing token accounts. If they were created earlier, others could collect their
+	// rent: the recipient can close the recipient's account, and whoever executes first
+	// gets the rent of the state's accounts.
 	stepExecute
 	stepRefund
 )
 
 // slotsBeforeTimeout is the number of slots before the timeout in which no execution
-// starts: it would hardly land, and the refund would have to wait until it is dead. A
-// confirmed slot is also a few behind the chain's newest.
+// starts: it would hardly land in time, and the refund would have to wait until it is dead.
+// Besides, a confirmed slot is a few slots behind the chain's newest.
 const slotsBeforeTimeout = 4
 
-// plan is the one place that decides the next step from the facts; no earlier attempt
-// can land any more. reason is set with stepWait alone.
+// plan is the one place that decides the next step from the facts. It assumes that no
+// earlier attempt can land any more. reason is set only with stepWait.
 //
-// From its timeout on, a state that holds lamports is refunded regardless of other faults,
-// unless the wallet is not known. Before the timeout it is executed, and the swap waits
+// From the timeout on, a swap whose state exists is refunded regardless of other faults,
+// unless the wallet is not known. Before the timeout the swap is executed, and it waits
 // while something prevents that.
 func plan(f *facts) (next step, reason string) {
 	switch {
@@ -125,8 +130,8 @@ func plan(f *facts) (next step, reason string) {
 	}
 }
 
-// planEnd is plan for a swap without a state. It never leads to a draft: the swap has
-// ended, or it has not begun on the fork that the endpoint is on.
+// planEnd is plan for a swap whose state is missing. It never leads to a draft: the swap
+// has ended, or the endpoint is on a fork on which its first leg has not landed.
 func planEnd(f *facts) (next step, reason string) {
 	switch {
 	case f.end == endUnread:

@@ -6,8 +6,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// rule is the condition on facts for a step, and for each reason to wait. It is written
-// independently of plan, by what a step needs and not by an order of cases.
+// wanted is the expected step, or reason to wait, for the facts. It is written independently of
+// plan: by what each step needs, not by an order of cases.
 func wanted(f *facts) (step, string) {
 	there, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
 	accounts := []accountFact{f.wsol, f.output, f.recipient}
@@ -97,7 +97,7 @@ func everyFacts(do func(facts)) {
 	}
 }
 
-// TestPlanOf names the cases that matter.
+// TestPlanOf names the cases that matter most.
 func TestPlanOf(t *testing.T) {
 	t.Parallel()
 	held := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
@@ -106,10 +106,10 @@ func TestPlanOf(t *testing.T) {
 		want       step
 		wantReason string
 	}{
-		"a funded swap is quoted before anything is paid for":           {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
-		"a good price is taken, and the accounts are made with it":      {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
-		"a recipient's account that was closed is made with it":         {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
-		"a good price and accounts execute":                             {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
+		"a funded swap is quoted before anything is paid for":       {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
+		"with a good price, the execution makes missing accounts":   {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
+		"the execution makes a recipient's account that was closed": {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
+		"with a good price and all accounts, it executes":           {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
 		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
 		"a frozen recipient waits":                                      {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},
 		"a frozen recipient is refunded after the timeout":              {func(f *facts) { f.recipient, f.slot = accountFrozen, 200 }, stepRefund, ""},
@@ -118,10 +118,10 @@ func TestPlanOf(t *testing.T) {
 		"at the timeout it refunds whatever the price":                  {func(f *facts) { f.slot, f.quote = 200, quoteMeets }, stepRefund, ""},
 		"a state that contradicts the proof is never executed":          {func(f *facts) { f.state = stateWrong }, stepWait, ReasonStateWrong},
 		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},
-		"a state that is gone is looked for in the history":             {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
-		"a state that is gone without a trace, soon after it began":     {func(f *facts) { f.state, f.end, f.young = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
-		"a state that is gone without a trace, long after it began":     {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, txmgr.HoldHistory},
-		"nobody's wallet is guessed, not even for a refund":             {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
+		"the end of a missing state is looked for in the history":       {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
+		"a missing state without a known end, soon after the first leg": {func(f *facts) { f.state, f.end, f.young = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
+		"a missing state without a known end, long after the first leg": {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, txmgr.HoldHistory},
+		"an unknown wallet is not guessed, not even for a refund":       {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
 		"a swap whose token accounts are somebody else's does not swap": {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},
 	}
 	for name, test := range tests {

@@ -39,8 +39,8 @@ func checkWait(t *testing.T, w *world, err error, reason string) txmgr.Deferral 
 	return *wait
 }
 
-// TestATimeoutThatOneEndpointAloneReportsIsNotRecorded: no node could answer at the beginning
-// that would follow from it.
+// TestATimeoutThatOneEndpointAloneReportsIsNotRecorded: a false timeout far ahead implies a
+// beginning that no node has reached, so that no node could answer later reads.
 func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	for name, alone := range map[string]bool{"two report the slot": false, "one alone reports it": true} {
@@ -61,8 +61,8 @@ func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
 	}
 }
 
-// TestALiarsSlotKeepsNoSwapFromExecution: one endpoint alone claims that the timeout has
-// passed, and the program denies it.
+// TestALiarsSlotKeepsNoSwapFromExecution: one endpoint alone reports a slot past the timeout,
+// and the program refuses the refund as too early.
 func TestALiarsSlotKeepsNoSwapFromExecution(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -70,9 +70,9 @@ func TestALiarsSlotKeepsNoSwapFromExecution(t *testing.T) {
 		later time.Duration
 		want  txmgr.Purpose
 	}{
-		"soon after":                 {true, time.Second, txmgr.PurposeExecute},
-		"long after, it is tried":    {true, notReachedFor, txmgr.PurposeRefund},
-		"a slot that others confirm": {false, time.Second, txmgr.PurposeRefund},
+		"soon after":                          {true, time.Second, txmgr.PurposeExecute},
+		"long after, a refund is tried again": {true, notReachedFor, txmgr.PurposeRefund},
+		"a slot that others confirm":          {false, time.Second, txmgr.PurposeRefund},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +112,7 @@ func TestNext(t *testing.T) {
 		"the recipient has the token": {func(w *world) {
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"lamports of a stranger's at an account's address": {func(w *world) {
+		"a stranger's lamports at a token account's address": {func(w *world) {
 			w.ready()
 			w.chain.accounts[w.swap.Output] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
@@ -129,7 +129,7 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonRecipientFrozen}},
-		"a recipient's account that its owner gave away": {func(w *world) {
+		"a recipient's account that was given to another owner": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.Terms.RecipientATA, key(66), w.swap.Terms.OutputMint, 0, false)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.chain.accounts[w.swap.Output].Owner = solana.Token2022ProgramID
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
-		"a frozen account of the state's": {func(w *world) {
+		"a frozen token account of the state": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
@@ -153,7 +153,7 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = 1 << 62 })
 		}, want{reason: ReasonStateWrong}},
-		"a beginning that is still to come": {func(w *world) {
+		"a beginning in a slot that is not reached": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
 		}, want{reason: ReasonStateWrong}},
@@ -169,21 +169,21 @@ func TestNext(t *testing.T) {
 			w.fund(func(s *shieldpool.SwapState) { s.RecipientATA = key(66) })
 			w.chain.slot = testTimeout
 		}, want{purpose: txmgr.PurposeRefund}},
-		"a state of another form": {func(w *world) { w.chain.accounts[w.swap.State].Data = make([]byte, 160) }, want{reason: ReasonStateWrong}},
+		"a malformed state": {func(w *world) { w.chain.accounts[w.swap.State].Data = make([]byte, 160) }, want{reason: ReasonStateWrong}},
 		"a state of another swap": {func(w *world) {
 			w.fund(func(s *shieldpool.SwapState) { s.Nullifier[0]++ })
 		}, want{reason: ReasonStateWrong}},
 		"no state yet": {func(w *world) { delete(w.chain.accounts, w.swap.State) }, want{reason: ReasonStateMissing}},
-		"lamports at the state's address, once it is gone": {func(w *world) {
+		"lamports at the state's address, after the swap's end": {func(w *world) {
 			w.chain.accounts[w.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 			w.chain.slot = testTimeout
-		}, want{reason: txmgr.HoldHistory}}, // 200 slots later no fork is that young
+		}, want{reason: txmgr.HoldHistory}}, // after 200 slots no fork can undo the first leg
 		"no recipient in the submission, but an account of the token": {func(w *world) {
 			w.ready()
 			w.c.Call.Recipient = solana.PublicKey{}
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"no recipient, and no account": {func(w *world) { w.c.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
-		"a recipient whose account it is not": {func(w *world) {
+		"a recipient who does not own the token account": {func(w *world) {
 			w.c.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
 			w.chain.slot = testTimeout
 		}, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
@@ -215,8 +215,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not seen the first leg would report that
-// there is no swap.
+// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not reached the slot of the first leg
+// would report that there is no swap.
 func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -228,7 +228,8 @@ func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
 	}
 }
 
-// TestAccountsAreMadeWithTheExecution, idempotently and for their owners.
+// TestAccountsAreMadeWithTheExecution: the execution creates missing accounts, idempotently and
+// for their owners.
 func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -276,8 +277,8 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	}
 }
 
-// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: accounts are made by the execution or not
-// at all, because anybody could collect those that were made before it.
+// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: only the execution creates accounts,
+// because others could collect the rent of accounts created before it.
 func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -285,13 +286,13 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 		want    txmgr.Purpose
 		asked   int
 	}{
-		"a narrower one has the room": {func(r QuoteRequest) int {
+		"a narrower route has the room": {func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 || r.MaxAccounts > 20 {
 				return 13
 			}
 			return 2
 		}, txmgr.PurposeExecute, 4},
-		"none has": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
+		"no route has the room": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -310,8 +311,9 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	}
 }
 
-// TestExecutionDraft: PrepareSwapSol and ExecuteSwap around the router's instruction, for the
-// state's lamports and not below the minimum, with the payer's signature only.
+// TestExecutionDraft: the draft has PrepareSwapSol, and ExecuteSwap with the router's
+// instruction. It swaps the state's lamports for the quote's threshold or more, and only the
+// payer signs.
 func TestExecutionDraft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -354,20 +356,20 @@ func TestExecutionDraft(t *testing.T) {
 	}
 }
 
-// TestRefundDraft: all lamports go to the recipient's wallet, in the form that the token account of
-// wrapped SOL requires.
+// TestRefundDraft: all lamports go to the recipient's wallet, in the form that the state's
+// account of wrapped SOL requires.
 func TestRefundDraft(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		world       func(*world)
 		wantWrapped bool
 	}{
-		"no token accounts":    {nil, false},
-		"empty token accounts": {(*world).ready, false},
-		"dust of a stranger's": {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false) }, false},
-		"wrapped":              {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false) }, true},
-		"wrapped, with dust":   {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports+1, false) }, true},
-		"wrapped, under a state of another form": {func(w *world) {
+		"no token accounts":                  {nil, false},
+		"empty token accounts":               {(*world).ready, false},
+		"a lamport of a stranger's":          {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false) }, false},
+		"wrapped":                            {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false) }, true},
+		"wrapped, with a stranger's lamport": {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports+1, false) }, true},
+		"wrapped, under a malformed state": {func(w *world) {
 			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false)
 			w.chain.accounts[w.swap.State].Data = nil
 		}, true},
@@ -423,7 +425,7 @@ func TestRefundDraft(t *testing.T) {
 	}
 }
 
-// TestSettled: a swap whose state is gone is never drafted for, no matter who ended it.
+// TestSettled: nothing is drafted for a swap whose state is gone, no matter who ended it.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	purposes := map[shieldpool.Settlement]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
@@ -450,7 +452,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestNextPassesTheChainOn: a chain that does not answer is no reason to wait.
+// TestNextPassesTheChainOn: a chain that does not answer gives an error, not a deferral.
 func TestNextPassesTheChainOn(t *testing.T) {
 	t.Parallel()
 	down := &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}
@@ -479,8 +481,8 @@ func TestNextPassesTheChainOn(t *testing.T) {
 	}
 }
 
-// TestNextWhenTheCallerStops: a router for which the caller did not wait does not count as a router
-// that does not answer.
+// TestNextWhenTheCallerStops: a caller that stops waiting gives an error, not a deferral for a
+// router that does not answer.
 func TestNextWhenTheCallerStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
@@ -495,7 +497,7 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 	}
 }
 
-// TestBuildInTime: an offer that is too old is not signed.
+// TestBuildInTime: nothing is signed on a quote that is too old, or too near the timeout.
 func TestBuildInTime(t *testing.T) {
 	t.Parallel()
 	build := func(w *world, d *txmgr.Draft) error {
@@ -526,7 +528,8 @@ func TestBuildInTime(t *testing.T) {
 	checkWait(t, w, build(w, order.Draft), ReasonTimeoutNear)
 }
 
-// TestBuildForAPayerThatWasAdded: a payer that the instruction names does not sign it.
+// TestBuildForAPayerThatWasAdded: a payer that was added after the check does not sign an
+// instruction that names it.
 func TestBuildForAPayerThatWasAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)

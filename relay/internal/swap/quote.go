@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// wholeBps is all of a price, in hundredths of a percent.
+	// wholeBps is the whole price, in hundredths of a percent.
 	wholeBps = 10_000
-	// quoteLife is how old a quote may be when it is signed, and quoteSlots how many
-	// slots the router may be behind the chain.
+	// quoteLife is how old a quote may be when its transaction is signed, and quoteSlots
+	// how many slots the router may be behind the chain.
 	quoteLife  = 2 * time.Second
 	quoteSlots = 150
 )
 
-// routeWidth is how narrow a route is asked for.
+// routeWidth limits a route: to about as many accounts, 0 for no limit, and with direct to
+// a single market.
 type routeWidth struct {
 	accounts int
 	direct   bool
 }
 
-// routeWidths are tried from the first on: a route through fewer accounts has a worse
-// price, and a smaller transaction.
+// routeWidths are tried in this order: a route through fewer accounts has a worse price,
+// but a smaller transaction.
 func routeWidths() []routeWidth {
 	return []routeWidth{{}, {accounts: 40}, {accounts: 28}, {accounts: 20}, {accounts: 20, direct: true}}
 }
@@ -36,9 +37,9 @@ func routeWidths() []routeWidth {
 // errTooLarge says that a route does not fit a transaction; a narrower one may.
 var errTooLarge = errors.New("the route does not fit a transaction")
 
-// quote asks for a price, first at the configured slippage. When that leaves less than the
-// user's minimum although the market gives it, it asks again for less slippage, so that
-// the router's program itself enforces the minimum.
+// quote asks for a price, first with the configured slippage. When the expected output
+// meets the user's minimum but the threshold does not, quote asks again with less slippage,
+// so that the router's program itself enforces the minimum.
 func (s *Planner) quote(ctx context.Context, r *round) error {
 	q, err := s.ask(ctx, r, s.slippage)
 	if err != nil {
@@ -56,15 +57,16 @@ func (s *Planner) quote(ctx context.Context, r *round) error {
 	return nil
 }
 
-// slippageFor is the slippage at which out still leaves at least least, in hundredths of a
-// percent, rounded down: in favour of the user.
+// slippageFor returns the slippage that leaves at least least of out, in hundredths of a
+// percent. It rounds down, in favour of the user.
 func slippageFor(out, least uint64) int {
 	room := new(big.Int).SetUint64(out - least)
 	room.Mul(room, big.NewInt(wholeBps)).Div(room, new(big.Int).SetUint64(out))
 	return int(room.Int64())
 }
 
-// ask asks the router, and asks for narrower routes when it says that one is too large.
+// ask asks the router for a quote, and for narrower routes while it answers that a route is
+// too large.
 func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
@@ -87,7 +89,7 @@ func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, erro
 	}
 }
 
-// checkQuote refuses a price that is not for what was asked.
+// checkQuote rejects a quote that contradicts the request or itself.
 func checkQuote(q *Quote, lamports uint64) error {
 	switch {
 	case q.InAmount != lamports:
@@ -99,10 +101,11 @@ func checkQuote(q *Quote, lamports uint64) error {
 	}
 }
 
-// narrowRoute goes on to a narrower route.
+// narrowRoute moves the round to the next narrower width, or defers the swap when there is
+// none.
 func (s *Planner) narrowRoute(r *round) error {
 	if r.level+1 >= len(routeWidths()) {
-		// The next round begins with the widest route: routes come and go.
+		// The next round starts with the widest route again: routes change.
 		s.remember(r, func(k *notes) { k.level = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
@@ -116,10 +119,11 @@ func (s *Planner) remember(r *round, change func(*notes)) {
 	s.memory.note(r.c.ID, s.now(), change)
 }
 
-// ownRejection is a rejected route that was found by the planner, not by the router's client.
+// ownRejection is a rejection by the planner, in contrast to one by the router's client.
 type ownRejection struct{ RejectedRoute }
 
-// classify turns a router's error into a reason to wait. It leaves other errors as they are.
+// classify turns a router's error into a deferral. It passes on errTooLarge and deferrals,
+// and wraps other errors.
 func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	var (
 		own     *ownRejection
@@ -138,19 +142,22 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	case errors.As(err, &none) && none.Code == CodeTooLarge:
 		return errTooLarge
 	case errors.As(err, &none):
-		// Perhaps no route is that narrow.
+		// Perhaps only routes this narrow are missing, so the next round starts with the
+		// widest.
 		s.remember(r, func(k *notes) { k.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
-		// The error is the chain's, or the caller stopped waiting: the swap waits for nothing.
+		// The error is the chain's, or the caller stopped waiting: neither is a reason to
+		// defer the swap.
 		return fmt.Errorf("prepare the swap: %w", err)
 	}
 }
 
-// rejectRoute defers a swap for an answer that is not fit to be signed. It is logged once
-// for each swap and finding, because it comes again with every try.
+// rejectRoute defers a swap because the router's answer must not be signed. It logs a
+// rejection only when it differs from the swap's last one, because the same one returns
+// with every try.
 func (s *Planner) rejectRoute(ctx context.Context, r *round, h *RejectedRoute) error {
 	if s.memory.recall(r.c.ID).warnedOf != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.c.Parent, "what", h.What)

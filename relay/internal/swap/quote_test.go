@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestSlippage: the price may worsen by as much as is configured, and never below the user's
+// TestSlippage: the price may worsen by as much as is configured, but never below the user's
 // minimum.
 func TestSlippage(t *testing.T) {
 	t.Parallel()
@@ -23,14 +23,14 @@ func TestSlippage(t *testing.T) {
 		wantAsked  []int  // slippage of each quote
 		wantReason string
 	}{
-		"far above the minimum":                {2 * testMinimum, 0, []int{50}, ""},
-		"as much above as is configured":       {testMinimum * 10_000 / 9_950, 0, []int{50}, ""},
-		"just above, so that less is allowed":  {testMinimum + 300, 0, []int{50, 29}, ""},
-		"a hair above, so that none is":        {testMinimum + 1, 0, []int{50, 0}, ""},
-		"the minimum itself":                   {testMinimum, 0, []int{50, 0}, ""},
-		"a hair below":                         {testMinimum - 1, 0, []int{50}, ReasonPrice},
-		"nothing":                              {0, 0, []int{50}, ReasonPrice},
-		"a router that allows more than asked": {testMinimum + 300, 9, []int{50, 29}, ReasonPrice},
+		"far above the minimum":                        {2 * testMinimum, 0, []int{50}, ""},
+		"as much above as is configured":               {testMinimum * 10_000 / 9_950, 0, []int{50}, ""},
+		"just above, so that less slippage is allowed": {testMinimum + 300, 0, []int{50, 29}, ""},
+		"one unit above, so that none is allowed":      {testMinimum + 1, 0, []int{50, 0}, ""},
+		"the minimum itself":                           {testMinimum, 0, []int{50, 0}, ""},
+		"one unit below":                               {testMinimum - 1, 0, []int{50}, ReasonPrice},
+		"nothing":                                      {0, 0, []int{50}, ReasonPrice},
+		"a router that allows more than asked":         {testMinimum + 300, 9, []int{50, 29}, ReasonPrice},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRouterErrors(t *testing.T) {
 					w.router.ixErr = test.err
 				}
 				_, err := w.next()
-				// checkWait's bounds are those of a wait that no router asked for.
+				// checkWait is not used: its bounds are for waits that no router asked for.
 				var wait *txmgr.Deferral
 				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.Delay != test.want {
 					t.Errorf("wait is %+v, want %s for %s", wait, test.reason, test.want)
@@ -124,7 +124,7 @@ func TestRouterErrors(t *testing.T) {
 	}
 }
 
-// TestQuoteOfARouterThatIsBehind: a price from long ago is no price.
+// TestQuoteOfARouterThatIsBehind: a quote from a slot long ago is not used.
 func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	t.Parallel()
 	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last is a router without a slot
@@ -139,8 +139,8 @@ func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestWidths: after a route that does not fit, one with fewer accounts is asked for, then a direct
-// one, and the width that fitted is remembered.
+// TestWidths: after a route that does not fit, the planner asks for one with fewer accounts,
+// then for a direct one, and remembers the width that fitted.
 func TestWidths(t *testing.T) {
 	t.Parallel()
 	full := []QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
@@ -163,10 +163,10 @@ func TestWidths(t *testing.T) {
 		reason    string
 		wantAgain int // the first width of the next round
 	}{
-		"the widest fits":                      {want: 1},
-		"one of forty accounts fits no packet": {padding: padded, want: 5, wantAgain: 4},
-		"with a table one of forty does":       {padding: padded, table: true, want: 2, wantAgain: 1},
-		"none fits":                            {padding: func(QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
+		"the widest fits":                              {want: 1},
+		"only the direct route fits":                   {padding: padded, want: 5, wantAgain: 4},
+		"with a table, a route of forty accounts fits": {padding: padded, table: true, want: 2, wantAgain: 1},
+		"no route fits":                                {padding: func(QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
 		"more accounts than a transaction may lock": {padding: func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 {
 				return 60
@@ -174,19 +174,19 @@ func TestWidths(t *testing.T) {
 			return 20
 		}, table: true, want: 2, wantAgain: 1},
 		"the client says that it is too large": {ixErr: NewNoRoute(CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
-		"the quote already is": {quoteErr: func(r QuoteRequest) error {
+		"the quote is already refused as too large": {quoteErr: func(r QuoteRequest) error {
 			if r.MaxAccounts != 28 {
 				return NewNoRoute(CodeTooLarge)
 			}
 			return nil
 		}, want: 3, wantAgain: 2},
-		"there is no direct one": {padding: padded, quoteErr: func(r QuoteRequest) error {
+		"there is no direct route": {padding: padded, quoteErr: func(r QuoteRequest) error {
 			if r.DirectOnly {
 				return NewNoRoute(CodeNoRoutes)
 			}
 			return nil
 		}, want: 5, reason: ReasonNoRoute},
-		"the narrow one's price is bad": {padding: padded, want: 5, reason: ReasonPrice, wantAgain: 4},
+		"the direct route's price is bad": {padding: padded, want: 5, reason: ReasonPrice, wantAgain: 4},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,15 +246,15 @@ func TestTables(t *testing.T) {
 		same         bool
 		want         int
 	}{
-		"none":                                  {want: 0},
-		"one that names nothing of it":          {routers: []solana.PublicKey{key(70), key(71)}, want: 0},
-		"one that names a single account":       {routers: market[:1], want: 0},
-		"one that names three":                  {routers: market, want: 1},
-		"one that names the payer and a signer": {routers: []solana.PublicKey{key(50), market[0]}, want: 0},
-		"the relay's own":                       {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, want: 1},
-		"both":                                  {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, routers: market, want: 2},
-		"both, with the same accounts":          {own: market, routers: market, want: 1},
-		"the router names the relay's own":      {own: market, routers: market, same: true, want: 1},
+		"none": {want: 0},
+		"one without accounts of the transaction":      {routers: []solana.PublicKey{key(70), key(71)}, want: 0},
+		"one with a single account of the transaction": {routers: market[:1], want: 0},
+		"one with three accounts of the transaction":   {routers: market, want: 1},
+		"one with the payer and one other account":     {routers: []solana.PublicKey{key(50), market[0]}, want: 0},
+		"the relay's own":                  {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, want: 1},
+		"both":                             {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, routers: market, want: 2},
+		"both, with the same accounts":     {own: market, routers: market, want: 1},
+		"the router names the relay's own": {own: market, routers: market, same: true, want: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

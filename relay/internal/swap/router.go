@@ -15,11 +15,12 @@ type QuoteRequest struct {
 	// SlippageBps is by how many hundredths of a percent, 0 to 10000, the price may
 	// worsen between the quote and its execution.
 	SlippageBps int
-	// MaxAccounts is about how many accounts the swap's instruction may name, to
-	// bound the size of its transaction; 0 leaves it to the router. It is an aim:
-	// the instruction can name a few more.
+	// MaxAccounts is about how many accounts the swap's instruction may name, to bound
+	// the size of its transaction; 0 leaves it to the router. The instruction can name a
+	// few more.
 	MaxAccounts int
-	// DirectOnly wants a single market, which makes the smallest transaction.
+	// DirectOnly asks for a route through a single market, which makes the smallest
+	// transaction.
 	DirectOnly bool
 }
 
@@ -29,30 +30,29 @@ type Quote struct {
 	// the output below which the router's program fails; both are in the output mint's
 	// smallest unit, and Threshold is never above OutAmount.
 	InAmount, OutAmount, Threshold uint64
-	// ContextSlot is the newest slot that the router had seen; 0 when it does not say.
+	// ContextSlot is the newest slot that the router has read; 0 when it does not say.
 	ContextSlot uint64
-	// Received is when the answer came, by this process's clock.
+	// Received is when the answer arrived, by this process's clock.
 	Received time.Time
-	// Raw is the whole answer, to be sent back unchanged when its instructions
-	// are asked for.
+	// Raw is the whole answer, which is sent back unchanged to ask for its instructions.
 	Raw json.RawMessage
 }
 
-// Instructions carry a Quote out. They come from the router unchecked: the signer of a
-// transaction with them checks program and accounts first.
+// Instructions are the router's answer for how to carry out a Quote. They are not yet safe
+// to sign: the planner first checks which program and accounts they name.
 type Instructions struct {
-	// Program is the one that the router wants called.
+	// Program is the program that the instruction calls.
 	Program solana.PublicKey
-	// Accounts are the instruction's, in order. The only signer among them is the
-	// user that was asked for, if any.
+	// Accounts are the instruction's, in order. None of them signs, except the user for
+	// whom the instructions were asked.
 	Accounts []solana.AccountMeta
 	Data     []byte
-	// LookupTables are the address lookup tables that make the transaction small
-	// enough; the transaction is free to leave them out.
+	// LookupTables are the address lookup tables that make the transaction small enough;
+	// the transaction may leave them out.
 	LookupTables []solana.PublicKey
-	// Others counts the instructions that the router wants in the transaction in addition
-	// to the swap itself, such as for token accounts that the route needs and the user
-	// lacks. The relay adds none of them; a swap that needs one fails its simulation.
+	// Others is the number of instructions that the router wants in the transaction in
+	// addition to the swap itself, such as those that create token accounts for the route.
+	// The relay adds none of them; a swap that needs one fails its simulation.
 	// Compute-budget instructions are not counted.
 	Others int
 }

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// ErrRouterUnavailable marks an answer that never came or says nothing: asking again
-// later may bring one. Every *Unavailable is one.
+// ErrRouterUnavailable matches every *RouterUnavailable: there is no usable answer, and
+// asking again later may bring one.
 var ErrRouterUnavailable = errors.New("swap router is unavailable")
 
-// The kinds of Unavailable: a fixed set, fit for a metric's label.
+// The kinds of RouterUnavailable: a fixed set, fit for a metric's label.
 const (
 	// FaultTimeout: no answer within the client's own limit.
 	FaultTimeout = "timeout"
-	// FaultConnection: the router was not reached, or hung up: name lookup, TCP or TLS.
+	// FaultConnection: the router was not reached (name lookup, TCP or TLS), or it closed
+	// the connection.
 	FaultConnection = "connection"
 	// FaultRateLimited: HTTP 429.
 	FaultRateLimited = "rate_limited"
@@ -23,19 +24,19 @@ const (
 	// FaultRejected: another HTTP status that refuses every call alike, such as
 	// 401, 403 or a redirect: the URL or the key is wrong.
 	FaultRejected = "rejected"
-	// FaultBadResponse: the answer is not what the interface says.
+	// FaultBadResponse: the answer does not have the form that the API documents.
 	FaultBadResponse = "bad_response"
-	// FaultBusy: the relay's own bound of calls at once was reached, so the call
-	// was not made.
+	// FaultBusy: the call was not made, because the relay's own limit of concurrent calls
+	// or of requests a second was reached.
 	FaultBusy = "busy"
-	// FaultBreakerOpen: no call was made, because the last ones failed and the
-	// router is left alone for a moment.
+	// FaultBreakerOpen: the call was not made, because the last ones failed or the router
+	// asked for a pause.
 	FaultBreakerOpen = "breaker_open"
 	// FaultCancelled: the caller stopped waiting.
 	FaultCancelled = "cancelled"
 )
 
-// RouterFaults lists every kind of Unavailable.
+// RouterFaults lists every kind of RouterUnavailable.
 func RouterFaults() []string {
 	return []string{
 		FaultTimeout, FaultConnection, FaultRateLimited, FaultServerError, FaultRejected,
@@ -47,10 +48,10 @@ func RouterFaults() []string {
 type RouterUnavailable struct {
 	// Kind is one of the constants above.
 	Kind string
-	// Detail is more for the operator, such as the HTTP status, always in the
-	// relay's own words. Empty when Kind says it all.
+	// Detail is what the operator needs in addition to Kind, such as the HTTP status,
+	// always in the relay's own words. It may be empty.
 	Detail string
-	// RetryAfter is how long the router, or the breaker, asks to be left alone; 0
+	// RetryAfter is how long the router or the breaker asks to wait before the next call; 0
 	// when neither does.
 	RetryAfter time.Duration
 	// Err is the context's error when the caller stopped waiting, else nil.
@@ -66,16 +67,16 @@ func (e *RouterUnavailable) Error() string {
 	return text
 }
 
-// Is makes every Unavailable match ErrRouterUnavailable.
+// Is makes every RouterUnavailable match ErrRouterUnavailable.
 func (e *RouterUnavailable) Is(target error) bool { return target == ErrRouterUnavailable }
 
-// Unwrap gives the context's error, if that is why there is no answer.
+// Unwrap gives the context's error when the caller stopped waiting, else nil.
 func (e *RouterUnavailable) Unwrap() error { return e.Err }
 
 // The codes of NoRoute: a fixed set, fit for a metric's label.
 const (
-	// CodeNoRoutes and CodeNoRoute: no path leads from one mint to the other, or
-	// none that was asked for.
+	// CodeNoRoutes and CodeNoRoute: no path leads from one mint to the other, or none of
+	// the kind that was asked for.
 	CodeNoRoutes = "NO_ROUTES_FOUND"
 	CodeNoRoute  = "COULD_NOT_FIND_ANY_ROUTE"
 	// CodeNotAllIn: the markets are too shallow for the amount.
@@ -90,15 +91,16 @@ const (
 	CodeCircular = "CIRCULAR_ARBITRAGE_IS_DISABLED"
 	// CodeNoThreshold: the slippage does not fit the amount.
 	CodeNoThreshold = "CANNOT_COMPUTE_OTHER_AMOUNT_THRESHOLD"
-	// CodeNotBuilt: the quote's instructions could not be made; another quote's may be.
+	// CodeNotBuilt: the router could not make the quote's instructions; another quote may
+	// work.
 	CodeNotBuilt = "FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS"
 	// CodeTooManyAccounts: the router does not accept this MaxAccounts.
 	CodeTooManyAccounts = "MAX_ACCOUNT_GREATER_THAN_MAX"
-	// CodeTooLarge is the relay's own: the instruction fits no transaction. A quote
-	// for fewer accounts, or for a single market, may do.
+	// CodeTooLarge is the relay's own: the instruction fits no transaction. A quote for
+	// fewer accounts, or for a single market, may fit.
 	CodeTooLarge = "TOO_LARGE"
-	// CodeOther is the relay's own: the router refuses with a code that is not
-	// known. Its text is left out, since it may repeat the request.
+	// CodeOther is the relay's own: the router refuses with an unknown code, which is
+	// dropped because it may repeat the request.
 	CodeOther = "OTHER"
 )
 
@@ -110,13 +112,14 @@ func NoRouteCodes() []string {
 	}
 }
 
-// NoRoute is a router's answer that it has no such swap. It may have one later.
+// NoRoute is a router's answer that it offers no such swap. It may offer one later.
 type NoRoute struct {
 	// Code is one of the constants above.
 	Code string
 }
 
-// NewNoRoute makes a NoRoute from the router's code, or CodeOther for one that is not known.
+// NewNoRoute makes a NoRoute from the router's code, or with CodeOther when the code is
+// unknown.
 func NewNoRoute(code string) *NoRoute {
 	if !slices.Contains(NoRouteCodes(), code) {
 		code = CodeOther
@@ -127,29 +130,30 @@ func NewNoRoute(code string) *NoRoute {
 // Error gives the code.
 func (e *NoRoute) Error() string { return "the swap router has no such swap: " + e.Code }
 
-// What a Hostile answer contradicts: a fixed set, fit for a metric's label.
+// The values of RejectedRoute.What: a fixed set, fit for a metric's label.
 const (
 	// RejectedInputMint, RejectedOutputMint, RejectedAmount, RejectedMode and
-	// RejectedSlippage: the quote is for another question.
+	// RejectedSlippage: the quote answers another request.
 	RejectedInputMint  = "input_mint"
 	RejectedOutputMint = "output_mint"
 	RejectedAmount     = "amount"
 	RejectedMode       = "mode"
 	RejectedSlippage   = "slippage"
-	// RejectedThreshold: the quote promises more at worst than it expects.
+	// RejectedThreshold: the quote's threshold is above its expected output.
 	RejectedThreshold = "threshold"
-	// RejectedProgram: the instruction is not the router program's.
+	// RejectedProgram: the instruction calls another program than the router's.
 	RejectedProgram = "program"
-	// RejectedSigner: the instruction wants a signature that is not the user's.
+	// RejectedSigner: the instruction wants a signature other than the user's.
 	RejectedSigner = "signer"
-	// RejectedAccount: the instruction names an account that the router has no
-	// business with, such as the fee payer's.
+	// RejectedAccount: the instruction names an account that no router may name, such as
+	// the fee payer's, or does not write the swap's own token accounts.
 	RejectedAccount = "account"
-	// RejectedTable: a lookup table is not what it is said to be.
+	// RejectedTable: a lookup table does not exist, is no active lookup table, or is one
+	// too many.
 	RejectedTable = "lookup_table"
 )
 
-// RejectedReasons lists everything that Hostile's What can be.
+// RejectedReasons lists every value of RejectedRoute.What.
 func RejectedReasons() []string {
 	return []string{
 		RejectedInputMint, RejectedOutputMint, RejectedAmount, RejectedMode, RejectedSlippage, RejectedThreshold,
@@ -158,13 +162,13 @@ func RejectedReasons() []string {
 }
 
 // RejectedRoute is an answer that contradicts the request, or asks for what no router may
-// have: broken or malicious, and never to be signed.
+// have. It is broken or malicious, and is never signed.
 type RejectedRoute struct {
 	// What is one of the constants above.
 	What string
 }
 
-// Error says what is contradicted.
+// Error names what is rejected.
 func (e *RejectedRoute) Error() string {
 	return "the swap router's answer contradicts what was asked: " + e.What
 }

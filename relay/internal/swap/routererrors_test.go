@@ -17,7 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// A value that is missing from its list would have no metric, or count as unknown.
+// TestListsAreComplete: a value that is missing from its list would have no metric, or count as
+// unknown.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "routererrors.go", nil, 0)
@@ -64,7 +65,7 @@ func TestErrors(t *testing.T) {
 		"a kind with a detail":        {err: &swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 502"}, want: "swap router is unavailable: server_error: HTTP 502", wantUnavailable: true},
 		"a caller who left":           {err: &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
 		"a code":                      {err: swap.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
-		"a code that nobody knows":    {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
+		"an unknown code":             {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
 		"an answer to something else": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
 	}
 	for name, test := range tests {

@@ -1,11 +1,12 @@
-// Package swap decides how a swap goes on between its two legs: from lamports in a swap
-// state to tokens at the recipient's account, or back to his wallet after the timeout. The
-// next step follows from what the chain shows and nothing else, so that any process can go
-// on where another stopped.
+// Package swap decides the next step of a swap once its first leg has landed. The first leg
+// puts the lamports into the swap state. The second leg swaps them for tokens in the
+// recipient's token account or, after the timeout, refunds them to the recipient's wallet.
+// The next step follows only from what the chain shows, so that any process can continue
+// where another stopped.
 //
-// It signs and sends nothing: the transaction manager does, under the rules for every
-// attempt. This package enforces the user's minimum, and keeps instructions from being
-// signed that a swap router must not have.
+// The package signs and sends nothing: the transaction manager does, under the same rules
+// as for every other attempt. This package enforces the user's minimum, and rejects
+// instructions that no swap router may have signed.
 package swap
 
 import (
@@ -24,40 +25,40 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Chain is what the planner asks of the RPC. An error that wraps
-// onchain.ErrUnavailable says nothing about what was asked.
+// Chain is what the planner needs of the RPC endpoints. An error that wraps
+// onchain.ErrUnavailable means that there is no usable answer.
 type Chain interface {
-	// Accounts reads accounts, all at the slot that it returns, which is not before
-	// minContextSlot; the entry of one that does not exist is nil.
+	// Accounts reads accounts in the order of keys, all at the slot that it returns, which
+	// is minContextSlot or later; nil for an account that does not exist.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
-	// Settlement is the transaction that ended the swap in the slots from first to
-	// last, confirmed at least; nil when no endpoint's history has it.
+	// Settlement finds the transaction that ended the swap, in the slots from first to
+	// last. It is at least confirmed; nil when no endpoint's history has it.
 	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
-	// Corroborated reports whether the chain has reached a slot, by more than one endpoint
-	// where several are configured.
+	// Corroborated reports whether more than one endpoint, where several are configured,
+	// confirms that the chain has reached a slot.
 	Corroborated(slot uint64) bool
 }
 
-// Router gives prices, and instructions for them. Its errors are
-// *Unavailable, *NoRoute and *Hostile.
+// Router gives prices, and instructions for them. Its errors are *RouterUnavailable,
+// *NoRoute and *RejectedRoute, except for an invalid request.
 type Router interface {
 	Quote(ctx context.Context, r QuoteRequest) (*Quote, error)
-	// Instructions are those that carry the quote out for user, who owns what goes
-	// in and what comes out.
+	// Instructions returns the instructions that carry out the quote for user, who owns the
+	// accounts of the input and the output.
 	Instructions(ctx context.Context, q *Quote, user solana.PublicKey) (*Instructions, error)
 }
 
-// Payers are the fee payers, which no router may touch.
+// Payers are the fee payers, whose accounts no router may name.
 type Payers interface {
 	Keys() []solana.PublicKey
 }
 
 // Observer counts what happens. Arguments are from fixed sets.
 type Observer interface {
-	// SwapDeferred counts a swap put off, by one of Reasons.
+	// SwapDeferred counts a deferred swap, by one of Reasons.
 	SwapDeferred(reason string)
-	// RouteRejected counts instructions that are not fit to be signed, by one of
-	// RejectedReasons. What the router's client refuses, it counts itself.
+	// RouteRejected counts a quote or an instruction that the planner rejects, by one of
+	// RejectedReasons. The router's client counts what the client rejects.
 	RouteRejected(what string)
 }
 
@@ -71,15 +72,16 @@ type Options struct {
 	// Table is the relay's own lookup table; nil for none.
 	Table  *shieldpool.LookupTable
 	Payers Payers
-	// SlippageBps is by how many hundredths of a percent the price may worsen between
-	// quote and execution, 1 to 10000; less when the user's minimum needs it.
+	// SlippageBps is how far the price may worsen between quote and execution, from 1 to
+	// 10000 hundredths of a percent. The planner asks for less when the user's minimum
+	// requires it.
 	SlippageBps int
 	Observer    Observer
 	Log         *slog.Logger
 	Now         func() time.Time
 }
 
-// Planner decides how swaps go on. It is safe for concurrent use.
+// Planner decides the next step of second legs. It is safe for concurrent use.
 type Planner struct {
 	chain    Chain
 	router   Router
@@ -94,8 +96,8 @@ type Planner struct {
 	memory   *memory
 }
 
-// New makes a Planner. It calls nothing: a router that is down when the relay starts
-// may be up later.
+// New makes a Planner. It makes no call: a router that is down when the relay starts may be
+// up later.
 func New(o Options) (*Planner, error) {
 	switch {
 	case o.Chain == nil || o.Router == nil || o.Pool == nil || o.Payers == nil:
@@ -123,34 +125,38 @@ type round struct {
 	began uint64
 	// at is when the chain was read, by the relay's clock.
 	at time.Time
-	// lamports are what the state holds; wrapped says that its token account has them.
+	// lamports is what the state holds; wrapped says that they are in its wrapped SOL
+	// account.
 	lamports uint64
 	wrapped  bool
-	// wallet owns the recipient's token account, and gets the lamports back.
+	// wallet owns the recipient's token account, and receives a refund.
 	wallet solana.PublicKey
 	ended  *onchain.SwapEnd
-	// level is how narrow a route the router was asked for, and offer what it gave.
+	// level is the index in routeWidths of the route asked for; offer is the quote
+	// received.
 	level int
 	offer *Quote
 }
 
-// Order is what is to be done with a second leg. Either Draft or Ended is set.
+// Order is the next action for a second leg. Without an error, either Draft or Ended is
+// set.
 type Order struct {
-	// Phase and Timeout are what the chain shows. The timeout is the recorded one when only
-	// a single endpoint reports the slot of the reading: no node could answer at a beginning
-	// that follows from a timeout far ahead.
+	// Phase and Timeout are what the chain shows. While only a single endpoint reports the
+	// slot of the reading, Timeout is the recorded one: a false timeout far ahead must not
+	// be recorded. Later reads require the slot of the first leg, which is derived from the
+	// recorded timeout, and no node could answer them.
 	Phase   submission.Phase
 	Timeout uint64
 	// Draft is a transaction to sign and send.
 	Draft *txmgr.Draft
-	// Ended is the end, found on the chain.
+	// Ended is the transaction that ended the swap, found on the chain.
 	Ended *txmgr.Landing
 }
 
-// Next says what to do with a second leg once no earlier attempt of it can land, from what
-// the chain shows at floor or later. Its error is a *txmgr.Deferral for one of Reasons when
-// there is nothing to do yet, or the chain's error. Phase and timeout are set with an error
-// too, while the chain shows the swap state.
+// Next decides what to do with a second leg, from what the chain shows at floor or later,
+// once no earlier attempt of the leg can land. Its error is a *txmgr.Deferral for one of
+// Reasons when there is nothing to do yet, else the chain's error. While the chain shows
+// the swap state, Phase and Timeout are set even with an error.
 func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint64) (Order, error) {
 	r, err := s.observe(ctx, c, floor)
 	if err != nil {
@@ -189,7 +195,8 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint
 	}
 }
 
-// ended is the order for a swap that has already ended, possibly by a lost attempt of ours.
+// ended is the order for a swap that has already ended, possibly by an attempt of ours that
+// was given up.
 func (s *Planner) ended(r *round) Order {
 	s.memory.forget(r.c.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
@@ -199,11 +206,13 @@ func (s *Planner) ended(r *round) Order {
 	return Order{Phase: phase, Timeout: r.timeout, Ended: &txmgr.Landing{Signature: r.ended.Signature, Slot: r.ended.Slot, Purpose: purpose}}
 }
 
-// findEnd looks for the transaction that ended the swap.
+// findEnd searches the history for the transaction that ended the swap.
 func (s *Planner) findEnd(ctx context.Context, r *round) error {
-	// Transactions that strangers send to the address before the range or after the end
-	// are not read. The end itself may be younger than the first round that missed the
-	// state: a fork can take the state away and bring it back.
+	// Strangers can send any number of transactions to the state's address, so the range is
+	// as short as possible. It starts forkSlots before the newest slot at which the state
+	// was seen, because a fork may have shown the state once more after its end. It ends at
+	// the slot of this reading, because a fork may also have hidden the state before its
+	// end.
 	held := s.memory.recall(r.c.ID).held
 	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
 	if err != nil {

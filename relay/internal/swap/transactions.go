@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// refund drafts the return of all lamports to the recipient's wallet. It depends on no
-// answer of the router, and on no lookup table.
+// refund drafts the return of all lamports to the recipient's wallet. It needs no answer of
+// the router and no lookup table.
 func (s *Planner) refund(r *round) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
 	return &txmgr.Draft{
@@ -27,7 +27,7 @@ func (s *Planner) refund(r *round) *txmgr.Draft {
 	}
 }
 
-// execution is a swap that was found fit to be signed.
+// execution is what the transaction of an execution is built from.
 type execution struct {
 	*round
 	ix     *Instructions
@@ -35,7 +35,8 @@ type execution struct {
 	guard  *guard
 }
 
-// kept counts accounts that the execution makes and that remain: the recipient's.
+// kept counts the accounts that the execution creates and that stay open: at most one, the
+// recipient's.
 func (e *execution) kept() uint64 {
 	if e.recipient == accountMissing {
 		return 1
@@ -43,11 +44,11 @@ func (e *execution) kept() uint64 {
 	return 0
 }
 
-// rent is what the execution takes for good.
+// rent is the rent, in lamports, that the payer does not get back.
 func (e *execution) rent() uint64 { return e.kept() * shieldpool.TokenAccountRent }
 
-// execute drafts the swap at the offered price; nil when it does not fit a transaction and
-// a narrower route has to be asked for.
+// execute drafts the execution at the quoted price. It returns neither a draft nor an error
+// when the route does not fit a transaction and the next narrower one is to be asked for.
 func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -64,7 +65,7 @@ func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
 	}, nil
 }
 
-// prepare asks for the offer's instructions and checks all that is to be signed.
+// prepare asks for the quote's instructions, and checks all that is to be signed.
 func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 	ix, err := s.router.Instructions(ctx, r.offer, r.swap.State)
 	if err != nil {
@@ -80,24 +81,25 @@ func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 	if err := s.readTables(ctx, e); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	// The size is the same for every payer.
+	// Any payer will do here: the size is the same for every payer.
 	if _, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
 }
 
-// build lays the transaction out for a payer, if it may still be signed by now.
+// build makes the transaction for a payer, unless the quote is too old or the timeout too
+// near by now.
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.offer.Received) > quoteLife {
 		return nil, s.deferFor(e.round, ReasonQuoteStale, nil, minWait)
 	}
-	// The chain has gone on since it was read.
+	// Slots have passed since the chain was read.
 	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
 		return nil, s.deferral(e.round, ReasonTimeoutNear, nil)
 	}
-	// The payer may be one that was added since the guard was made.
+	// The payer may have been added after the guard was made.
 	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
 		return nil, err
 	}
@@ -112,7 +114,8 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	return tx, s.classify(ctx, e.round, err)
 }
 
-// lay lays the transaction out: errTooLarge when it exceeds the network's limit.
+// lay assembles the transaction. It returns errTooLarge when the transaction exceeds the
+// network's limits.
 func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	prepare, err := e.swap.Prepare(payer)
 	if err != nil {

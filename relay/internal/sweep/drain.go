@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// drain waits until the database knows that no attempt of the payers can land any more and
-// that all landed ones are final.
+// drain waits until the database shows that no attempt of the payers can land any more and
+// that all landed ones are finalized.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		u, err := r.Store.Unresolved(ctx, r.payers())
@@ -23,8 +23,8 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// completeAccounting brings the payers' ledger up to the end of their history: no serving
-// relay has their keys any more, so none would read it.
+// completeAccounting reads the payers' history into the accounting up to its end: no
+// serving relay has their keys any more, so none would read it.
 func (r *run) completeAccounting(ctx context.Context) error {
 	for {
 		complete, err := r.Accounting.Complete(ctx, r.payers())

@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// signed is a submission in hand whose attempt a payer has signed.
+// signed stores a submission with an attempt that the payer has signed, and returns its lease.
 func (w *world) signed(n byte, payer solana.PublicKey) txmgr.Lease {
 	w.Helper()
 	ctx, worker := w.Context(), uuid.New()
@@ -59,9 +59,9 @@ func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 			w := newWorld(t)
 			old, to := w.key("old", 2*sol), w.key("new", sol)
 			lease := w.signed(1, old.PublicKey())
-			w.signed(2, to.PublicKey()) // another payer's attempt delays nothing
+			w.signed(2, to.PublicKey()) // an attempt of a payer that is not drained delays nothing
 			s := w.sweeper(w.endpoints())
-			// A run that ends before its first result is given more time.
+			// A run whose time is over before its first result gets more time.
 			briefly := func(run func(context.Context) (sweep.Result, error)) (err error) {
 				for patience := 300 * time.Millisecond; ; patience *= 2 {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)

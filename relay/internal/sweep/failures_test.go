@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failing is a chain on which every sent transaction fails for good, although its simulation
-// succeeds. Its blockhashes are new each time.
+// failing is a chain on which every sent transaction fails, finalized, although its simulation
+// succeeds. Its blockhash changes with each send.
 type failing struct {
 	sweep.Chain
 	mu   sync.Mutex

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxTransfers is how many transfers one transaction carries: 1232 bytes would fit
-	// some more.
+	// maxTransfers is the most transfers in one transaction: 1232 bytes would fit some
+	// more.
 	maxTransfers = 16
 )
 
@@ -22,19 +22,18 @@ type balance struct {
 	lamports uint64
 }
 
-// move is a transaction to be made: what one payer sends, at a price in
-// micro-lamports a compute unit.
+// move is a planned transaction: what one payer sends, at a price in micro-lamports a
+// compute unit.
 type move struct {
 	from      solana.PublicKey
 	transfers []Transfer
 	price     uint64
 }
 
-// fundPlan works out the moves that bring each new payer to the target, while each old one
-// keeps at least keep. When there is not enough for all, the poorest are raised first, so
-// that they end with equal balances. When these would be below least, which makes no payer
-// usable, nothing is moved and short says so. Without moves and short there is nothing to
-// do.
+// fundPlan plans the moves that bring each new payer to the target, while each old one
+// keeps at least o.Keep. When there is not enough for all, the poorest are raised first, to
+// equal balances. When these would be below least, which leaves a payer unusable, nothing
+// is moved and short says what is missing. Without moves and short there is nothing to do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	least := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)
@@ -55,7 +54,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	for i := range needs {
 		needs[i].lamports = subtract(level, needs[i].lamports)
 		if level < o.Target && needs[i].lamports < shieldpool.RentExempt {
-			needs[i].lamports = 0 // the old payers' balances change while they work: shares are not chased for ever
+			needs[i].lamports = 0 // old payers' balances change while they work: tiny moves would never end
 		}
 	}
 	for _, s := range sources {
@@ -65,12 +64,12 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 		}
 	}
 	if len(moves) == 0 && poorest < least {
-		return nil, shortOf(to, sources, sources[0].lamports, least) // many sources, none of which can make an account
+		return nil, shortOf(to, sources, sources[0].lamports, least) // no single source can create a new payer's account
 	}
 	return moves, nil
 }
 
-// shortOf says what is missing for every new payer to hold least.
+// shortOf says how much is missing for every new payer to hold least.
 func shortOf(to, sources []balance, available, least uint64) *Short {
 	var need uint64
 	for _, t := range to {
@@ -79,9 +78,9 @@ func shortOf(to, sources []balance, available, least uint64) *Short {
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
-// fill takes the needed lamports from the source, and lowers the needs by them. An account
-// that does not exist is not created with less than the least balance of an account: a
-// second source's part could be first on the chain.
+// fill plans the transfers of one source to the accounts in need, and lowers the needs by
+// them. It plans none that would leave its account below the rent-exempt minimum: that
+// transfer could land before the rest comes from another source, and would fail.
 func fill(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
@@ -105,7 +104,7 @@ func waterLevel(to []balance, available, target uint64) uint64 {
 	for i, h := range sorted {
 		sum += h.lamports
 		n := uint64(i + 1)
-		level := (sum + available) / n // of the i+1 poorest together
+		level := (sum + available) / n // of the i+1 poorest accounts, raised together
 		if i+1 == len(sorted) || level <= sorted[i+1].lamports {
 			return min(level, target)
 		}
@@ -113,10 +112,9 @@ func waterLevel(to []balance, available, target uint64) uint64 {
 	return target
 }
 
-// allPlan works out the moves that empty the payers, to the last lamport; a payer that
-// cannot pay the price goes without a priority fee. left is what cannot be moved: the
-// network refuses a payer that the fee alone would leave with less than an account must
-// hold.
+// allPlan plans the moves that empty the payers, to the last lamport. A payer that cannot
+// pay the priority fee goes without one. left is what cannot be moved: the network refuses
+// a payer that the fee alone would leave below the rent-exempt minimum.
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price
@@ -132,7 +130,7 @@ func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, l
 	return moves, left
 }
 
-// subtract subtracts, down to zero.
+// subtract is a - b, or 0 when b is larger.
 func subtract(a, b uint64) uint64 {
 	if b > a {
 		return 0

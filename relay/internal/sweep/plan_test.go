@@ -38,24 +38,24 @@ func TestFundPlan(t *testing.T) {
 		want         []move
 		short        uint64 // what is missing; 0 for nothing
 	}{
-		"one funds one":                           {[]uint64{2 * sol}, []uint64{0}, sol, minimum, []move{one(1, 11, sol)}, 0},
-		"what a new one holds counts":             {[]uint64{2 * sol}, []uint64{sol / 4}, sol, minimum, []move{one(1, 11, sol*3/4)}, 0},
-		"nothing is to be done":                   {[]uint64{2 * sol}, []uint64{sol, 2 * sol}, sol, minimum, nil, 0},
-		"nothing is to be done by who has none":   {[]uint64{0}, []uint64{sol}, sol, minimum, nil, 0},
-		"a lamport is missing":                    {[]uint64{2 * sol}, []uint64{sol - 1}, sol, minimum, []move{one(1, 11, 1)}, 0},
-		"one funds two":                           {[]uint64{3 * sol}, []uint64{0, sol / 2}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol}, {key(12), sol / 2}}}}, 0},
-		"two fund one, the richer first":          {[]uint64{minimum + free + sol/4, sol}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-minimum-free), one(1, 11, minimum+free)}, 0},
-		"too little is shared equally":            {[]uint64{minimum + free + sol}, []uint64{0, 0}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol / 2}, {key(12), sol / 2}}}}, 0},
-		"the poorest is raised first":             {[]uint64{minimum + free + sol/2}, []uint64{sol / 2, 0, 3 * sol}, sol, minimum, []move{one(1, 12, sol/2)}, 0},
-		"what was shared is not shared again":     {[]uint64{minimum + free}, []uint64{sol / 2, sol/2 - 1}, sol, minimum, nil, 0},
-		"crumbs are not shared":                   {[]uint64{minimum + free + 2*shieldpool.RentExempt - 2}, []uint64{sol / 2, sol / 2}, sol, minimum, nil, 0},
-		"the last crumbs to the target are":       {[]uint64{sol}, []uint64{sol/2 - 1}, sol / 2, minimum, []move{one(1, 11, 1)}, 0},
-		"shares that make nobody usable":          {[]uint64{minimum + free + minimum}, []uint64{0, 0}, sol, minimum, nil, minimum},
-		"nobody has anything to spare":            {[]uint64{minimum, 0}, []uint64{0}, sol, minimum, nil, minimum},
-		"a target below the minimum is enough":    {[]uint64{sol}, []uint64{0}, shieldpool.RentExempt, minimum, []move{one(1, 11, shieldpool.RentExempt)}, 0},
-		"to keep nothing is to exist":             {[]uint64{shieldpool.RentExempt + free + sol}, []uint64{0}, 2 * sol, 0, []move{one(1, 11, sol)}, 0},
-		"many that cannot make an account":        {[]uint64{shieldpool.RentExempt + free + 500_000, shieldpool.RentExempt + free + 500_000}, []uint64{0}, shieldpool.RentExempt, 0, nil, shieldpool.RentExempt - 500_000},
-		"a part that makes no account goes later": {[]uint64{minimum + free + 500_000, minimum + free + sol - 500_000}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-500_000)}, 0},
+		"one funds one":               {[]uint64{2 * sol}, []uint64{0}, sol, minimum, []move{one(1, 11, sol)}, 0},
+		"what a new one holds counts": {[]uint64{2 * sol}, []uint64{sol / 4}, sol, minimum, []move{one(1, 11, sol*3/4)}, 0},
+		"nothing is to be done":       {[]uint64{2 * sol}, []uint64{sol, 2 * sol}, sol, minimum, nil, 0},
+		"nothing is to be done, and the old payer has nothing": {[]uint64{0}, []uint64{sol}, sol, minimum, nil, 0},
+		"a lamport is missing":                                 {[]uint64{2 * sol}, []uint64{sol - 1}, sol, minimum, []move{one(1, 11, 1)}, 0},
+		"one funds two":                                        {[]uint64{3 * sol}, []uint64{0, sol / 2}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol}, {key(12), sol / 2}}}}, 0},
+		"two fund one, the richer first":                       {[]uint64{minimum + free + sol/4, sol}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-minimum-free), one(1, 11, minimum+free)}, 0},
+		"too little is shared equally":                         {[]uint64{minimum + free + sol}, []uint64{0, 0}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol / 2}, {key(12), sol / 2}}}}, 0},
+		"the poorest is raised first":                          {[]uint64{minimum + free + sol/2}, []uint64{sol / 2, 0, 3 * sol}, sol, minimum, []move{one(1, 12, sol/2)}, 0},
+		"what was shared is not shared again":                  {[]uint64{minimum + free}, []uint64{sol / 2, sol/2 - 1}, sol, minimum, nil, 0},
+		"shares below the rent-exempt minimum are not moved":   {[]uint64{minimum + free + 2*shieldpool.RentExempt - 2}, []uint64{sol / 2, sol / 2}, sol, minimum, nil, 0},
+		"a small amount is moved if it completes the target":   {[]uint64{sol}, []uint64{sol/2 - 1}, sol / 2, minimum, []move{one(1, 11, 1)}, 0},
+		"shares that leave a payer unusable":                   {[]uint64{minimum + free + minimum}, []uint64{0, 0}, sol, minimum, nil, minimum},
+		"no old payer has anything to spare":                   {[]uint64{minimum, 0}, []uint64{0}, sol, minimum, nil, minimum},
+		"a target below the minimum is enough":                 {[]uint64{sol}, []uint64{0}, shieldpool.RentExempt, minimum, []move{one(1, 11, shieldpool.RentExempt)}, 0},
+		"keeping nothing leaves the rent-exempt minimum":       {[]uint64{shieldpool.RentExempt + free + sol}, []uint64{0}, 2 * sol, 0, []move{one(1, 11, sol)}, 0},
+		"two of which neither can create the account":          {[]uint64{shieldpool.RentExempt + free + 500_000, shieldpool.RentExempt + free + 500_000}, []uint64{0}, shieldpool.RentExempt, 0, nil, shieldpool.RentExempt - 500_000},
+		"a part that cannot create the account goes later":     {[]uint64{minimum + free + 500_000, minimum + free + sol - 500_000}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-500_000)}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +78,8 @@ func missing(s *Short) uint64 {
 	return s.Need - s.Have
 }
 
-// TestFundingEndsAndKeepsWhatItShould runs plans until there is nothing to do, each time with
-// some of the moves lost, as after a crash.
+// TestFundingEndsAndKeepsWhatItShould plans again and again until there is nothing to do. Each
+// time some of the moves are lost, as after a crash.
 func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -130,7 +130,7 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 	}
 }
 
-// kept reports whether an account exists.
+// kept reports whether the account exists after the transaction.
 func kept(h balance) bool { return h.lamports >= shieldpool.RentExempt }
 
 func sum(of []balance) (n uint64) {
@@ -140,7 +140,7 @@ func sum(of []balance) (n uint64) {
 	return n
 }
 
-// land does what the chain does, and fails where it would.
+// land applies a move as the chain would, and fails the test where the chain would refuse it.
 func land(t *testing.T, from, to []balance, m *move) {
 	t.Helper()
 	source := &from[m.from[0]-1]
@@ -169,12 +169,12 @@ func TestAllPlan(t *testing.T) {
 		want []move
 		left uint64
 	}{
-		"everything but the fee":                      {[]uint64{sol, 2 * sol}, []move{to(1, sol-fee, price), to(2, 2*sol-fee, price)}, 0},
-		"nothing":                                     {[]uint64{0, 0}, nil, 0},
-		"the least that can pay the price":            {[]uint64{shieldpool.RentExempt + fee}, []move{to(1, shieldpool.RentExempt, price)}, 0},
-		"a lamport less, and it pays no price":        {[]uint64{shieldpool.RentExempt + fee - 1}, []move{to(1, shieldpool.RentExempt+computeLimit-1, 0)}, 0},
-		"the least that can pay at all":               {[]uint64{shieldpool.RentExempt + free}, []move{to(1, shieldpool.RentExempt, 0)}, 0},
-		"a lamport less, and it stays; others do not": {[]uint64{shieldpool.RentExempt + free - 1, sol}, []move{to(2, sol-fee, price)}, shieldpool.RentExempt + free - 1},
+		"everything but the fee":           {[]uint64{sol, 2 * sol}, []move{to(1, sol-fee, price), to(2, 2*sol-fee, price)}, 0},
+		"nothing":                          {[]uint64{0, 0}, nil, 0},
+		"the least that can pay the price": {[]uint64{shieldpool.RentExempt + fee}, []move{to(1, shieldpool.RentExempt, price)}, 0},
+		"a lamport too little for the price: no price is paid":       {[]uint64{shieldpool.RentExempt + fee - 1}, []move{to(1, shieldpool.RentExempt+computeLimit-1, 0)}, 0},
+		"the least that can pay at all":                              {[]uint64{shieldpool.RentExempt + free}, []move{to(1, shieldpool.RentExempt, 0)}, 0},
+		"a lamport too little for the fee stays; other payers' move": {[]uint64{shieldpool.RentExempt + free - 1, sol}, []move{to(2, sol-fee, price)}, shieldpool.RentExempt + free - 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

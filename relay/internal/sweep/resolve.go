@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// resolveOpen tracks the payers' sweeps that are not over, including those of other
-// processes, until all are: the same bytes are sent until they are final on the chain, or
+// resolveOpen tracks the payers' open sweeps, including those of other processes, until all
+// have a final outcome. It sends the same bytes until they are finalized on the chain, or
 // can never land.
 func (r *run) resolveOpen(ctx context.Context) error {
 	for {
@@ -35,8 +35,8 @@ func (r *run) resolveOpen(ctx context.Context) error {
 	}
 }
 
-// searchAttempts decides about attempts by one look at the chain, and returns what the run
-// waits for; "" when all are over.
+// searchAttempts searches the chain once for open attempts, and resolves those whose
+// outcome is final. It returns what the run waits for; "" when all are resolved.
 func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string, err error) {
 	signatures := make([]solana.Signature, len(open))
 	for i := range open {
@@ -60,7 +60,8 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 	return waits, nil
 }
 
-// resolve acts on a look's result for one attempt, and returns what the run waits for.
+// resolve acts on the search result l for one attempt, and returns what the run waits for;
+// "" when the attempt is resolved.
 func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.Look, st *onchain.Status) (waits string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):

@@ -13,25 +13,26 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxFailures is the number of transactions failed on the chain after which a run gives up:
-// each costs a fee, and the cause is not understood.
+// maxFailures is the number of transactions that failed on the chain after which a run
+// gives up: each costs a fee, and a person has to find the cause.
 const maxFailures = 5
 
 // reportInterval is how often a waiting run logs what it waits for.
 const reportInterval = 30 * time.Second
 
-// FundOrder names the payers to fund and the payers to take from. All amounts are lamports.
+// FundOrder names the old payers, From, and the new payers to fund, To. All amounts are
+// lamports.
 type FundOrder struct {
 	From []txmgr.Payer
 	To   []solana.PublicKey
-	// Target is the balance for each of To, Keep the least that each of From keeps.
+	// Target is the balance that each of To gets; Keep is what each of From keeps at least.
 	Target, Keep uint64
 }
 
-// Fund brings each new payer to the target, or to an equal share of what the old ones hold
-// above what they keep. It returns once all is finalized. Its errors are *Short, when the
-// shares would make no payer usable, *Unfinished when ctx ends, and those of store and
-// keys.
+// Fund brings each new payer to the target or, when there is not enough, to an equal share
+// of what the old ones hold above what they keep. It returns once all is finalized. Its
+// errors are *Short when the shares would leave a payer unusable, *Unfinished when ctx
+// ends, and those of store and keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
 	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
@@ -42,8 +43,8 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 }
 
 // All waits until no attempt of the payers can land any more, moves all their lamports to
-// one address, and brings their ledger up to that. It returns once all is finalized. Its
-// errors are as Fund's.
+// one address, and completes their accounting. It returns once all is finalized. Its errors
+// are *Unfinished when ctx ends, and those of store, keys and accounting.
 func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
 	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
@@ -53,8 +54,8 @@ func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicK
 	return r.do(ctx, r.payers())
 }
 
-// Drain waits until no transaction of the payers can land any more, and all are final. Its
-// errors are *Unfinished when ctx ends, and the store's.
+// Drain waits until no transaction of the payers can land any more and all landed ones are
+// finalized. Its errors are *Unfinished when ctx ends, and the store's.
 func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, addresses: payers}
 	err := r.locked(ctx, payers, func(ctx context.Context) error {
@@ -71,19 +72,20 @@ type run struct {
 	*Sweeper
 	step      Step
 	from      []txmgr.Payer
-	addresses []solana.PublicKey // of the payers, when there are no keys
+	addresses []solana.PublicKey // the payers', when from is empty
 	to        []solana.PublicKey
 	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
 
 	session Session
-	// minContextSlot is the newest slot in which a sweep of the accounts landed: an
-	// earlier reading does not show what was moved, and would move it twice.
+	// minContextSlot is the newest slot in which a sweep of the accounts landed: an earlier
+	// reading does not show that sweep, and the next plan would repeat it.
 	minContextSlot uint64
-	// refused are attempts that the endpoints did not take: they are left to expire.
+	// refused are attempts that every endpoint refused: they are not sent again, and
+	// expire.
 	refused map[solana.Signature]bool
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
-	// waits is what the run waits for, and told when it last logged that.
+	// waits is what the run waits for, and reportedAt when it last logged that.
 	waits      string
 	reportedAt time.Time
 	result     Result
@@ -124,7 +126,7 @@ func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 	return r.result, err
 }
 
-// locked runs f under the lock of the accounts, for which it waits.
+// locked waits for the lock of the accounts, and runs f under it.
 func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
 	r.refused, r.sent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
 	for {
@@ -144,7 +146,7 @@ func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(co
 	return r.ended(ctx, f(ctx))
 }
 
-// ended turns an error that is only the end of ctx into *Unfinished, and keeps others.
+// ended turns an error into *Unfinished when ctx has ended, and returns others unchanged.
 func (r *run) ended(ctx context.Context, err error) error {
 	var already *Unfinished
 	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
@@ -156,10 +158,12 @@ func (r *run) ended(ctx context.Context, err error) error {
 	return &Unfinished{Waits: r.waits, Err: ctx.Err()}
 }
 
-// pause waits for one poll, and logs what for when that has changed, or long ago.
+// pause waits for one poll interval. It logs what for, when that has changed or was last
+// logged long ago.
 func (r *run) pause(ctx context.Context, waits string) error {
 	if ctx.Err() != nil && r.waits != "" {
-		// The end of ctx may itself be why something was not found just now.
+		// The last call may have failed only because ctx ended, so the earlier reason is
+		// kept.
 		return r.ended(ctx, ctx.Err())
 	}
 	if now := r.Now(); waits != r.waits || now.Sub(r.reportedAt) >= reportInterval {
@@ -176,7 +180,7 @@ func (r *run) pause(ctx context.Context, waits string) error {
 	}
 }
 
-// moveAll moves lamports until the plan has no more moves, by final balances.
+// moveAll moves lamports until a plan from finalized balances has no more moves.
 func (r *run) moveAll(ctx context.Context) error {
 	for {
 		price := r.price(ctx)
@@ -217,7 +221,7 @@ func (r *run) moveAll(ctx context.Context) error {
 	}
 }
 
-// planned reads the balances and plans.
+// planned reads the balances and plans the moves.
 func (r *run) planned(ctx context.Context, c onchain.Commitment, price uint64) ([]move, uint64, *Short, error) {
 	from, err := r.balances(ctx, r.payers(), c)
 	if err != nil {
@@ -231,9 +235,9 @@ func (r *run) planned(ctx context.Context, c onchain.Commitment, price uint64) (
 	return moves, left, short, nil
 }
 
-// balances reads what accounts hold, each with its own call: for a single account that does
-// not exist, the endpoints ask a second one of them. It asks until there is an answer: a
-// read that fails is no empty wallet.
+// balances reads what accounts hold, in one call each: the endpoints ask a second one of
+// them about a missing account only when it is the only account of the call. balances
+// retries until there is an answer, because a failed read does not mean an empty account.
 func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment) ([]balance, error) {
 	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {
@@ -253,7 +257,7 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 	return out, nil
 }
 
-// retry waits when err only means that there was no answer, else it returns err.
+// retry waits when err only means that the chain did not answer, else it returns err.
 func (r *run) retry(ctx context.Context, what string, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -261,8 +265,8 @@ func (r *run) retry(ctx context.Context, what string, err error) error {
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
 }
 
-// price is the current price of a compute unit, in micro-lamports. When the chain does not
-// answer it is the floor: a missing price is no reason to stop.
+// price is the current price of a compute unit, in micro-lamports. It is the lowest allowed
+// one when the chain does not answer: a missing price is no reason to stop.
 func (r *run) price(ctx context.Context) uint64 {
 	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
 	if err != nil {
@@ -271,7 +275,7 @@ func (r *run) price(ctx context.Context) uint64 {
 	return r.Price.Of(fees)
 }
 
-// launchAll launches one transaction of every payer.
+// launchAll launches one transaction for each move.
 func (r *run) launchAll(ctx context.Context, moves []move) error {
 	for i := range moves {
 		if err := r.launch(ctx, &moves[i]); err != nil {
@@ -281,8 +285,9 @@ func (r *run) launchAll(ctx context.Context, moves []move) error {
 	return nil
 }
 
-// launch simulates, signs, commits and sends. A transaction that would fail is not signed,
-// and when a call gets no answer it is tried again with balances read anew.
+// launch simulates, signs, commits and sends a move's transaction. A transaction that would
+// fail is not signed. When a call gets no answer, launch waits, and the next plan reads the
+// balances anew.
 func (r *run) launch(ctx context.Context, m *move) error {
 	sim, err := txmgr.Simulate(ctx, r.Chain, m.build, m.from, compute(m.price), r.minContextSlot)
 	if err != nil {
@@ -308,8 +313,8 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	return nil
 }
 
-// send forwards committed bytes. After any answer they may land until they are dead; this
-// run does not send again what every endpoint refuses.
+// send sends committed bytes. Whatever the answer, they may land until they are dead. When
+// every endpoint refuses the first send, this run does not repeat it.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.sent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)

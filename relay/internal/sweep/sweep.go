@@ -1,11 +1,11 @@
-// Package sweep moves a fee payer's own lamports to other keys of the operator's when keys
-// are rotated: it funds the new keys, waits until no transaction of the old ones can land
-// any more, and moves their remaining lamports.
+// Package sweep moves fee payers' own lamports to other keys of the operator when keys are
+// rotated: it funds the new keys, waits until no transaction of the old ones can land any
+// more, and moves their remaining lamports.
 //
 // Its transactions follow the same rules as all others of the relay: an attempt is
-// committed before the first send, the same bytes are sent until it is dead, and an unknown
-// outcome decides nothing. It may be killed at any point and run again. The moves still to
-// be made are worked out anew, from balances that include all earlier moves.
+// committed before the first send, the same bytes are sent until the attempt is dead, and
+// an unknown outcome decides nothing. A run may be killed at any point and repeated: it
+// plans the remaining moves anew, from balances that include all earlier moves.
 package sweep
 
 import (
@@ -36,15 +36,15 @@ type Transfer struct {
 	Lamports uint64
 }
 
-// Attempt is a signed transaction. It is committed before its first send. The lamports come
-// from its fee payer.
+// Attempt is a signed transaction, committed before its first send. The transferred
+// lamports come from its fee payer.
 type Attempt struct {
 	txmgr.Attempt
 	Step      Step
 	Transfers []Transfer
 }
 
-// Lamports is the sum of what it moves, without the fee.
+// Lamports is the sum of the transfers, without the fee.
 func (a *Attempt) Lamports() (sum uint64) {
 	for _, t := range a.Transfers {
 		sum += t.Lamports
@@ -55,69 +55,71 @@ func (a *Attempt) Lamports() (sum uint64) {
 // End is the final outcome of an attempt.
 type End string
 
-// The ends. Landed and failed are finalized; an expired one can never land.
+// The ends. Landed and failed attempts are finalized; an expired one can never land.
 const (
 	EndLanded  End = "landed"
 	EndFailed  End = "failed"
 	EndExpired End = "expired"
 )
 
-// Unresolved counts the payers' attempts that the database does not know to be over, apart
-// from sweeps.
+// Unresolved counts the payers' attempts without a final outcome in the database. It does
+// not count sweeps.
 type Unresolved struct {
-	// Open counts attempts that may land; Unfinalized those that landed on a fork
-	// that may still die.
+	// Open counts attempts that may land; Unfinalized those that landed and are not
+	// finalized.
 	Open, Unfinalized int64
-	// Oldest is the age of the oldest of all; 0 without any.
+	// Oldest is the age of the oldest of these attempts; 0 without any.
 	Oldest time.Duration
 }
 
-// Total is their number.
+// Total is the number of all these attempts.
 func (u Unresolved) Total() int64 { return u.Open + u.Unfinalized }
 
-// Chain is what a sweep asks of the RPC. An error that wraps
-// onchain.ErrUnavailable says nothing about what was asked.
+// Chain is what a sweep needs of the RPC endpoints. An error that wraps
+// onchain.ErrUnavailable means that there is no usable answer.
 type Chain interface {
 	txmgr.Chain
-	// Accounts reads up to 100 accounts at the slot that it returns, which is not
-	// before minContextSlot; nil for one that does not exist.
+	// Accounts reads up to 100 accounts in the order of keys, all at the slot that it
+	// returns, which is minContextSlot or later; nil for an account that does not exist.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
-// ErrLocked says that another sweep is at work on one of the accounts.
+// ErrLocked says that another sweep has locked one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrSameTransaction says that a transaction is recorded already: the same one was signed
-// before with the same blockhash, and is dead.
+// ErrSameTransaction says that the transaction is already recorded: an identical one was
+// signed earlier with the same blockhash, and is dead.
 var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
 type Store interface {
-	// Lock keeps other sweeps from the accounts until the session is closed or its
-	// connection is lost; ErrLocked when another has one of them.
+	// Lock locks the accounts against other sweeps until the session is closed or its
+	// connection is lost. It returns ErrLocked when another sweep has locked one of them.
 	Lock(ctx context.Context, accounts []solana.PublicKey) (Session, error)
-	// Unresolved counts the payers' attempts that are not over, sweeps apart.
+	// Unresolved counts the payers' attempts without a final outcome, except sweeps.
 	Unresolved(ctx context.Context, payers []solana.PublicKey) (Unresolved, error)
 }
 
-// Session is the database while the lock is held: when the lock is lost, no write succeeds
-// any more, so that no two sweeps ever act on one account.
+// Session writes to the database under the lock. Once the lock is lost, every write fails,
+// so that no two sweeps act on one account.
 type Session interface {
-	// Open gives the payers' attempts that are not over, and the newest slot in
-	// which a sweep from or to any of the accounts landed, 0 for none.
+	// Open returns the payers' sweeps without a final outcome, and the newest slot in which
+	// a sweep from or to any of the accounts landed, 0 for none.
 	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
-	// Record commits an attempt. A payer has at most one that is not over. It returns
-	// ErrSameTransaction when the transaction is recorded already.
+	// Record commits an attempt. A payer has at most one without a final outcome. Record
+	// returns ErrSameTransaction when the transaction is already recorded.
 	Record(ctx context.Context, a Attempt) error
-	// Resolve ends an attempt; slot is where it landed, 0 when it did not.
+	// Resolve records an attempt's end; slot is the one in which it landed, 0 when it did
+	// not.
 	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
 }
 
-// AccountingReader brings the relays' ledger of payers up to the chain.
+// AccountingReader reads payers' finalized history into the relays' accounting.
 type AccountingReader interface {
 	// Complete reads the new part of the payers' finalized histories. It reports whether
-	// that was all of it, with every lamport up to their present balance.
+	// the accounting is then complete: whether it explains every lamport of the present
+	// balances.
 	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
 }
 
@@ -135,8 +137,8 @@ type Options struct {
 	Price txmgr.PriceRule
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Poll is the pause between reads of chain and database; 0 is a second. Rebroadcast is
-	// the pause between sends of the same bytes; 0 is two.
+	// Poll is the pause between reads of chain and database; 0 is 1 s. Rebroadcast is the
+	// pause between sends of the same bytes; 0 is 2 s.
 	Poll, Rebroadcast time.Duration
 }
 
@@ -162,13 +164,14 @@ func New(o Options) (*Sweeper, error) {
 
 // Result is what one run did.
 type Result struct {
-	// Transactions landed, including those of earlier runs whose landing this run
-	// observed; they moved Lamports and cost Fees. Failed ones landed with an error, which
-	// cost the fee, and Expired ones can never land.
+	// Transactions is how many landed without an error, including those of earlier runs
+	// whose landing this run observed, and Lamports is what they moved. Failed is how many
+	// landed with an error, and Expired how many can never land. Fees is what the landed
+	// and failed ones cost.
 	Transactions, Failed, Expired int
 	Lamports, Fees                uint64
-	// Left is what the payers still hold and cannot move, in lamports: each less than the
-	// fee and what an account has to hold to pay it.
+	// Left is what the payers still hold and cannot move, in lamports: each holds less than
+	// the fee and the rent-exempt minimum together.
 	Left uint64
 }
 
@@ -184,7 +187,7 @@ func (r Result) String() string {
 	return text
 }
 
-// Unfinished is a step that ended before it was done, because its time was over or it was
+// Unfinished says that a step ended before it was done, because its time was over or it was
 // stopped. Nothing is lost: the next run continues.
 type Unfinished struct {
 	// Waits is what the step waited for.
@@ -205,9 +208,10 @@ func (e *Unfinished) Error() string {
 // Unwrap gives the context's error.
 func (e *Unfinished) Unwrap() error { return e.Err }
 
-// Short is the lack of lamports that a step needs. The step has moved none because of it.
+// Short says that a step lacks lamports. The step has then moved none.
 type Short struct {
-	// Need is the required amount, Have the present one, and To where more has to be sent.
+	// Need is the required amount in lamports, Have the present one, and To the key to
+	// which more has to be sent.
 	Need, Have uint64
 	To         solana.PublicKey
 	// What says what the lamports are for.

@@ -50,12 +50,12 @@ func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
 		t.Errorf("again it did %+v (%v)", r, err)
 	}
 	w.want(after)
-	// Lamports that cannot pay a fee stay, and are reported.
+	// Lamports that do not suffice for a fee stay, and are reported.
 	w.fund(b.PublicKey(), shieldpool.RentExempt)
 	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: shieldpool.RentExempt}) {
 		t.Errorf("of what cannot pay a fee it did %+v (%v)", r, err)
 	}
-	// A retired key that is given lamports again is swept again.
+	// A retired key that receives lamports again is swept again.
 	w.fund(a.PublicKey(), sol)
 	if r, err = s.All(w.context(), signers(a), to.PublicKey()); err != nil || r.Lamports != sol-fee {
 		t.Errorf("after another deposit it did %+v (%v)", r, err)
@@ -102,8 +102,8 @@ func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
 	}
 }
 
-// TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead loses all sends until
-// the first transaction has expired.
+// TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead: all sends are lost until the first
+// transaction has expired.
 func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +126,7 @@ func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
 	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
 }
 
-// watched reports calls to a test as they are made.
+// watched is a chain that reports calls to a test as they are made.
 type watched struct {
 	sweep.Chain
 	mu          sync.Mutex
@@ -189,7 +189,8 @@ func TestADepositBetweenReadingAndLandingIsSweptToo(t *testing.T) {
 	c := &watched{Chain: w.endpoints()}
 	var once sync.Once
 	c.onSend = func([]byte) {
-		// A lamport would leave the account with too little to exist: the transaction fails.
+		// The added lamport would remain, which is less than the rent-exempt minimum: the
+		// transaction fails.
 		once.Do(func() { w.fund(old.PublicKey(), 1) })
 	}
 	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// computeLimit is the same for all sweeps: 150 units an instruction, of which
-	// there are at most maxTransfers and two, and as much again.
+	// computeLimit is the same for all sweeps. A transaction has at most maxTransfers + 2
+	// instructions of 150 units each; the limit is about twice that.
 	computeLimit = 6000
 	// systemTransfer is the system program's instruction that moves lamports.
 	systemTransfer = 2
@@ -22,10 +22,10 @@ func compute(price uint64) shieldpool.Compute {
 	return shieldpool.Compute{Limit: computeLimit, Price: price}
 }
 
-// feeOf is what a transaction costs at a price.
+// feeOf is what a transaction costs at a price, in lamports.
 func feeOf(price uint64) uint64 { return shieldpool.SignatureFee + compute(price).PriorityFee() }
 
-// build lays the move out, unsigned. It implements txmgr.Build.
+// build makes the move's unsigned transaction. It implements txmgr.Build.
 func (m *move) build(_ solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error) {
 	instructions := []solana.Instruction{
 		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, compute.Limit)),

@@ -31,7 +31,7 @@ const (
 	sol      = solana.LAMPORTS_PER_SOL
 	keep     = sol / 20
 	patience = 2 * time.Minute
-	// fee of each sweep: no priority fee is asked for.
+	// fee is what each sweep costs: with a zero PriceRule it pays no priority fee.
 	fee = 5000
 )
 
@@ -45,7 +45,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// world is a chain whose slots pass quickly, and a database.
+// world is a chain whose slots pass quickly, with a database and keys.
 type world struct {
 	*testing.T
 	net   *localnet.Chain
@@ -76,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// key gives the key of a name, and makes it, with lamports if it is to have any.
+// key generates a key under a name, and funds it unless lamports is 0.
 func (w *world) key(name string, lamports uint64) *feepayer.Key {
 	w.Helper()
 	k := must[*feepayer.Key](w.T)(feepayer.Generate(rand.Reader))
@@ -101,7 +101,7 @@ func (w *world) holds(k *feepayer.Key) uint64 {
 	return must[*rpc.GetBalanceResult](w.T)(w.rpc.GetBalance(w.Context(), k.PublicKey(), rpc.CommitmentFinalized)).Value
 }
 
-// endpoints are the sweep's own client of endpoints with faults.
+// endpoints makes the sweep's RPC client, with one endpoint for each list of faults.
 func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
 	w.Helper()
 	if len(faults) == 0 {
@@ -123,7 +123,7 @@ func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
 		Log: slog.New(slog.DiscardHandler), Timeout: time.Second,
 	}))
 	w.Cleanup(func() {
-		_ = e.Flush(context.Background()) // it never ends without
+		_ = e.Flush(context.Background()) // without a deadline it waits for every send
 		e.Close()
 	})
 	return e
@@ -148,7 +148,7 @@ func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
 	}))
 }
 
-// until passes writes on, and makes its call once it has seen the words.
+// until is a writer that passes writes on, and calls call when one contains words.
 type until struct {
 	io.Writer
 	words string

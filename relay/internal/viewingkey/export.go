@@ -25,12 +25,12 @@ type openedLine struct {
 	ViewingKey string `json:"viewing_key"`
 }
 
-// Errors of Open that have an answer of their own; test with errors.Is.
+// Errors of Open that callers handle differently; test with errors.Is.
 var (
-	// ErrOtherKey is a record that was sealed to another compliance key.
+	// ErrOtherKey: the record was sealed to another compliance key.
 	ErrOtherKey = errors.New("sealed to another compliance key")
-	// ErrDamaged is a record whose box does not open, or opens to a viewing key
-	// that was not registered under its identifier.
+	// ErrDamaged: the record's box does not open, or the viewing key in it was not
+	// registered under the record's identifier.
 	ErrDamaged = errors.New("damaged, or mixed up with another record")
 )
 
@@ -69,18 +69,19 @@ func WriteRecord(w io.Writer, r Record) error {
 // Summary counts what OpenExport did with an export's lines.
 type Summary struct {
 	Opened int
-	// OtherKey counts records sealed to another compliance key, as after a change of keys.
+	// OtherKey counts records sealed to another compliance key, as after a key rotation.
 	OtherKey int
-	// Faults name each damaged line by its number.
+	// Faults has one error for each damaged line, with the line's number.
 	Faults []error
 }
 
-// maxLine bounds a line of an export; a real one is about 300 bytes.
+// maxLine is the longest line of an export in bytes; a valid line has about 300.
 const maxLine = 64 << 10
 
-// OpenExport reads an export's lines and writes, for each that the key opens, a
-// line of JSON with identifier and viewing_key. One bad line does not keep the
-// others closed: it is counted, and the error is for reading and writing alone.
+// OpenExport reads an export and opens its records. For each record that the key
+// opens, it writes one line of JSON with identifier and viewing_key. A line that does
+// not open is counted in the Summary and does not stop the others. The error is only
+// for faults of reading and writing.
 func OpenExport(private PrivateKey, export io.Reader, opened io.Writer) (Summary, error) {
 	var sum Summary
 	lines := bufio.NewScanner(export)

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// newPerHour is how many new keys one process accepts in an hour, newPerAddress
-	// from one client address and newPerWallet for one wallet. Rows are never
-	// deleted, and anybody can make wallets: these limits bound the growth of the
-	// table and keep one client from using up the hour's total.
+	// newPerHour is how many new keys one process accepts in an hour: in total,
+	// newPerAddress from one client address, and newPerWallet for one wallet. Rows
+	// are never deleted, and anybody can make wallets. The limits bound the growth of
+	// the table, and keep one client from using up the total.
 	newPerHour    = 3600
 	newPerAddress = 60
 	newPerWallet  = 8
 )
 
-// allowance counts the hour's new keys, only in memory: stored counts would
-// reveal wallets. The zero value is ready.
+// allowance counts the new keys of the current hour. It keeps the counts only in
+// memory, because stored counts would reveal wallets. The zero value is ready.
 type allowance struct {
 	mu        sync.Mutex
 	until     time.Time
@@ -27,8 +27,8 @@ type allowance struct {
 	addresses map[string]int
 }
 
-// take counts a new key of the wallet from the address, or refuses it until the
-// hour is over. giveBack subtracts a key that was not registered.
+// take counts a new key of the wallet and the client address, or refuses it until the
+// hour is over. giveBack removes the count of a key that was not stored.
 func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBa
 	return func() { a.giveBack(wallet, address, hour) }, nil
 }
 
-// giveBack subtracts a key if the hour in which it was counted is not over.
+// giveBack removes the count of a key, unless the hour in which it was counted is over.
 func (a *allowance) giveBack(wallet [32]byte, address string, hour time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,7 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// walletOf is a wallet with its signature of a message.
+// walletOf makes a wallet. It returns the public key in base58 and the signature over
+// the message in base64.
 func walletOf(t *testing.T, message string) (user, signature string) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -28,8 +29,9 @@ func walletOf(t *testing.T, message string) (user, signature string) {
 	return solana.PublicKeyFromBytes(public).String(), base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(message)))
 }
 
-// TestNewKeysOfAnHourAreBounded: the growth of the table is bounded for any
-// number of keys or wallets, and registered clients are served all the same.
+// TestNewKeysOfAnHourAreBounded: the growth of the table is bounded, however many
+// keys or wallets clients make. Keys that are already registered are accepted all the
+// same.
 func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	t.Parallel()
 	const message = "Sign in"
@@ -62,7 +64,7 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 		binary.BigEndian.PutUint64(key[:], made)
 		return hex.EncodeToString(key[:])
 	}
-	// full uses up what one address may register.
+	// full registers as many new keys as one new client address may.
 	full := func() (address string) {
 		clients++
 		address = fmt.Sprint("client ", clients)
@@ -107,7 +109,7 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	}
 }
 
-// failingStore fails its first inserts; leave is called meanwhile.
+// failingStore fails its first inserts, and calls leave during each of them.
 type failingStore struct {
 	memoryStore
 	failures int
@@ -122,13 +124,14 @@ func (f *failingStore) PutViewingKey(ctx context.Context, r Record) (*Record, er
 	return f.memoryStore.PutViewingKey(ctx, r)
 }
 
-// TestKeysThatWereNotStoredAreNotCounted: who tries again after a fault of the
-// database has lost nothing by it, but for what may have been stored all the same.
+// TestKeysThatWereNotStoredAreNotCounted: a key whose insert failed does not count
+// against the limit, unless its request was cancelled: then the key may have been
+// stored.
 func TestKeysThatWereNotStoredAreNotCounted(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ leaves, refused bool }{
-		"an insert that failed is given back":             {},
-		"one whose client did not wait for it is counted": {leaves: true, refused: true},
+		"a failed insert is not counted":                    {},
+		"a failed insert of a cancelled request is counted": {leaves: true, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

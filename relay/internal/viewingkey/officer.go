@@ -13,12 +13,12 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// privateKeyHeader is the first word of a private key file. It tells people what
-// the file is, and lets programs refuse other files of 64 digits.
+// privateKeyHeader is the first word of a private key file. It shows people what the
+// file is, and lets programs refuse other files that hold 64 digits.
 const privateKeyHeader = "relaypool-compliance-private-key-v1"
 
 // PrivateKey is the officer's X25519 private key, which opens viewing keys.
-// Printing one, with any verb, does not show it.
+// Formatting it, with any verb, does not show it.
 type PrivateKey struct{ bytes [32]byte }
 
 // Format keeps the key out of logs and messages.
@@ -43,8 +43,8 @@ func KeyID(public [32]byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ParsePublicKey reads a compliance public key from 64 hexadecimal digits and
-// refuses one that protects nothing.
+// ParsePublicKey reads a compliance public key from 64 hexadecimal digits. It refuses
+// a key with which sealing protects nothing.
 func ParsePublicKey(text string) ([32]byte, error) {
 	public, fault := parseHex32(text)
 	if fault != "" {
@@ -54,9 +54,9 @@ func ParsePublicKey(text string) ([32]byte, error) {
 }
 
 // checkPublicKey refuses a point of low order, such as zero: with it the shared
-// secret of every box would be a known constant and anybody could open them.
-// nacl/box does not check; X25519 does, with any scalar: clamping makes every
-// scalar a multiple of the cofactor.
+// secret of every box would be a known constant, and anybody could open them.
+// nacl/box does not check for such points. X25519 fails for them with every scalar,
+// because clamping makes each scalar a multiple of the cofactor.
 func checkPublicKey(public [32]byte) error {
 	if _, err := curve25519.X25519(make([]byte, curve25519.ScalarSize), public[:]); err != nil {
 		return errors.New("compliance public key: missing, or a value under which anybody could open viewing keys; make a pair with `relay compliance keygen`")
@@ -95,8 +95,8 @@ func ParsePrivateKey(content []byte) (PrivateKey, error) {
 	return private, nil
 }
 
-// WritePrivateKeyFile writes the key to a new file that only its owner can read
-// (0600), durably. It never overwrites: a lost compliance key makes everything
+// WritePrivateKeyFile writes the key durably to a new file that only its owner can
+// read (0600). It never overwrites a file: a lost compliance key makes everything
 // sealed to it unreadable.
 func WritePrivateKeyFile(path string, private PrivateKey) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -127,13 +127,13 @@ func TestParsePublicKey(t *testing.T) {
 		t.Errorf("a generated key: error %v, equal %t", err, got == public)
 	}
 	tests := map[string]string{
-		"empty":          "",
-		"31 bytes":       strings.Repeat("1", 62),
-		"not hex":        strings.Repeat("z", 64),
-		"zero":           strings.Repeat("0", 64),
-		"one":            "01" + strings.Repeat("0", 62),
-		"of order eight": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
-		"p, a second 0":  "ed" + strings.Repeat("f", 60) + "7f",
+		"empty":                        "",
+		"31 bytes":                     strings.Repeat("1", 62),
+		"not hex":                      strings.Repeat("z", 64),
+		"zero":                         strings.Repeat("0", 64),
+		"one":                          "01" + strings.Repeat("0", 62),
+		"of order eight":               "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+		"p, a second encoding of zero": "ed" + strings.Repeat("f", 60) + "7f",
 	}
 	for name, text := range tests {
 		if _, err := ParsePublicKey(text); err == nil {
@@ -142,7 +142,8 @@ func TestParsePublicKey(t *testing.T) {
 	}
 }
 
-// sealedRecord is a stored registration of the key 0x07… under the identifier 0x<id>….
+// sealedRecord registers the key 07 <id> 00… under the identifier <id> 00…, and
+// returns the stored record.
 func sealedRecord(t testing.TB, store *memoryStore, s *Service, id byte) Record {
 	t.Helper()
 	identifier, key := [32]byte{id}, [32]byte{7, id}
@@ -253,8 +254,8 @@ func TestOpenExportReportsReadFaults(t *testing.T) {
 	}
 }
 
-// FuzzRecord checks that no line of an export makes the reader panic, and that
-// every line that it reads can be written again.
+// FuzzRecord checks that no line of an export makes parseRecord or Open panic, and
+// that every record that parseRecord accepts can be written and read again.
 func FuzzRecord(f *testing.F) {
 	store := &memoryStore{}
 	s, private := officer(f, store, "message")

@@ -8,13 +8,14 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// raced is a store in which another registration comes between the read and the write.
+// raced is a store that finds no record before an insert, as when another
+// registration is inserted between the read and the write.
 type raced struct{ *memoryStore }
 
 func (raced) ViewingKey(context.Context, [32]byte) (*Record, error) { return nil, nil }
 
-// TestOneOfTwoRacingRegistrationsIsRefused: both clients would
-// otherwise believe that the officer can open what they registered.
+// TestOneOfTwoRacingRegistrationsIsRefused: otherwise both clients would believe that
+// the officer can open the key that they registered.
 func TestOneOfTwoRacingRegistrationsIsRefused(t *testing.T) {
 	t.Parallel()
 	const message = "Sign in"

@@ -20,9 +20,9 @@ const (
 	maxBase58Signature = 88
 )
 
-// parseWallet decodes a wallet's public key. It refuses a non-canonical
-// encoding and a key of small order: for the latter, signatures exist that
-// verify over any message without the private key.
+// parseWallet decodes a wallet's public key. It refuses a non-canonical encoding and
+// a key of small order: for such a key anybody can make signatures that verify over
+// any message, without a private key.
 func parseWallet(text string) (ed25519.PublicKey, error) {
 	if len(text) > maxBase58Key {
 		return nil, refusal.New(refusal.InvalidRequest, "user_pubkey: want a wallet's public key, 32 bytes in base58, received %d characters", len(text))
@@ -55,9 +55,9 @@ func (s *Service) checkSignature(wallet ed25519.PublicKey, text string) error {
 	return refusal.New(refusal.InvalidSignature, "signature: does not verify for user_pubkey; sign exactly the bytes of this service's sign-in message, with the key of user_pubkey")
 }
 
-// decodeSignature distinguishes the three encodings: hexadecimal of 64 bytes is
-// 128 characters, more than base58 ever takes; base64 of 64 bytes ends in "==",
-// which is not base58.
+// decodeSignature distinguishes the three encodings: hexadecimal of 64 bytes has 128
+// characters, more than base58 ever has; base64 of 64 bytes ends in "==", which is
+// not base58.
 func decodeSignature(text string) ([]byte, bool) {
 	switch {
 	case len(text) == hex.EncodedLen(ed25519.SignatureSize):

@@ -60,8 +60,8 @@ const SealedSize = 32 + box.AnonymousOverhead
 
 // Store keeps records. Implementations are safe for concurrent use.
 type Store interface {
-	// PutViewingKey inserts the record, or returns the one that is stored under
-	// its identifier. Of several racing calls with one identifier exactly one
+	// PutViewingKey inserts the record, or returns the record that is already stored
+	// under its identifier. Of several racing calls with one identifier exactly one
 	// inserts.
 	PutViewingKey(ctx context.Context, r Record) (existing *Record, err error)
 	// ViewingKey returns the record of an identifier; nil when there is none.
@@ -75,10 +75,10 @@ type Options struct {
 	Messages []string
 	// CompliancePublicKey is the officer's X25519 key that viewing keys are sealed to.
 	CompliancePublicKey [32]byte
-	// Random makes the boxes' ephemeral keys; crypto/rand.Reader outside tests.
-	// Safe for concurrent use.
+	// Random is the source of the sealed boxes' ephemeral keys; crypto/rand.Reader
+	// outside tests. Safe for concurrent use.
 	Random io.Reader
-	// Now measures the hour for which new keys are limited.
+	// Now is the clock of the hourly limits on new keys.
 	Now func() time.Time
 }
 
@@ -156,7 +156,8 @@ func (s *Service) Register(ctx context.Context, reg Registration) (identifier st
 	return hex.EncodeToString(id[:]), nil
 }
 
-// put stores a new key, within the hour's limits on new keys.
+// put stores the key unless its identifier is already registered. A new key counts
+// against the hourly limits.
 func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, key [32]byte) error {
 	existing, err := s.store.ViewingKey(ctx, id)
 	if err != nil {
@@ -175,7 +176,8 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
 	existing, err = s.store.PutViewingKey(ctx, record)
-	// After a cancelled request the key may be stored: giving it back would bypass the limit.
+	// The insert of a cancelled request may have succeeded: not counting its key would bypass
+	// the limit.
 	if existing != nil || err != nil && ctx.Err() == nil {
 		giveBack()
 	}
@@ -188,7 +190,7 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	return nil
 }
 
-// same refuses a key other than the one stored under the identifier.
+// same refuses a key that differs from the one stored under the identifier.
 func same(existing *Record, fingerprint [32]byte) error {
 	if subtle.ConstantTimeCompare(existing.Fingerprint[:], fingerprint[:]) == 0 {
 		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")
@@ -196,7 +198,7 @@ func same(existing *Record, fingerprint [32]byte) error {
 	return nil
 }
 
-// defaultIdentifier hashes texts, not bytes, because that is what clients do.
+// defaultIdentifier hashes the texts, not the decoded bytes, because clients do so too.
 func defaultIdentifier(userPubkey string, key [32]byte) [32]byte {
 	return sha256.Sum256([]byte(userPubkey + hex.EncodeToString(key[:])))
 }
@@ -205,8 +207,8 @@ func fingerprint(id, key [32]byte) [32]byte {
 	return sha256.Sum256(slices.Concat([]byte(fingerprintDomain), id[:], key[:]))
 }
 
-// parseHex32 decodes 64 hexadecimal digits; fault describes other text by its
-// length or kind and is empty for a good one.
+// parseHex32 decodes 64 hexadecimal digits. fault describes an invalid text by its
+// length or kind, and is empty for a valid one.
 func parseHex32(text string) (b [32]byte, fault string) {
 	if len(text) != hex.EncodedLen(len(b)) {
 		return b, fmt.Sprintf("%d characters", len(text))

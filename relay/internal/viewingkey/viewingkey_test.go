@@ -21,7 +21,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// signIn is the sign_in vector, made with web3.js and tweetnacl.
+// signIn is the vector sign_in of testdata/solana.json, made with web3.js and
+// tweetnacl.
 type signIn struct {
 	MessageHex      string `json:"message_hex"`
 	UserPubkey      string `json:"user_pubkey"`
@@ -56,7 +57,7 @@ func readSignIn(t testing.TB) signIn {
 	return file.SignIn
 }
 
-// memoryStore settles races as a primary key does.
+// memoryStore resolves races as a primary key does: the first insert wins.
 type memoryStore struct {
 	mu      sync.Mutex
 	records map[[32]byte]Record
@@ -115,12 +116,12 @@ func TestRegisterTheVector(t *testing.T) {
 		messages       []string
 		wantIdentifier string
 	}{
-		"with a base64 signature":         {change: func(*Registration) {}, wantIdentifier: v.Identifier},
-		"with a base58 signature":         {change: func(r *Registration) { r.Signature = v.SignatureBase58 }, wantIdentifier: v.Identifier},
-		"with a hexadecimal signature":    {change: func(r *Registration) { r.Signature = v.SignatureHex }, wantIdentifier: v.Identifier},
-		"with an upper-case viewing key":  {change: func(r *Registration) { r.ViewingKeyHex = strings.ToUpper(v.ViewingKey) }, wantIdentifier: v.Identifier},
-		"with an identifier of its own":   {change: func(r *Registration) { r.Identifier = &given }, wantIdentifier: strings.ToLower(given)},
-		"with the message the second one": {change: func(*Registration) {}, messages: []string{"another message"}, wantIdentifier: v.Identifier},
+		"with a base64 signature":               {change: func(*Registration) {}, wantIdentifier: v.Identifier},
+		"with a base58 signature":               {change: func(r *Registration) { r.Signature = v.SignatureBase58 }, wantIdentifier: v.Identifier},
+		"with a hexadecimal signature":          {change: func(r *Registration) { r.Signature = v.SignatureHex }, wantIdentifier: v.Identifier},
+		"with an upper-case viewing key":        {change: func(r *Registration) { r.ViewingKeyHex = strings.ToUpper(v.ViewingKey) }, wantIdentifier: v.Identifier},
+		"with an identifier of its own":         {change: func(r *Registration) { r.Identifier = &given }, wantIdentifier: strings.ToLower(given)},
+		"with the message as the second of two": {change: func(*Registration) {}, messages: []string{"another message"}, wantIdentifier: v.Identifier},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +191,7 @@ func TestRegisterRefuses(t *testing.T) {
 		return key.String()
 	}
 	text := func(s string) *string { return &s }
-	// y = p+1 encodes the identity a second time; the point's decoder takes it.
+	// y = p+1 is a second encoding of the identity, which the point's decoder accepts.
 	nonCanonical := append([]byte{0xee}, bytes.Repeat([]byte{0xff}, 30)...)
 	nonCanonical = append(nonCanonical, 0x7f)
 
@@ -203,7 +204,7 @@ func TestRegisterRefuses(t *testing.T) {
 			refusal.InvalidRequest, "user_pubkey: want a wallet's public key, 32 bytes in base58, received 0 characters"},
 		"a user_pubkey with a letter outside base58": {func(r *Registration) { r.UserPubkey = "0" + v.UserPubkey[1:] },
 			refusal.InvalidRequest, "user_pubkey: want a wallet's public key, 32 bytes in base58, received 44 characters of other text"},
-		"a user_pubkey with a space behind it": {func(r *Registration) { r.UserPubkey += " " },
+		"a user_pubkey with a space after it": {func(r *Registration) { r.UserPubkey += " " },
 			refusal.InvalidRequest, "received 45 characters"},
 		"a user_pubkey of 31 bytes": {func(r *Registration) { r.UserPubkey = pubkey()[1:] },
 			refusal.InvalidRequest, "received 31 characters of other text"},
@@ -223,11 +224,11 @@ func TestRegisterRefuses(t *testing.T) {
 			refusal.InvalidViewingKey, "received 62 characters"},
 		"a viewing key with 0x": {func(r *Registration) { r.ViewingKeyHex = "0x" + v.ViewingKey },
 			refusal.InvalidViewingKey, "received 66 characters"},
-		"a viewing key with other letters": {func(r *Registration) { r.ViewingKeyHex = "g" + v.ViewingKey[1:] },
+		"a viewing key with a letter that is no hexadecimal digit": {func(r *Registration) { r.ViewingKeyHex = "g" + v.ViewingKey[1:] },
 			refusal.InvalidViewingKey, "received 64 characters that are not all hexadecimal digits"},
 		"an empty identifier": {func(r *Registration) { r.Identifier = text("") },
 			refusal.InvalidIdentifier, "identifier: want 64 hexadecimal digits (32 bytes) or no identifier at all, received 0 characters"},
-		"an identifier with other letters": {func(r *Registration) { r.Identifier = text(strings.Repeat("-", 64)) },
+		"an identifier without hexadecimal digits": {func(r *Registration) { r.Identifier = text(strings.Repeat("-", 64)) },
 			refusal.InvalidIdentifier, "received 64 characters that are not all hexadecimal digits"},
 		"no signature": {func(r *Registration) { r.Signature = "" },
 			refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received 0 characters"},
@@ -238,7 +239,7 @@ func TestRegisterRefuses(t *testing.T) {
 		"a signature in URL-safe base64": {func(r *Registration) {
 			r.Signature = strings.NewReplacer("+", "-", "/", "_").Replace(v.SignatureBase64)
 		}, refusal.InvalidSignature, "that are none of these"},
-		"a signature in base64 with loose last bits": {func(r *Registration) {
+		"a signature in base64 with unused bits that are not zero": {func(r *Registration) {
 			r.Signature = strings.TrimSuffix(v.SignatureBase64, "A==") + "B=="
 		}, refusal.InvalidSignature, "that are none of these"},
 		"a very long signature": {func(r *Registration) { r.Signature = strings.Repeat("2", 10_000) },

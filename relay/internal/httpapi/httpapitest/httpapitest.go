@@ -1,5 +1,5 @@
-// Package httpapitest holds a relay's answers against relay/openapi.yaml, for
-// the tests of every package that has a relay to ask.
+// Package httpapitest checks a relay's answers against relay/openapi.yaml, for the
+// tests of every package that sends requests to a relay.
 package httpapitest
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Validate fails the test unless the answer to req is one that the document
-// knows: status, headers and body, and of an error the status that belongs to
-// its code. It returns the body, which can still be read from resp as well.
+// Validate fails the test unless the document allows the answer to req: its status,
+// headers and body, and for an error the status that belongs to its code. It returns
+// the body, which can still be read from resp too.
 func Validate(t testing.TB, req *http.Request, resp *http.Response) []byte {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -121,8 +121,8 @@ func (p *parsed) checkEnvelope(body []byte) error {
 	return p.envelope.VisitJSON(v)
 }
 
-// checkCode holds an error's code against its status. GET /health is no error
-// when it says down: it has no code.
+// checkCode checks that an error's status belongs to its code. GET /health that
+// reports down is no error, and has no code.
 func checkCode(status int, body []byte) error {
 	var envelope struct {
 		Error any          `json:"error"`

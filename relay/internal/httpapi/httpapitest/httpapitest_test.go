@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestValidateFindsFaults shows that the helper can fail: one that cannot
-// would let every other test pass.
+// TestValidateFindsFaults shows that the helper can fail: every other test would pass
+// with one that cannot.
 func TestValidateFindsFaults(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -18,10 +18,10 @@ func TestValidateFindsFaults(t *testing.T) {
 		body         string
 		wantFault    string
 	}{
-		"a documented answer is taken": {
+		"a documented answer is accepted": {
 			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":[]}`,
 		},
-		"an unknown route in the envelope is taken": {
+		"an unknown route in the envelope is accepted": {
 			path: "/nowhere", status: 404, body: `{"error":true,"code":"route_not_found","message":"m"}`,
 		},
 		"an unknown route outside the envelope": {
