@@ -153,3 +153,17 @@ func bounded(message string) string {
 	cut := maxRefusal - len(ellipsis)
 	return strings.ToValidUTF8(message[:cut], "") + ellipsis
 }
+
+// OnlyConflicts reports whether err is a conflict with another writer, or joins nothing
+// but conflicts.
+func OnlyConflicts(err error) bool {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range several.Unwrap() {
+			if !OnlyConflicts(one) {
+				return false
+			}
+		}
+		return true
+	}
+	return apierrors.IsConflict(err)
+}

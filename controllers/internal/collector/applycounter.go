@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -92,7 +91,7 @@ func (p *Passes) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects [
 
 func outcomeOf(result *apply.Result, err error) string {
 	switch {
-	case apierrors.IsConflict(err):
+	case apply.OnlyConflicts(err):
 		return outcomeConflict
 	case err != nil:
 		return outcomeFailed

@@ -49,6 +49,7 @@ func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
 		{result: apply.Result{Waiting: []apply.Ref{deployment}}},
 		{err: fmt.Errorf("apply: %w", conflict)},
 		{err: errors.New("no answer")},
+		{err: errors.Join(conflict, errors.New("no answer"))},
 	} {
 		*inner = a
 		result, err := p.Apply(t.Context(), nil, nil)
@@ -57,7 +58,7 @@ func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
 		}
 	}
 	compare(t, p, contract.MetricOperatorPasses,
-		`{outcome="changed"} 2`, `{outcome="conflict"} 1`, `{outcome="failed"} 1`, `{outcome="held"} 3`, `{outcome="steady"} 2`)
+		`{outcome="changed"} 2`, `{outcome="conflict"} 1`, `{outcome="failed"} 2`, `{outcome="held"} 3`, `{outcome="steady"} 2`)
 	compare(t, p, contract.MetricOperatorObjects,
 		`{event="applied",kind="Deployment"} 1`, `{event="applied",kind="Service"} 2`, `{event="contested",kind="Deployment"} 1`,
 		`{event="foreign",kind="Service"} 1`, `{event="pruned",kind="Service"} 1`, `{event="refused",kind="Deployment"} 1`,

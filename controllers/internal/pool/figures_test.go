@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -109,9 +111,12 @@ func TestShortfallIsEnough(t *testing.T) {
 		if v.reason != v1alpha1.ReasonUnderfunded {
 			t.Errorf("with %d lamports: reason %s, want Underfunded", held, v.reason)
 		}
-		missing := (1_000_000_000 - held/step*step + step - 1) / step * step
-		if held+missing < 1_000_000_000 {
-			t.Errorf("with %d lamports %d more are asked for: not enough", held, missing)
+		asked := regexp.MustCompile(`\((\d+) lamports\)`).FindStringSubmatch(v.message)
+		if asked == nil {
+			t.Fatalf("with %d lamports the message names no amount: %s", held, v.message)
+		}
+		if more, err := strconv.ParseUint(asked[1], 10, 64); err != nil || held+more < 1_000_000_000 {
+			t.Errorf("with %d lamports %s more are asked for: not enough", held, asked[1])
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
-	case onlyConflicts(err): // another client wrote meanwhile
+	case apply.OnlyConflicts(err): // another client wrote meanwhile
 		return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
 	default:
 		return ctrl.Result{}, err
@@ -318,19 +318,6 @@ const (
 	// the same time are not always reconciled at the same time.
 	jitter = 0.1
 )
-
-// onlyConflicts reports whether every joined error is a conflict.
-func onlyConflicts(err error) bool {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range several.Unwrap() {
-			if !onlyConflicts(one) {
-				return false
-			}
-		}
-		return true
-	}
-	return apierrors.IsConflict(err)
-}
 
 // after returns the wait until the next pass. An event can start a pass earlier.
 func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {

@@ -51,11 +51,9 @@ const (
 	minimum = startBalance - payment/2
 )
 
-// The reader of backlogs tells busy fleets from idle ones by the addresses of their pods.
-const (
-	idleIP = "127.0.0.1"
-	busyIP = "127.0.0.2"
-)
+// busyIP is the address of the pods of busy fleets: the reader of backlogs tells them from
+// idle ones by it.
+const busyIP = "127.0.0.2"
 
 // Two hundred idle fleets are not written at all. Twenty busy fleets are written only in
 // their status, and no more often than allowed: conditions at once, figures once a minute

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -213,8 +214,9 @@ func TestListNeverMixesGenerations(t *testing.T) {
 		f := newFixture(t, generations(func(read int) bool { return read == 4 }))
 		rec := httptest.NewRecorder()
 		f.handler.ServeHTTP(rec, get("/commitments"))
-		if declared := rec.Header().Get("Content-Length"); declared <= fmt.Sprint(rec.Body.Len()) || json.Valid(rec.Body.Bytes()) {
-			t.Errorf("%d bytes of %s are sent, want fewer and invalid JSON", rec.Body.Len(), declared)
+		declared, err := strconv.Atoi(rec.Header().Get("Content-Length"))
+		if err != nil || declared <= rec.Body.Len() || json.Valid(rec.Body.Bytes()) {
+			t.Errorf("%d bytes of %d are sent (%v), want fewer and invalid JSON", rec.Body.Len(), declared, err)
 		}
 		if !strings.Contains(f.log.String(), "another relay has moved") || strings.Contains(f.log.String(), `"level":"ERROR"`) {
 			t.Errorf("the log lacks the change of generation, or has an error: %s", f.log)
