@@ -1,9 +1,8 @@
-// Command circuit proves transactions of the shielded pool for tests and demonstrations. Its keys
-// come from a published seed, by which anybody can forge proofs, so it is for development
-// only.
+// Command circuit proves transactions of the shielded pool for tests and demonstrations. It is for
+// development only: its keys come from a published seed, with which anybody can forge proofs.
 //
-//	circuit vk       prints the verifying key as snarkjs' verification_key.json
-//	circuit serve    reads a request a line from stdin, writes an answer a line to stdout
+//	circuit vk       prints the verifying key in the JSON of snarkjs' verification_key.json
+//	circuit serve    reads requests from stdin and writes answers to stdout, one a line
 package main
 
 import (
@@ -36,7 +35,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if len(args) != 1 || (args[0] != "vk" && args[0] != "serve") {
 		return errors.New("want one argument: vk (print the verifying key) or serve (prove what comes on stdin)")
 	}
-	// gnark logs to stdout, which carries our answers.
+	// gnark would log to stdout, which is for the answers.
 	logger.Disable()
 	fmt.Fprint(stderr, warning)
 

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction"
 )
 
-// maxRequest bounds a line; a request is about eight kilobytes.
+// maxRequest is the largest line in bytes. A request has about 8 KB.
 const maxRequest = 1 << 20
 
 type ready struct {

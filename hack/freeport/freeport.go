@@ -1,5 +1,5 @@
-// Package freeport finds TCP ports for processes that need their ports in
-// advance.
+// Package freeport finds free TCP ports for processes whose ports must be known before they
+// start.
 package freeport
 
 import (
@@ -16,21 +16,20 @@ import (
 	"syscall"
 )
 
-// Ports are below the range that kernels assign to sockets without a chosen port, which
-// begins at 32768 on Linux and at 49152 elsewhere. A port of that range may be free now,
-// and in use by another process when ours listens.
+// Ports are below the ephemeral range, from which the kernel chooses ports. That range begins
+// at 32768 on Linux and at 49152 elsewhere. The kernel could give a free port of that range to
+// another process before ours listens.
 const (
-	first = 10_000
-	count = 20_000
+	first = 10_000 // the lowest port
+	count = 20_000 // the number of ports
 )
 
-// Find returns n different addresses, 127.0.0.1:port, at which nothing listens. While this
-// process runs, no other call in any process returns the same ones, so the caller's process
-// may start to listen later. It fails with ctx's error, or when the machine does not allow
-// listening.
+// Find returns n different addresses, 127.0.0.1:port, at which no process listens. While this
+// process runs, no other call of Find in any process returns the same addresses, so that the
+// caller may listen later. The error is that of ctx, or of a failed attempt to listen.
 func Find(ctx context.Context, n int) (addresses []string, err error) {
 	var listen net.ListenConfig
-	var held []net.Listener // open until all are chosen, so that they differ
+	var held []net.Listener // open until all ports are chosen, so that they differ
 	defer func() {
 		for _, l := range held {
 			err = errors.Join(err, l.Close())
@@ -40,7 +39,7 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		port := first + rand.IntN(count) //nolint:gosec // G404: guessing it brings nothing
+		port := first + rand.IntN(count) //nolint:gosec // G404: a port is not a secret
 		switch ours, err := take(port); {
 		case err != nil:
 			return nil, fmt.Errorf("find a free port: %w", err)
@@ -59,18 +58,19 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// given are the ports returned in this process. Locks mark those of other processes: each
-// is a byte of one file, and the kernel releases a process's locks when it ends.
+// given are the ports that this process has tried to reserve.
 var given sync.Map
 
+// locks opens the file with the locks of all processes. The lock of byte n reserves port n.
+// The kernel releases a process's locks when the process ends.
 var locks = sync.OnceValues(func() (*os.File, error) {
 	name := filepath.Join(os.TempDir(), "relaypool-ports-"+strconv.Itoa(os.Getuid()))
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 })
 
-// take reserves a port, and reports whether it was free.
+// take reserves a port for this process. It reports whether the port was free.
 func take(port int) (bool, error) {
-	if _, before := given.LoadOrStore(port, true); before { // a process's own locks do not exclude it
+	if _, before := given.LoadOrStore(port, true); before { // the file's lock does not exclude the process that holds it
 		return false, nil
 	}
 	file, err := locks()
@@ -84,7 +84,7 @@ func take(port int) (bool, error) {
 	return err == nil, err
 }
 
-// Check is an error if a process listens at the address already.
+// Check returns an error if a process already listens at the address.
 func Check(ctx context.Context, address string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -51,7 +51,8 @@ func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
 	}
 }
 
-// A port belongs to one process until that ends, even before a process listens there.
+// TestNoTwoProcessesAreGivenThePortsOfEachOther reserves ports in two processes at the same time. A
+// port belongs to one process until that process ends, even if it does not listen there.
 func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
 	const child, many = "FREEPORT_TEST_CHILD", 2000
 	addresses, err := freeport.Find(t.Context(), many)

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxAdminBody bounds an admin request, in bytes.
+	// maxAdminBody is the largest body of an admin request, in bytes.
 	maxAdminBody = 1 << 20
-	// maxAdminSlots bounds how far one request may move the chain.
+	// maxAdminSlots is the most slots by which one request may advance the chain.
 	maxAdminSlots = 100_000
 )
 
 // ListenAdmin serves the admin port on a loopback address until Close and
-// returns its URL. It refuses other addresses, because a client of the port
+// returns its URL. It refuses any other address, because every client of the port
 // controls the chain.
 func (c *Chain) ListenAdmin(addr string) (url string, err error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
@@ -92,7 +92,7 @@ func read[T any](r *http.Request, parse func([]byte) (T, error)) (out T, err err
 	return parse(raw)
 }
 
-// strictly reads a JSON object and refuses fields that T lacks.
+// strictly reads a JSON value of type T and refuses fields that T does not have.
 func strictly[T any](raw []byte) (out T, err error) {
 	err = fault.DecodeStrictly(raw, &out)
 	return out, err
@@ -106,8 +106,8 @@ func (c *Chain) adminStats(*http.Request) (any, error) {
 	return stats, nil
 }
 
-// ParseFaults reads the rules of several endpoints: a JSON object with an array
-// of rules for each name.
+// ParseFaults reads the fault rules of several endpoints: a JSON object with an
+// array of rules for each endpoint's name.
 func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
 	members, err := strictly[map[string]json.RawMessage](raw)
 	if err != nil {
@@ -122,8 +122,8 @@ func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
 	return faults, nil
 }
 
-// adminFaults sets the rules that parse reads from the request, if any, and
-// answers with the endpoint's rules.
+// adminFaults sets the rules that parse reads from the request, unless parse is
+// nil. It answers with the endpoint's rules.
 func (c *Chain) adminFaults(parse func([]byte) ([]fault.Rule, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		e, err := c.known(r.PathValue("name"))
@@ -143,8 +143,8 @@ func (c *Chain) adminFaults(parse func([]byte) ([]fault.Rule, error)) func(*http
 	}
 }
 
-// adminRouter sets what parse reads from the request, if anything, and answers
-// with the router's settings.
+// adminRouter sets the settings that parse reads from the request, unless parse is
+// nil. It answers with the router's settings and statistics.
 func (c *Chain) adminRouter(parse func([]byte) (router.Settings, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		if parse != nil {
@@ -197,7 +197,8 @@ func (c *Chain) adminAirdrop(r *http.Request) (any, error) {
 	return map[string]any{"signature": signature}, err
 }
 
-// adminMove moves the chain by the request's number of slots.
+// adminMove calls move, which advances the chain, with the request's number of
+// slots.
 func (c *Chain) adminMove(move func(uint64)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		ask, err := read(r, strictly[struct {
@@ -214,8 +215,8 @@ func (c *Chain) adminMove(move func(uint64)) func(*http.Request) (any, error) {
 	}
 }
 
-// position returns the chain's slot and height, and how many transactions wait
-// for room in a block.
+// position returns the chain's slot and block height, and the number of
+// transactions that wait because the open block is full.
 func (c *Chain) position() map[string]any {
 	out := map[string]any{"waiting": c.bank.Waiting()}
 	c.bank.Read(bank.Processed, func(v bank.View) { out["slot"], out["blockHeight"] = v.Slot(), v.Height() })

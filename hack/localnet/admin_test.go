@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// admin makes a request to the fixture's admin port.
+// admin makes a request to the admin port at url.
 func (f *fixture) admin(url, method, path, body string) (status int, answer string) {
 	f.t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), method, url+path, strings.NewReader(body))

@@ -14,33 +14,32 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// The defaults of MarketOptions: 150 development dollars a SOL, deep enough that
-// a hundred SOL move the price by two per cent.
+// The defaults of MarketOptions: a price of 150 development dollars a SOL. The
+// market is deep enough that selling 100 SOL moves the price by about 2 per cent.
 const (
 	DefaultReserveLamports = 10_000 * solana.LAMPORTS_PER_SOL
 	DefaultReserveTokens   = 1_500_000 * OutputUnit
 	DefaultMarketFeeBPS    = 30
 )
 
-// What every chain's output mint has.
+// The output mint and its tokens.
 const (
 	// OutputDecimals are the decimals of development dollars, and OutputUnit is
 	// one dollar.
 	OutputDecimals = 6
 	OutputUnit     = 1_000_000
 
-	// marketStock are the tokens that the market has from the start; it gets more
-	// when reserves are set that need them.
+	// marketStock is the balance of the market's token vault at genesis.
+	// SetReserves mints more tokens when the reserves need them.
 	marketStock = 1_000_000_000 * OutputUnit
 )
 
-// MarketOptions is the market that every chain has from the start, on which
-// wrapped SOL is swapped for development dollars. The zero value of each field
-// is its default.
+// MarketOptions configures the market that every chain has from the start. The
+// market swaps wrapped SOL for development dollars. A zero field means the default.
 type MarketOptions struct {
-	// Reserves are the price and the depth: market.Reserves.
+	// Reserves set the price and the depth of the market.
 	Reserves market.Reserves
-	// FeeBPS is below 10000.
+	// FeeBPS is the market's fee in basis points, below 10000.
 	FeeBPS uint16
 }
 
@@ -63,18 +62,18 @@ func (o MarketOptions) validate() error {
 }
 
 // OutputMint is the mint of development dollars, which every chain has. MintTo,
-// Freeze and Thaw work with it.
+// Freeze and Thaw work with this mint.
 func OutputMint() solana.PublicKey {
 	return wellKnownKey("relaypool local chain development USD").PublicKey()
 }
 
-// RouterTable is the lookup table that the router's answers name.
+// RouterTable is the address of the lookup table that the router's answers name.
 func RouterTable() solana.PublicKey {
 	return wellKnownKey("relaypool local chain router table").PublicKey()
 }
 
-// marketAccounts are what the market is made of at genesis: the mint, market and
-// vaults, and the router's lookup table.
+// marketAccounts are the market's accounts at genesis: output mint, market, vaults
+// and the router's lookup table.
 func marketAccounts(at *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
 	authority := mintAuthority().PublicKey()
 	accounts := at.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
@@ -85,14 +84,14 @@ func marketAccounts(at *market.Market, opts MarketOptions) map[solana.PublicKey]
 	return accounts
 }
 
-// exchange is the chain's market with its router.
+// exchange is the chain's market and the swap router over it.
 type exchange struct {
 	market *market.Market
 	router *router.Router
 }
 
-// Router is the swap router over the chain's market, honest and faultless by
-// default. It is a handler; ListenRouter opens an address for it.
+// Router is the swap router over the chain's market, by default without faults and
+// lies. The router is a handler; ListenRouter serves it on an address.
 func (c *Chain) Router() *router.Router { return c.exchange.router }
 
 // ListenRouter serves the router on a TCP address until Close and returns the
@@ -101,7 +100,7 @@ func (c *Chain) ListenRouter(addr string) (url string, err error) {
 	return c.listen("swap router", addr, c.exchange.router)
 }
 
-// MarketState is the market of development dollars now.
+// MarketState is the market's state in the open slot.
 func (c *Chain) MarketState() (*market.State, error) {
 	var account *bank.Account
 	c.bank.Read(bank.Processed, func(v bank.View) { account = v.Account(c.exchange.market.Address) })
@@ -111,10 +110,9 @@ func (c *Chain) MarketState() (*market.State, error) {
 	return market.ParseState(account.Data)
 }
 
-// SetReserves sets the price and the depth of the market of development dollars,
-// regardless of swaps before. The change has landed but is not yet confirmed,
-// and a fork may undo it like any transaction; when this block is full it lands
-// in a later one.
+// SetReserves sets the price and the depth of the market, whatever was swapped
+// before. When it returns, the transaction has landed and is not yet confirmed, and
+// a fork may undo it. If the open block is full, it lands in a later block.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
 	at, authority := c.exchange.market, mintAuthority()
 	signers := []solana.PrivateKey{c.faucet.key, authority}
@@ -133,7 +131,8 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 	return nil
 }
 
-// merged returns the accounts of all maps; the later of two with one address.
+// merged returns the accounts of all maps. For an address in several maps the last
+// map counts.
 func merged(of ...map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
 	out := make(map[solana.PublicKey]bank.Account)
 	for _, accounts := range of {

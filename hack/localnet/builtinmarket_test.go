@@ -26,8 +26,7 @@ import (
 
 const oneSOL = int64(solana.LAMPORTS_PER_SOL)
 
-// swapper is a client that drives a swap through both legs, and believes every answer of the
-// router.
+// swapper is a client that runs both legs of a swap. It does not check the router's answers.
 type swapper struct {
 	*fixture
 	*shieldpool.Swap
@@ -36,8 +35,8 @@ type swapper struct {
 	wallet solana.PublicKey
 }
 
-// newSwapper returns a client that has landed a TransactSwap of one SOL with a minimum, and made
-// the token accounts.
+// newSwapper returns a client that has landed a TransactSwap of one SOL with a minimum output, and
+// has created the token accounts.
 func newSwapper(t *testing.T, least uint64) *swapper {
 	t.Helper()
 	s := &swapper{fixture: newFixture(t, localnet.Options{Initialised: true}), wallet: address("wallet")}
@@ -76,7 +75,7 @@ func newSwapper(t *testing.T, least uint64) *swapper {
 	return s
 }
 
-// land sends a v0 transaction that must be accepted, and returns its size.
+// land sends a v0 transaction that must be accepted. It returns the transaction's size in bytes.
 func (s *swapper) land(tables []shieldpool.LookupTable, instructions ...solana.Instruction) (size int) {
 	s.t.Helper()
 	tx := s.versioned(tables, instructions...)
@@ -106,7 +105,7 @@ func (s *swapper) versioned(tables []shieldpool.LookupTable, instructions ...sol
 	return tx
 }
 
-// fetch makes a request to the router that must be answered, and decodes it.
+// fetch makes a request to the router and decodes the answer, which must have status 200.
 func (s *swapper) fetch(request *http.Request, to any) {
 	s.t.Helper()
 	response, err := http.DefaultClient.Do(request)
@@ -154,8 +153,8 @@ func (s *swapper) quote(more ...string) quoted {
 	return out
 }
 
-// execution makes PrepareSwapSol and ExecuteSwap of a quote, with the router's
-// lookup tables.
+// execution makes the instructions PrepareSwapSol and ExecuteSwap for a quote, and
+// reads the lookup tables that the router names.
 func (s *swapper) execution(q quoted) (instructions []solana.Instruction, tables []shieldpool.LookupTable) {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{"quoteResponse": q.raw, "userPublicKey": s.State, "wrapAndUnwrapSol": false})
@@ -218,7 +217,7 @@ func (s *swapper) lamports(of solana.PublicKey) uint64 {
 	return out.Value
 }
 
-// received are the recipient's tokens.
+// received is the balance of the recipient's token account.
 func (s *swapper) received() uint64 {
 	s.t.Helper()
 	out, err := s.GetAccountInfoWithOpts(s.t.Context(), s.Terms.RecipientATA, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentProcessed})
@@ -305,8 +304,8 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 		"fewer accounts":      size(outside, "maxAccounts", "20"),
 		"direct routes":       size(outside, "onlyDirectRoutes", "true"),
 		"30 in the table":     size(router.Settings{Wide: 30}),
-		"no account at all":   size(router.Settings{}),
-		"40, all that it has": size(router.Settings{Wide: 40}),
+		"no further accounts": size(router.Settings{}),
+		"all 40 in the table": size(router.Settings{Wide: 40}),
 	} {
 		if got > shieldpool.MaxTransactionSize {
 			t.Errorf("%s: %d bytes, want at most %d", name, got, shieldpool.MaxTransactionSize)
@@ -322,14 +321,14 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 	}
 }
 
-// TestHostileRouters shows which routes the program refuses by itself, and which ones a relay has
-// to refuse: this client signs any route.
+// TestHostileRouters shows which routes the program itself refuses. The routes that it executes are
+// those that a relay must refuse: this client signs any route.
 func TestHostileRouters(t *testing.T) {
 	t.Parallel()
 	const reached, beyond = 140_000_000, 200_000_000
 	tests := map[router.Lie]struct {
 		least uint64
-		// want is in the error; "" when the swap is executed.
+		// want is part of the error; "" means that the swap is executed.
 		want string
 	}{
 		router.LowThreshold:  {beyond, "0x1038"},
@@ -387,7 +386,7 @@ func TestAPriceThatMovedFailsTheSwapUntilItIsBack(t *testing.T) {
 	if got := s.quote().threshold; got >= s.Terms.MinOutput {
 		t.Errorf("the quote is %d, want it below %d", got, s.Terms.MinOutput)
 	}
-	// The reserves are larger than the market's stock, so the market gets more tokens.
+	// These reserves are larger than the market's tokens, so that the chain mints more.
 	if err := s.SetReserves(market.Reserves{Lamports: 1 << 60, Tokens: 1 << 60}); err != nil {
 		t.Fatal(err)
 	}

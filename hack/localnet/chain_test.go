@@ -23,7 +23,7 @@ import (
 
 var secrets = trapdoor.New("localnet", shieldpool.SignalCount)
 
-// key derives a key pair from a name, so that failures are repeatable.
+// key derives a key pair from a name, so that every run uses the same keys.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -31,8 +31,8 @@ func key(name string) solana.PrivateKey {
 
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
-// fixture is a chain behind HTTP, advanced by the test, with a funded payer. Its verifying key is
-// the trapdoor's unless the options name another.
+// fixture is a chain behind HTTP with a funded payer. The test advances its slots. The pool's
+// verifying key is that of secrets unless the options have another.
 type fixture struct {
 	*localnet.Chain
 	*rpc.Client
@@ -95,7 +95,7 @@ type answer struct {
 	}
 }
 
-// call makes one call with params as JSON.
+// call makes one JSON-RPC call. params is JSON.
 func (f *fixture) call(method, params string) (out answer) {
 	f.t.Helper()
 	raw := f.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
@@ -114,7 +114,7 @@ func (f *fixture) blockhash(c rpc.CommitmentType) solana.Hash {
 	return out.Value.Blockhash
 }
 
-// sign makes a transaction of the payer's.
+// sign makes a transaction that the payer signs.
 func (f *fixture) sign(hash solana.Hash, instructions ...solana.Instruction) *solana.Transaction {
 	f.t.Helper()
 	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(f.payer.PublicKey()))
@@ -131,7 +131,7 @@ func (f *fixture) transfer(lamports uint64) solana.Instruction {
 	return system.NewTransferInstruction(lamports, f.payer.PublicKey(), address("to")).Build()
 }
 
-// send sends with preflight at processed and requires that it is accepted.
+// send sends a transaction with preflight at processed. The node must accept it.
 func (f *fixture) send(tx *solana.Transaction) solana.Signature {
 	f.t.Helper()
 	signature, err := f.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
@@ -160,7 +160,8 @@ func pool(t testing.TB) *shieldpool.Pool {
 	return p
 }
 
-// transact makes a call with a proof for root; each n gives another.
+// transact makes a Transact with a valid proof for root. Each n gives other nullifiers and
+// commitments.
 func transact(t testing.TB, p *shieldpool.Pool, payer solana.PublicKey, root [32]byte, n uint64, amount int64, to solana.PublicKey) solana.Instruction {
 	t.Helper()
 	label := func(text string) (out [32]byte) {

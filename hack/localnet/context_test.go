@@ -23,7 +23,7 @@ func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := `"` + base64.StdEncoding.EncodeToString(raw) + `"`
-	// CONFIG is replaced by the commitment and the slot.
+	// The test replaces CONFIG by a commitment level and a minContextSlot.
 	tests := map[string]string{
 		"getSlot":                 `[{CONFIG}]`,
 		"getBlockHeight":          `[{CONFIG}]`,
@@ -65,10 +65,10 @@ func TestSendChecksMinContextSlot(t *testing.T) {
 		lands    bool
 		wantSlot string
 	}{
-		"preflight at a level that has it":       {`"preflightCommitment":"processed","minContextSlot":33`, true, ""},
-		"preflight at a level that has it not":   {`"preflightCommitment":"confirmed","minContextSlot":33`, false, "31"},
+		"preflight at a level that reached it":   {`"preflightCommitment":"processed","minContextSlot":33`, true, ""},
+		"preflight at a level below it":          {`"preflightCommitment":"confirmed","minContextSlot":33`, false, "31"},
 		"preflight at finalized by default":      {`"minContextSlot":2`, false, "1"},
-		"without preflight, processed counts":    {`"skipPreflight":true,"minContextSlot":33`, true, ""},
+		"without preflight, reached":             {`"skipPreflight":true,"minContextSlot":33`, true, ""},
 		"without preflight, and not reached yet": {`"skipPreflight":true,"minContextSlot":34`, false, "33"},
 	}
 	if slot, err := f.GetSlot(context.Background(), rpc.CommitmentProcessed); err != nil || slot != tip {
@@ -138,7 +138,8 @@ func TestARangeOfBlocksIsBounded(t *testing.T) {
 	}
 }
 
-// A larger ring keeps roots that the usual one has evicted.
+// TestTheRootHistoryHasTheGivenLength initialises pools whose root history is shorter and longer
+// than the profile's.
 func TestTheRootHistoryHasTheGivenLength(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]int{"shorter": 4, "longer": 1000} {

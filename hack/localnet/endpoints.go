@@ -18,19 +18,20 @@ import (
 // DefaultEndpoint is the name of the endpoint that every chain has.
 const DefaultEndpoint = "default"
 
-// readHeaderTimeout bounds how long a connection may take over its headers.
+// readHeaderTimeout is the time that a connection has to send its headers.
 const readHeaderTimeout = 5 * time.Second
 
-// seedOf makes the endpoints of one chain draw differently.
+// seedOf derives an endpoint's seed from its name, so that the endpoints of one
+// chain draw different faults.
 func seedOf(name string, seed uint64) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return seed ^ h.Sum64()
 }
 
-// Endpoint returns the RPC endpoint of that name, and makes it on first use,
-// without faults. It serves HTTP and WebSocket as a handler; ListenEndpoint
-// opens an address for it.
+// Endpoint returns the RPC endpoint of a name, and makes it without faults on
+// first use. The endpoint is a handler for HTTP and WebSocket. ListenEndpoint
+// serves it on an address.
 func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +43,14 @@ func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	return e
 }
 
-// names lists the endpoints that there are.
+// names lists the names of the existing endpoints.
 func (c *Chain) names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.endpoints))
 }
 
-// known returns an existing endpoint.
+// known returns an existing endpoint, or an error that lists the existing names.
 func (c *Chain) known(name string) (*rpc.Endpoint, error) {
 	c.mu.Lock()
 	e, ok := c.endpoints[name]
@@ -60,9 +61,8 @@ func (c *Chain) known(name string) (*rpc.Endpoint, error) {
 	return e, nil
 }
 
-// SetFaults replaces the faults of the named endpoints, which must be there,
-// and leaves the others alone. It changes nothing when one of the rules is not
-// valid.
+// SetFaults replaces the fault rules of the named endpoints, which must exist, and
+// leaves other endpoints unchanged. It changes nothing when one rule is invalid.
 func (c *Chain) SetFaults(faults map[string][]fault.Rule) error {
 	for name, rules := range faults {
 		e, err := c.known(name)
@@ -81,8 +81,8 @@ func (c *Chain) SetFaults(faults map[string][]fault.Rule) error {
 	return nil
 }
 
-// Stats counts the RPC calls that all endpoints received since the start, by
-// method.
+// Stats returns the number of RPC calls that all endpoints received since the
+// start, by method.
 func (c *Chain) Stats() map[string]uint64 {
 	sum := make(map[string]uint64)
 	for _, name := range c.names() {
@@ -93,19 +93,19 @@ func (c *Chain) Stats() map[string]uint64 {
 	return sum
 }
 
-// ServeHTTP answers JSON-RPC calls to the default endpoint, and its WebSocket.
+// ServeHTTP serves HTTP and WebSocket as the default endpoint.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.first.ServeHTTP(w, r) }
 
-// Listen serves the default endpoint on a TCP address until Close and returns
-// the URL, with the port that the system chose for port 0. The same port serves
+// Listen serves the default endpoint on a TCP address until Close and returns the
+// URL. For port 0 the URL has the port that the system chose. The same port serves
 // WebSocket, with the scheme ws.
 func (c *Chain) Listen(addr string) (url string, err error) {
 	return c.ListenEndpoint(DefaultEndpoint, addr)
 }
 
-// ListenEndpoint is Listen for the endpoint of that name. An endpoint may
-// listen on several addresses, such as the next port for those clients that
-// look for WebSocket there, where Agave has it.
+// ListenEndpoint is Listen for the endpoint of a name. An endpoint may listen on
+// several addresses. Agave serves WebSocket on the next port, where some clients
+// expect it.
 func (c *Chain) ListenEndpoint(name, addr string) (url string, err error) {
 	if name == "" {
 		return "", errors.New("listen for RPC: the endpoint's name is empty")

@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// faucetLamports exist at genesis: 500 million SOL.
+	// faucetLamports is the faucet's balance at genesis: 500 million SOL.
 	faucetLamports = 500_000_000 * solana.LAMPORTS_PER_SOL
-	// adminLamports pay for the pool's accounts.
+	// adminLamports is the balance from which the admin pays for the pool's
+	// accounts.
 	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
-	// The compute limit of the faucet's transactions is above their use and
-	// differs from one to the next.
+	// The compute limit of the faucet's transactions is faucetUnits, which they
+	// never reach, plus a count that starts anew after faucetRounds.
 	faucetUnits  = 100_000
 	faucetRounds = 1_000_000
 )
 
-// faucet is the account that owns everything at genesis. Its key is no secret:
-// nothing on this chain is worth anything.
+// faucet is the wallet that has the lamports at genesis. Its key is not secret,
+// because lamports of this chain have no value.
 type faucet struct {
 	key solana.PrivateKey
 	// sent counts the faucet's transactions.
@@ -37,7 +38,7 @@ func newFaucet() faucet {
 	return faucet{key: wellKnownKey("relaypool local chain faucet"), sent: new(atomic.Uint32)}
 }
 
-// wellKnownKey makes the key that belongs to a name.
+// wellKnownKey derives a key pair from a name.
 func wellKnownKey(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -55,24 +56,24 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 }
 
 // differing sets a compute limit that no recent transaction of the faucet has.
-// Two equal transfers in one slot would otherwise be the same transaction, and
-// the second one would not land.
+// Otherwise two equal transfers with one blockhash would be the same transaction,
+// and the second would not land.
 func (c *Chain) differing() solana.Instruction {
 	return solana.NewInstruction(solana.ComputeBudget, nil,
 		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds))
 }
 
-// Fund airdrops lamports to an account from the faucet. The transaction has
-// landed but is not yet confirmed when Fund returns; when this block is full it
-// lands in a later one.
+// Fund sends lamports from the faucet to an account. When Fund returns, the
+// transaction has landed and is not yet confirmed. If the open block is full, the
+// transaction lands in a later block.
 func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 	_, err := c.airdrop(to, lamports)
 	return err
 }
 
-// land signs a transaction with the latest blockhash and executes it, or has it
-// wait for a later block when this one is full. The first signer pays. It is an
-// error when the transaction fails.
+// land signs a transaction with the latest blockhash and submits it. The
+// transaction executes at once, or waits for a later block when the open block is
+// full. The first signer pays. land returns an error when the transaction fails.
 func (c *Chain) land(signers []solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
 	var blockhash solana.Hash
 	c.bank.Read(bank.Processed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })

@@ -21,8 +21,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// faulty returns the fixture's client for another endpoint of its chain, with
-// these faults.
+// faulty returns a fixture on the same chain that uses another endpoint, which has
+// the given faults.
 func (f *fixture) faulty(rules ...fault.Rule) *fixture {
 	f.t.Helper()
 	endpoint := f.Endpoint("faulty")
@@ -34,15 +34,15 @@ func (f *fixture) faulty(rules ...fault.Rule) *fixture {
 	return &fixture{Chain: f.Chain, Client: rpc.New(server.URL), t: f.t, url: server.URL, payer: f.payer}
 }
 
-// reply is the answer over HTTP.
+// reply is an answer over HTTP.
 type reply struct {
 	status     int
 	retryAfter string
 	body       string
 }
 
-// try posts a body on a new connection and gives up after a time, or when the
-// test ends.
+// try posts a body on a new connection. It gives up after patience, or when the test
+// ends.
 func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 	f.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
@@ -63,7 +63,7 @@ func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 const (
 	slotCall = `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[{"commitment":"processed"}]}`
 	patient  = 30 * time.Second
-	// hasty is shorter than any answer that a faulty endpoint withholds.
+	// hasty is the timeout of a call that gets no answer.
 	hasty = 200 * time.Millisecond
 )
 
@@ -138,8 +138,8 @@ func TestAHangLastsUntilTheClientGivesUp(t *testing.T) {
 	}
 }
 
-// A send that landed and was answered with an error, and one that was answered
-// with an error and did not land, look alike.
+// TestASendMayLandAndFail checks that a send that is answered with an error may have
+// landed or not.
 func TestASendMayLandAndFail(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
@@ -196,7 +196,7 @@ func TestASendMayLandAndFail(t *testing.T) {
 	}
 }
 
-// eventually waits until a condition is true.
+// eventually waits until is returns true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patient); !is(); {
@@ -247,7 +247,7 @@ func TestAnEmptyNodeKnowsNothing(t *testing.T) {
 				raw = withContext.Value
 			}
 			if len(raw) == 0 {
-				return "null" // encoding/json leaves it out
+				return "null" // json.Unmarshal leaves a RawMessage empty for null
 			}
 			return string(raw)
 		}
@@ -286,8 +286,8 @@ func TestALaggingNodeAnswersFromThePast(t *testing.T) {
 		t.Errorf("with a later minContextSlot the answer is %+v, want error -32016 with slot %d", out, then)
 	}
 
-	// The node has not seen this blockhash: its preflight refuses the transaction, and without
-	// preflight it forwards it to the leader.
+	// The node has not seen this blockhash. Its preflight therefore refuses the transaction.
+	// Without preflight the node forwards the transaction to the leader.
 	tx := f.sign(f.blockhash(rpc.CommitmentConfirmed), f.transfer(2_000_000))
 	if _, err := faulty.SendTransaction(ctx, tx); err == nil || !strings.Contains(err.Error(), "Blockhash not found") {
 		t.Errorf("sending with preflight returns %v, want Blockhash not found", err)
@@ -315,12 +315,12 @@ func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
 		wantHealth   string
 		wantSendable bool
 	}{
-		"well":                       {nil, `"ok"`, true},
+		"no faults":                  {nil, `"ok"`, true},
 		"128 slots behind":           {[]fault.Rule{{Lag: 128}}, `"ok"`, true},
 		"129 slots behind":           {[]fault.Rule{{Lag: 129}}, `{"numSlotsBehind":129}`, false},
 		"129 slots behind and lying": {[]fault.Rule{{Lag: 129}, {Health: fault.HealthOK}}, `"ok"`, false},
-		"well and lying":             {[]fault.Rule{{Health: fault.HealthBehind}}, `{"numSlotsBehind":129}`, true},
-		"account reads alone behind": {[]fault.Rule{{Method: "getAccountInfo", Lag: 150}}, `"ok"`, true},
+		"not behind and lying":       {[]fault.Rule{{Health: fault.HealthBehind}}, `{"numSlotsBehind":129}`, true},
+		"only account reads behind":  {[]fault.Rule{{Method: "getAccountInfo", Lag: 150}}, `"ok"`, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
 			if got != test.wantHealth {
 				t.Errorf("health is %s, want %s", got, test.wantHealth)
 			}
-			// An old blockhash, so that the node's health alone decides.
+			// The blockhash is old, so that only the node's health decides.
 			tx := f.sign(f.blockhash(rpc.CommitmentFinalized), f.transfer(uint64(1_000_000+len(name))))
 			_, err := faulty.SendTransaction(context.Background(), tx)
 			behind := err != nil && strings.Contains(err.Error(), "Node is behind by")
@@ -351,7 +351,7 @@ func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
 	for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed, rpc.CommitmentFinalized} {
 		before := f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`)
 		f.Advance(3)
-		// A second rule that freezes it keeps the frozen answer.
+		// A new rule with the same fault keeps the frozen answer.
 		if err := f.Endpoint("faulty").SetFaults([]fault.Rule{{Method: "getLatestBlockhash", FrozenBlockhash: true}}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// generic decodes JSON for comparison.
+// generic decodes JSON into maps, lists and values, for comparison.
 func generic(t testing.TB, raw []byte) (out any) {
 	t.Helper()
 	if err := json.Unmarshal(raw, &out); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Initialize makes the accounts of each of the profile's pools by the
-// program's own instruction. The authority is a key of the chain's own.
+// Initialize creates the accounts of each of the profile's pools by the program's
+// instruction Initialize. The authority is a well-known key of the local chain.
 func (c *Chain) Initialize() error {
 	admin := wellKnownKey("relaypool local chain admin")
 	if err := c.Fund(admin.PublicKey(), adminLamports); err != nil {

@@ -15,7 +15,7 @@ import (
 
 const lieErr = `{"InstructionError":[2,{"Custom":4112}]}`
 
-// where is the position at confirmed that an endpoint reports.
+// where is the slots and heights at confirmed that an endpoint reports.
 type where struct{ slot, context, height, lastValid, epochSlot, epochHeight uint64 }
 
 func (f *fixture) where() (at where) {
@@ -44,7 +44,7 @@ func (f *fixture) where() (at where) {
 func TestANodeClaimsToBeWhereItIsNot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	f.Skip(7) // slots and heights part
+	f.Skip(7) // so that slots and heights differ
 	f.Advance(40)
 	truth := f.where()
 	gap := truth.slot - truth.height
@@ -110,12 +110,12 @@ func TestOutcomesThatTheChainDoesNotHave(t *testing.T) {
 		signature solana.Signature
 		want      string
 	}{
-		"landed, and said to have":     {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, landed, "finalized null"},
-		"landed, and said to fail":     {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, landed, "finalized " + lieErr},
-		"never sent, and said to land": {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}}, never, "finalized null"},
-		"never sent, and said to fail": {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, never, "finalized " + lieErr},
-		"landed, and hidden":           {[]fault.Rule{{Method: "getSignatureStatuses", Empty: true}}, landed, "unknown"},
-		"a lie of simulations alone":   {[]fault.Rule{{Method: "simulateTransaction", Outcome: fault.OutcomeSucceeds}}, never, "unknown"},
+		"landed, reported as landed":  {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, landed, "finalized null"},
+		"landed, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, landed, "finalized " + lieErr},
+		"unsent, reported as landed":  {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}}, never, "finalized null"},
+		"unsent, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, never, "finalized " + lieErr},
+		"landed, reported as unknown": {[]fault.Rule{{Method: "getSignatureStatuses", Empty: true}}, landed, "unknown"},
+		"a lie of simulations only":   {[]fault.Rule{{Method: "simulateTransaction", Outcome: fault.OutcomeSucceeds}}, never, "unknown"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,16 +149,16 @@ func TestSimulationsThatAreLies(t *testing.T) {
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
 		rules []fault.Rule
-		// lamports is the amount that the payer sends: 1 000 000, or more than it has.
+		// lamports is the amount of the transfer: 1 000 000, or more than the payer has.
 		lamports             uint64
 		want                 string
 		wantSend, wantLanded bool
 	}{
-		"good, and said to be bad":        {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
-		"bad, and said to be good":        {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
-		"bad, and said to be bad":         {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
-		"a lie of another method":         {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
-		"preflight alone said to be good": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
+		"good, reported as bad":         {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
+		"bad, reported as good":         {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
+		"bad, reported as bad":          {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
+		"a lie of another method":       {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
+		"bad, only preflight says good": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,17 +3,17 @@
 // blockhash expiry, commitment levels and history, lookup tables, SPL tokens,
 // and the shielded pool program with real proof verification.
 //
-// It keeps everything in memory and has one validator: there is no consensus,
-// and forks are made on demand. Its answers have Agave's shapes and error
-// codes; a comment marks each place where it behaves otherwise.
+// The chain is in memory and has one validator. There is no consensus: forks are
+// made on demand. The answers have Agave's shapes and error codes; comments mark
+// the differences.
 //
 // One chain has several named endpoints, each with its own listener, faults and
-// statistics: a relay's view of providers that are slow, rate-limited, behind,
-// or wrong. Package fault has the rules; the admin port sets them from outside
-// (README.md shows how).
+// statistics. To a relay they are RPC providers that can be slow, rate-limited,
+// behind or wrong. Package fault has the rules; the admin port sets them from
+// outside (README.md shows how).
 //
-// Tests import it and advance its slots by hand or by the clock; cmd/localnet
-// runs it alone.
+// Tests import the package and advance the slots themselves or by the clock. The
+// command cmd/localnet runs a chain as a process.
 package localnet
 
 import (
@@ -37,8 +37,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// GenesisHash is the hash that every local chain has: the relay accepts the
-// development verifying key with it and with no other.
+// GenesisHash is the genesis hash of every local chain. The relay accepts the
+// development verifying key only on a chain with this hash.
 var GenesisHash = shieldpool.DevelopmentGenesisHash
 
 // The defaults of Options.
@@ -52,36 +52,36 @@ const (
 // Options configures a Chain. VerifyingKey is required; every other field has
 // a default.
 type Options struct {
-	// VerifyingKey is the pool's key as snarkjs' verification_key.json.
+	// VerifyingKey is the pool's verifying key, in the JSON of snarkjs'
+	// verification_key.json.
 	VerifyingKey []byte
-	// Profile is the pool program's; nil is the development profile.
+	// Profile is the profile of the pool program; nil is the development profile.
 	Profile *shieldpool.Profile
-	// SlotDuration is the time between slots once Start was called; 0 is
-	// DefaultSlotDuration.
+	// SlotDuration is the time between slots after Start; 0 is DefaultSlotDuration.
 	SlotDuration time.Duration
 	// ConfirmAfter and FinalizeAfter are the numbers of blocks on top of a
 	// block that make it confirmed and finalized; 0 is the default.
 	ConfirmAfter, FinalizeAfter uint64
 	// History is the number of blocks that are kept; 0 is DefaultHistory.
 	History uint64
-	// Ring is the number of roots that the pool program remembers; 0 is the
-	// profile's. Readers of the pool need a profile with the same Ring.
+	// Ring is the number of roots in the pool program's root history; 0 means the
+	// profile's RootHistory. Readers of the pool need a profile with the same number.
 	Ring int
-	// Accounts exist at genesis, by address, in addition to those of the native
-	// mint and the market.
+	// Accounts are further accounts at genesis, by address. The native mint and the
+	// market always exist.
 	Accounts map[solana.PublicKey]bank.Account
 	// Market is the market of development dollars; its zero value is the default.
 	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
-	// Seed makes the draws of the endpoints' faults repeat.
+	// Seed makes the random faults of the endpoints and the router repeat.
 	Seed uint64
-	// Initialised runs the pool's Initialize and finalizes it before New
-	// returns, so that the pool is there at every commitment level.
+	// Initialised makes New run the pool's Initialize and finalize it, so that the
+	// pool exists at every commitment level.
 	Initialised bool
 	// Clock returns the time of blocks; nil is time.Now.
 	Clock func() time.Time
-	// Log receives what happens; nil discards it.
+	// Log is the chain's logger; nil discards the log.
 	Log *slog.Logger
 }
 
@@ -131,8 +131,8 @@ type Chain struct {
 	running   sync.WaitGroup
 }
 
-// New makes a chain at slot 1. Its slots stand still until Start or Advance.
-// The error says which option is missing or does not fit.
+// New makes a chain. The slots do not advance until Start or Advance is called.
+// The error names the option that is missing or invalid.
 func New(opts Options) (*Chain, error) {
 	opts = opts.withDefaults()
 	if len(opts.VerifyingKey) == 0 {
@@ -195,7 +195,7 @@ func New(opts Options) (*Chain, error) {
 	return c, nil
 }
 
-// validatorPrograms are on every chain.
+// validatorPrograms are the programs of Solana itself and SPL that every chain has.
 func validatorPrograms() []bank.Program {
 	return append(
 		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
@@ -205,8 +205,8 @@ func nativeMint() map[solana.PublicKey]bank.Account {
 	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
 }
 
-// Start advances the slots by the clock until ctx is done or the chain is
-// closed. Advance may still be called concurrently.
+// Start advances the chain by a slot every SlotDuration until ctx is done or the
+// chain is closed. Advance may still be called concurrently.
 func (c *Chain) Start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.onClose(func() error { cancel(); return nil })
@@ -227,12 +227,12 @@ func (c *Chain) Start(ctx context.Context) {
 // Advance closes the open slot and opens the next, n times.
 func (c *Chain) Advance(n uint64) { c.bank.Advance(n) }
 
-// Skip closes the open slot and passes over the next n without a block, so
-// that the block height falls behind the slot as it does on a real cluster.
+// Skip closes the open slot and skips the next n slots, which have no block. The
+// block height then falls behind the slot, as on a real cluster.
 func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 
-// Fork undoes the newest n blocks, confirmed ones included, as when the cluster
-// decides for another branch: see bank.Bank.Fork.
+// Fork undoes the newest n blocks, confirmed blocks included, as when the cluster
+// chooses another branch. See bank.Bank.Fork.
 func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
 	undone, err := c.bank.Fork(n, again)
 	return c.forked(undone, err)
@@ -251,7 +251,7 @@ func (c *Chain) forked(undone []bank.Undone, err error) ([]bank.Undone, error) {
 	return undone, err
 }
 
-// Finalize advances until everything that has landed is finalized.
+// Finalize advances until every transaction that has landed is finalized.
 func (c *Chain) Finalize() { c.bank.Advance(c.opts.FinalizeAfter) }
 
 func (c *Chain) onClose(fn func() error) {
@@ -260,8 +260,8 @@ func (c *Chain) onClose(fn func() error) {
 	c.closing = append(c.closing, fn)
 }
 
-// Close ends what Start and Listen began, WebSocket connections included, and
-// waits for it.
+// Close stops the slots and all listeners, cuts all WebSocket connections, and
+// waits until they have ended.
 func (c *Chain) Close() error {
 	c.mu.Lock()
 	closing := c.closing

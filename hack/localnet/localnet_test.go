@@ -128,8 +128,8 @@ func TestInitialisedChainHasThePool(t *testing.T) {
 	}
 }
 
-// TestAWithdrawalIsReadBackWhole takes a deposit and a withdrawal through the
-// RPC and reads them as an indexer does: by address, by signature, by block.
+// TestAWithdrawalIsReadBackWhole sends a deposit and a withdrawal over RPC. It then
+// reads them as an indexer does: by address, by signature and by block.
 func TestAWithdrawalIsReadBackWhole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{Initialised: true})
@@ -244,8 +244,8 @@ func TestManyClientsUnderARunningClock(t *testing.T) {
 	}
 }
 
-// BenchmarkTransact sends transfers over HTTP, with the preflight that
-// verifies each proof.
+// BenchmarkTransact sends transfers in the pool over HTTP. Preflight and execution
+// verify each proof.
 func BenchmarkTransact(b *testing.B) {
 	f := newFixture(b, localnet.Options{Initialised: true})
 	p, payer := pool(b), f.payer.PublicKey()
@@ -263,7 +263,8 @@ func BenchmarkTransact(b *testing.B) {
 	}
 }
 
-// signedTransfers makes as many transfers as can land before the ring evicts their root.
+// signedTransfers makes as many transfers as can land before the root history evicts
+// their root.
 func (f *fixture) signedTransfers(p *shieldpool.Pool, payer solana.PublicKey, first uint64) (batch []string) {
 	f.t.Helper()
 	f.Advance(1)

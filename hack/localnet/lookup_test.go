@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// signV0 makes a v0 transaction of the payer that uses a table as solana-go
-// compiles it.
+// signV0 makes a v0 transaction of the payer with a lookup table. addresses is the
+// content of the table from which solana-go builds the lookups; it may be wrong.
 func (f *fixture) signV0(hash solana.Hash, table solana.PublicKey, addresses []solana.PublicKey, instructions ...solana.Instruction) *solana.Transaction {
 	f.t.Helper()
 	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(f.payer.PublicKey()),
@@ -29,7 +29,7 @@ func (f *fixture) signV0(hash solana.Hash, table solana.PublicKey, addresses []s
 	return tx
 }
 
-// withTable is a chain with a lookup table of so many accounts.
+// withTable is a chain with a lookup table of n addresses.
 func withTable(t *testing.T, n int) (f *fixture, table solana.PublicKey, to []solana.PublicKey) {
 	t.Helper()
 	for i := range n {
@@ -39,7 +39,7 @@ func withTable(t *testing.T, n int) (f *fixture, table solana.PublicKey, to []so
 	return newFixture(t, localnet.Options{Accounts: map[solana.PublicKey]bank.Account{table: bank.LookupTable(to...)}}), table, to
 }
 
-// pays are transfers to many accounts, one instruction each.
+// pays are transfers to the accounts of to, one instruction for each account.
 func (f *fixture) pays(to []solana.PublicKey) (instructions []solana.Instruction) {
 	for _, key := range to {
 		instructions = append(instructions, system.NewTransferInstruction(1_000_000, f.payer.PublicKey(), key).Build())
@@ -56,8 +56,8 @@ func encoded(t testing.TB, tx *solana.Transaction) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// TestATransactionTakesAccountsFromATable sends a transaction that does not fit into a packet
-// without a table, and reads it back by every method.
+// TestATransactionTakesAccountsFromATable sends a transaction that fits in a packet only with a
+// lookup table, and reads it back by balance, address and block.
 func TestATransactionTakesAccountsFromATable(t *testing.T) {
 	t.Parallel()
 	f, table, to := withTable(t, 40)
@@ -77,7 +77,7 @@ func TestATransactionTakesAccountsFromATable(t *testing.T) {
 		t.Errorf("by a loaded address there are %+v with error %v, want the transaction", found, err)
 	}
 
-	// Another library reads the block and resolves the instructions' accounts.
+	// solana-go reads the block and resolves the accounts of the instructions.
 	version := uint64(0)
 	block, err := f.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
 		Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version, TransactionDetails: rpc.TransactionDetailsFull})

@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// client is a client of the pool with notes and a prover of the real circuit.
+// client is a client of the pool with a prover of the development circuit.
 type client struct {
 	*fixture
 	prover *wallet.Prover
@@ -29,7 +29,7 @@ type client struct {
 	leaves []fr.Element
 }
 
-// prove makes the instruction of a spend.
+// prove makes the Transact of a spend, with a proof.
 func (c *client) prove(s wallet.Spend, to solana.PublicKey) solana.Instruction {
 	c.t.Helper()
 	s.Mint, s.Leaves, s.At = c.mint, c.leaves, time.Now()
@@ -103,7 +103,7 @@ func (c *client) locate(n *wallet.Note) {
 	}
 }
 
-// newClient makes a chain under the development circuit's own key.
+// newClient makes a chain with the verifying key of the development circuit.
 func newClient(t *testing.T) *client {
 	t.Helper()
 	prover := wallettest.Prover(t)
@@ -120,8 +120,8 @@ func newClient(t *testing.T) *client {
 	return &client{fixture: f, prover: prover, pool: p, mint: mint}
 }
 
-// TestNotesMoveUnderProofsOfTheRealCircuit deposits, withdraws, transfers and
-// withdraws again, each with a proof of the development circuit.
+// TestNotesMoveUnderProofsOfTheRealCircuit makes a deposit, a withdrawal, a transfer
+// and a second withdrawal, each with a proof of the development circuit.
 func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -160,7 +160,7 @@ func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
 		t.Errorf("the recipient has %d lamports, want %d", got, want)
 	}
 
-	// A proof is valid for one recipient only, and in no invented pool.
+	// A proof is valid for one recipient only, and not for a tree that never existed.
 	late := c.note(20_000_000)
 	c.land(c.prove(wallet.Spend{Outputs: []wallet.Note{late}, PublicAmount: 20_000_000}, solana.PublicKey{}))
 	c.locate(&late)

@@ -172,16 +172,16 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 		wantData    string // the beginning of the error's data
 		wantPaid    uint64 // lamports that the payer has lost
 	}{
-		"one that succeeds is executed": {
+		"a valid transaction is executed": {
 			prepare:  func(f *fixture) string { return params(f.sign(f.blockhash("processed"), f.transfer(1_000_000)), "") },
 			wantPaid: 1_005_000,
 		},
-		"one that would fail is refused with its logs": {
+		"a transaction that would fail is refused with its logs": {
 			prepare:  func(f *fixture) string { return params(f.sign(f.blockhash("processed"), f.transfer(1<<60)), "") },
 			wantCode: -32002, wantMessage: "Transaction simulation failed: Error processing Instruction 0: custom program error: 0x1",
 			wantData: `{"accounts":null,"err":{"InstructionError":[0,{"Custom":1}]},"innerInstructions":null,"logs":["Program 11111111111111111111111111111111 invoke [1]","Transfer: insufficient`,
 		},
-		"one that would fail pays when preflight is skipped": {
+		"a transaction that would fail pays when preflight is skipped": {
 			prepare: func(f *fixture) string {
 				return params(f.sign(f.blockhash("processed"), f.transfer(1<<60)), `,"skipPreflight":true`)
 			},
@@ -194,12 +194,12 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 			wantCode: -32002, wantMessage: "Transaction simulation failed: Blockhash not found",
 			wantData: `{"accounts":null,"err":"BlockhashNotFound","innerInstructions":null,"logs":[],"replacementBlockhash":null,"returnData":null,"unitsConsumed":0}`,
 		},
-		"a dead blockhash vanishes when preflight is skipped": {
+		"a transaction with an unknown blockhash is dropped when preflight is skipped": {
 			prepare: func(f *fixture) string {
 				return params(f.sign(solana.Hash{1}, f.transfer(1_000_000)), `,"skipPreflight":true`)
 			},
 		},
-		"one processed before is refused": {
+		"a transaction processed before is refused": {
 			prepare: func(f *fixture) string {
 				tx := f.sign(f.blockhash("processed"), f.transfer(1_000_000))
 				f.send(tx)
@@ -208,7 +208,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 			wantCode: -32002, wantMessage: "Transaction simulation failed: This transaction has already been processed", wantData: `{"accounts":null,"err":"AlreadyProcessed"`,
 			wantPaid: 1_005_000,
 		},
-		"one processed before executes once when preflight is skipped": {
+		"a transaction processed before executes once when preflight is skipped": {
 			prepare: func(f *fixture) string {
 				tx := f.sign(f.blockhash("processed"), f.transfer(1_000_000))
 				f.send(tx)
@@ -224,7 +224,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 			},
 			wantCode: -32003, wantMessage: "Transaction signature verification failure",
 		},
-		"a wrong signature vanishes when preflight is skipped": {
+		"a transaction with a wrong signature is dropped when preflight is skipped": {
 			prepare: func(f *fixture) string {
 				tx := f.sign(f.blockhash("processed"), f.transfer(1_000_000))
 				tx.Signatures[0][0] ^= 1
@@ -241,7 +241,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 			},
 			wantCode: -32005, wantMessage: "Node is behind by 140 slots", wantData: `{"numSlotsBehind":140}`,
 		},
-		"a slot that the node has not reached refuses": {
+		"a minContextSlot that the node has not reached is refused": {
 			prepare: func(f *fixture) string {
 				return params(f.sign(f.blockhash("processed"), f.transfer(1_000_000)), `,"minContextSlot":1000`)
 			},
@@ -294,7 +294,8 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 	}
 }
 
-// checkError compares an answer with a code and the beginnings of message and data.
+// checkError compares an answer with an error's code and the beginnings of its message and data.
+// Code 0 means success.
 func checkError(t *testing.T, got answer, code int, message, data string) {
 	t.Helper()
 	if code == 0 {
@@ -347,7 +348,7 @@ func TestErrorCodesAreAgaves(t *testing.T) {
 		"unknown transaction details":     {"getBlock", `[200,{"transactionDetails":"some"}]`, -32602, "Invalid params: unknown variant `some`"},
 		"a block that is not there yet":   {"getBlock", `[5000]`, -32004, "Block not available for slot 5000"},
 		"a block not yet finalized":       {"getBlock", `[330]`, -32004, "Block not available for slot 330"},
-		"a skipped slot before that":      {"getBlock", `[34]`, -32001, "Block 34 cleaned up, does not exist on node. First available block: 36"},
+		"a skipped slot before history":   {"getBlock", `[34]`, -32001, "Block 34 cleaned up, does not exist on node. First available block: 36"},
 		"a block older than the history":  {"getBlock", `[1]`, -32001, "Block 1 cleaned up, does not exist on node. First available block: 36"},
 		"blocks beyond the newest":        {"getBlocks", `[400,1000000,{"commitment":"confirmed"}]`, 0, ""},
 		"blocks at processed":             {"getBlocks", `[0,5,{"commitment":"processed"}]`, -32602, "Method does not support commitment below `confirmed`"},
@@ -377,14 +378,14 @@ func TestEnvelopesOfJSONRPC(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct{ body, want string }{
-		"a call":               {`{"jsonrpc":"2.0","id":"a","method":"getHealth"}`, `{"jsonrpc":"2.0","result":"ok","id":"a"}`},
-		"a batch":              {`[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}`},
-		"no JSON":              {`hello`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
-		"nothing":              {``, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
-		"another version":      {`{"jsonrpc":"1.0","id":1,"method":"getHealth"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":1}`},
-		"parameters of null":   {`{"jsonrpc":"2.0","id":1,"method":"getHealth","params":null}`, `{"jsonrpc":"2.0","result":"ok","id":1}`},
-		"a result of null":     {`{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["` + solana.Signature{1}.String() + `"]}`, `{"jsonrpc":"2.0","result":null,"id":1}`},
-		"a whole-number error": {`{"jsonrpc":"2.0","id":1,"method":"getBlock","params":[1.5]}`, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: parameter 1: invalid type: number 1.5, expected uint64"},"id":1}`},
+		"a call":             {`{"jsonrpc":"2.0","id":"a","method":"getHealth"}`, `{"jsonrpc":"2.0","result":"ok","id":"a"}`},
+		"a batch":            {`[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}`},
+		"no JSON":            {`hello`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
+		"nothing":            {``, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
+		"another version":    {`{"jsonrpc":"1.0","id":1,"method":"getHealth"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":1}`},
+		"parameters of null": {`{"jsonrpc":"2.0","id":1,"method":"getHealth","params":null}`, `{"jsonrpc":"2.0","result":"ok","id":1}`},
+		"a result of null":   {`{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["` + solana.Signature{1}.String() + `"]}`, `{"jsonrpc":"2.0","result":null,"id":1}`},
+		"a fractional slot":  {`{"jsonrpc":"2.0","id":1,"method":"getBlock","params":[1.5]}`, `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: parameter 1: invalid type: number 1.5, expected uint64"},"id":1}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -404,10 +405,10 @@ func TestHTTPRefusals(t *testing.T) {
 		body               io.Reader
 		want               int
 	}{
-		"another GET":             {http.MethodGet, "/", "", nil, http.StatusMethodNotAllowed},
-		"another content type":    {http.MethodPost, "/", "text/plain", strings.NewReader(`{}`), http.StatusUnsupportedMediaType},
-		"a content type with set": {http.MethodPost, "/", "application/json; charset=utf-8", strings.NewReader(`{}`), http.StatusOK},
-		"more than 50 KiB":        {http.MethodPost, "/", "application/json", bytes.NewReader(make([]byte, 51<<10)), http.StatusRequestEntityTooLarge},
+		"GET without an upgrade": {http.MethodGet, "/", "", nil, http.StatusMethodNotAllowed},
+		"another content type":   {http.MethodPost, "/", "text/plain", strings.NewReader(`{}`), http.StatusUnsupportedMediaType},
+		"JSON with a charset":    {http.MethodPost, "/", "application/json; charset=utf-8", strings.NewReader(`{}`), http.StatusOK},
+		"more than 50 KiB":       {http.MethodPost, "/", "application/json", bytes.NewReader(make([]byte, 51<<10)), http.StatusRequestEntityTooLarge},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

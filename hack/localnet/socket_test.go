@@ -55,7 +55,7 @@ func (l *line) receive() (string, error) {
 	return string(raw), err
 }
 
-// wants waits for the next message and compares it with the expected one.
+// wants waits for the next message and compares it with want.
 func (l *line) wants(want string) {
 	l.t.Helper()
 	got, err := l.receive()
@@ -67,14 +67,14 @@ func (l *line) wants(want string) {
 	}
 }
 
-// ask makes a call and compares the answer with the expected one.
+// ask makes a call and compares the answer with want, which is the member result or error.
 func (l *line) ask(method, params, want string) {
 	l.t.Helper()
 	l.write(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
 	l.wants(`{"jsonrpc":"2.0","id":1,` + want + `}`)
 }
 
-// wantsEnd requires that the connection ends without another message.
+// wantsEnd checks that the connection ends without another message.
 func (l *line) wantsEnd() {
 	l.t.Helper()
 	if got, err := l.receive(); err == nil || errors.Is(err, context.DeadlineExceeded) {
@@ -99,7 +99,7 @@ func TestAChangedAccountIsNotified(t *testing.T) {
 			lamports+`,"owner":"11111111111111111111111111111111","rentEpoch":18446744073709551615,"space":0}}`, "0")
 	}
 	l.wants(holding("33", "1000000"))
-	// A fork that undoes it notifies of the earlier state: no account.
+	// A fork undoes the transfer. The notification has the earlier state: no account.
 	if _, err := f.Fork(3, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSocketFaults(t *testing.T) {
 	}
 	faulty := f.faulty()
 	to := `["` + address("to").String() + `",{"commitment":"processed"}]`
-	// pay changes the account in the open slot, and closes it.
+	// pay changes the account in the open slot and closes the slot.
 	pay := func() {
 		f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 		f.Advance(1)
@@ -210,9 +210,9 @@ func TestOpeningASocketFailsAsTheRuleSays(t *testing.T) {
 		rule fault.Rule
 		want int
 	}{
-		"too many requests":                     {fault.Rule{Method: fault.MethodSocket, Status: 429}, 429},
-		"a JSON-RPC error, which it cannot say": {fault.Rule{Error: fault.Error{Code: 1}}, 503},
-		"a cut":                                 {fault.Rule{Cut: true}, 0},
+		"too many requests":                    {fault.Rule{Method: fault.MethodSocket, Status: 429}, 429},
+		"a JSON-RPC error, answered as status": {fault.Rule{Error: fault.Error{Code: 1}}, 503},
+		"a cut":                                {fault.Rule{Cut: true}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

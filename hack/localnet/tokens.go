@@ -11,16 +11,17 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// maxDecimals is the most with which one token fits in 64 bits.
+// maxDecimals is the largest number of decimals with which one token fits in 64
+// bits.
 const maxDecimals = 19
 
-// mintAuthority is the key that governs the mints that the chain makes. Like
-// the faucet's it is no secret.
+// mintAuthority is the mint and freeze authority of the mints that the chain
+// creates. Like the faucet's key it is not secret.
 func mintAuthority() solana.PrivateKey { return wellKnownKey("relaypool local chain mint authority") }
 
-// CreateMint makes a mint of SPL Token for MintTo and Freeze, unless another
-// freeze authority is named, and returns its address. It has landed but is not
-// yet confirmed. decimals are 0 to 19.
+// CreateMint creates a mint of SPL Token with 0 to 19 decimals and returns its
+// address. MintTo works with it, and Freeze too if freezeAuthority is nil. When
+// CreateMint returns, the transaction has landed and is not yet confirmed.
 func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (solana.PublicKey, error) {
 	if decimals > maxDecimals {
 		return solana.PublicKey{}, fmt.Errorf("make mint: decimals is %d, expected 0 to %d", decimals, maxDecimals)
@@ -43,10 +44,10 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 	return mint.PublicKey(), nil
 }
 
-// MintTo mints an amount, in the smallest unit, of a mint of CreateMint or of
-// the native mint, to the owner's associated token account, which it makes if
-// it is missing. It returns the account's address and the transaction's
-// signature.
+// MintTo mints an amount, in the smallest unit, to the owner's associated token
+// account, which it creates if missing. The mint is one of CreateMint, the output
+// mint or the native mint. MintTo returns the account's address and the
+// transaction's signature.
 func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.PublicKey, solana.Signature, error) {
 	account, signature, err := c.mintTo(mint, owner, amount)
 	if err != nil {
@@ -78,13 +79,13 @@ func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account sol
 	return account, signature, err
 }
 
-// Freeze freezes an owner's associated token account of a mint that CreateMint
-// made, so that nothing can be sent from it or to it.
+// Freeze freezes an owner's associated token account of the output mint or of a
+// mint that CreateMint created. No tokens can then be sent from the account or to it.
 func (c *Chain) Freeze(mint, owner solana.PublicKey) (solana.Signature, error) {
 	return c.setFrozen(mint, owner, true)
 }
 
-// Thaw ends what Freeze began.
+// Thaw undoes Freeze.
 func (c *Chain) Thaw(mint, owner solana.PublicKey) (solana.Signature, error) {
 	return c.setFrozen(mint, owner, false)
 }

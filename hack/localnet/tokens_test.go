@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// mint makes a mint of 6 decimals.
+// mint creates a mint with 6 decimals.
 func (f *fixture) mint() solana.PublicKey {
 	f.t.Helper()
 	mint, err := f.CreateMint(6, nil)
@@ -24,7 +24,7 @@ func (f *fixture) mint() solana.PublicKey {
 	return mint
 }
 
-// give mints tokens, and returns their account.
+// give mints tokens and returns the owner's associated token account.
 func (f *fixture) give(mint, owner solana.PublicKey, amount uint64) solana.PublicKey {
 	f.t.Helper()
 	account, _, err := f.MintTo(mint, owner, amount)
@@ -107,8 +107,8 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	}
 }
 
-// TestAChainHasTheGivenAccounts uses a mint of Token-2022 as the example, which a relay must
-// recognise and refuse.
+// TestAChainHasTheGivenAccounts puts a mint of Token-2022 on the chain. A relay must recognise and
+// refuse such a mint.
 func TestAChainHasTheGivenAccounts(t *testing.T) {
 	t.Parallel()
 	mint := token.MintAccount(tokenprogram.Mint{Decimals: 6, IsInitialized: true})
@@ -124,7 +124,7 @@ func TestAChainHasTheGivenAccounts(t *testing.T) {
 	}
 }
 
-// TestTheChainGovernsItsMints mints tokens twice, freezes them and thaws them.
+// TestTheChainGovernsItsMints mints tokens twice, freezes the token account and thaws it.
 func TestTheChainGovernsItsMints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})

@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-// errForeign says that another user's folder or link is at one of our paths.
+// errForeign means that one of our paths has a link, a file or another user's folder.
 var errForeign = errors.New("it is not a folder of ours")
 
-// account is the user that the server runs as; nil means that of this process.
+// account is the user as which the server runs. A nil account means the user of this process.
 type account struct {
 	name     string
 	uid, gid uint32
 }
 
-// accountFor picks an unprivileged user when this process runs as root, because
+// accountFor chooses an unprivileged user when this process runs as root, because
 // PostgreSQL refuses to run as root.
 func accountFor(euid int) (*account, error) {
 	if euid != 0 {
@@ -44,7 +44,7 @@ func accountFor(euid int) (*account, error) {
 		"create one (useradd --system postgres) or run as an ordinary user")
 }
 
-// credential is what a child process needs to run as the account.
+// credential is the credential with which a child process runs as the account.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil
@@ -52,10 +52,9 @@ func (a *account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// prepareDir makes dir for the account with mode 0700. When the account cannot
-// reach it, for example below root's own home, it uses a folder in the system's
-// folder for temporary files instead, and logs that. The next run finds that folder
-// by the same name.
+// prepareDir makes the folder dir for the account, with mode 0700, and returns it. If the
+// account cannot reach dir, for example below root's home, prepareDir makes and returns a
+// folder in os.TempDir instead, and logs that. That folder has the same name in each run.
 func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must be able to pass
 		return "", fmt.Errorf("make the state folder: %w", err)
@@ -78,9 +77,9 @@ func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (st
 	return other, nil
 }
 
-// makePrivate makes the folder with mode 0700, or uses an existing folder of ours or
-// of the account. It checks that the path is a real folder and its owner, because
-// anybody can create names in a folder for temporary files.
+// makePrivate makes a folder with mode 0700 that belongs to the account. It accepts an
+// existing folder only if it is not a link and belongs to us or to the account, because
+// anybody can create links and folders in a folder for temporary files.
 func (a *account) makePrivate(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, os.ErrExist) {
@@ -107,9 +106,9 @@ func (a *account) makePrivate(dir string) error {
 	return nil
 }
 
-// reaches starts a process of the account to find out whether it can enter the folder
-// and write there: modes of parents, access lists and mount options can all prevent
-// that.
+// reaches reports whether the account can enter the folder and write there. It tries with a
+// process of the account, because modes of parents, access lists and mount options can all
+// prevent it.
 func (a *account) reaches(ctx context.Context, dir string) bool {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `cd "$1" && test -w .`, "sh", dir)
 	cmd.Dir = "/"

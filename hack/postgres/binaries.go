@@ -15,8 +15,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// usualPlaces are the folders, as globs, where packages put initdb and
-// postgres without adding them to PATH.
+// usualPlaces are globs of the folders in which packages install initdb and postgres without
+// adding them to PATH.
 var usualPlaces = []string{
 	"/usr/lib/postgresql/*/bin",                      // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                               // PostgreSQL's own RPMs
@@ -29,15 +29,15 @@ var usualPlaces = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
-// machine is the information about the computer that finding and installing PostgreSQL
-// needs, so that tests can describe another one.
+// machine is the information about the computer with which find and install work. Tests
+// describe other computers.
 type machine struct {
 	path    string   // PATH
 	places  []string // globs, see usualPlaces
-	root    bool
-	apt     bool   // whether apt-get is there
-	aptConf string // folder of postgresql-common's settings for new clusters
-	lock    string // file that an installation holds
+	root    bool     // whether this process runs as root
+	apt     bool     // whether apt-get exists
+	aptConf string   // folder of postgresql-common's settings for new clusters
+	lock    string   // file that an installation locks
 	run     func(ctx context.Context, log io.Writer, name string, args ...string) error
 	log     io.Writer
 }
@@ -56,16 +56,17 @@ func thisMachine(log io.Writer) machine {
 	}
 }
 
-// lockPoll is the interval of tries for a lock that another process has.
+// lockPoll is the interval between attempts to get a lock that another process holds.
 const lockPoll = 50 * time.Millisecond
 
-// find returns the folder of initdb and postgres: the first one in PATH, otherwise the
-// newest of the usual places. If there is none it installs one or says how to do that.
+// find returns the folder of initdb and postgres: the first in PATH, otherwise the newest in
+// the usual places. If there is none, find installs PostgreSQL or returns an error that says
+// how to install it.
 func (m machine) find(ctx context.Context) (found string, err error) {
 	if found = m.installed(); found != "" {
 		return found, nil
 	}
-	// The tests of several packages start at once, and apt-get fails when another one runs.
+	// The tests of several packages start at once, and apt-get fails while another apt-get runs.
 	lock := flock.New(m.lock)
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return "", fmt.Errorf("install postgresql: %w", err)
@@ -88,7 +89,7 @@ func (m machine) installed() string {
 	dirs := filepath.SplitList(m.path)
 	for _, pattern := range m.places {
 		matches, _ := filepath.Glob(pattern) // Glob fails only for an invalid pattern
-		slices.Reverse(matches)              // the last name has the highest version: two digits since 2017
+		slices.Reverse(matches)              // the last name has the newest version: versions have two digits since 2017
 		dirs = append(dirs, matches...)
 	}
 	for _, dir := range dirs {
@@ -99,8 +100,8 @@ func (m machine) installed() string {
 	return ""
 }
 
-// serverDir resolves links, because initdb looks for postgres in the folder of its own
-// real file, and reports whether both are there.
+// serverDir returns the folder of the real file of dir's initdb, and whether that folder has
+// postgres. It resolves links, because initdb looks for postgres beside its real file.
 func serverDir(dir string) (string, bool) {
 	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
 	if err != nil {
@@ -111,8 +112,8 @@ func serverDir(dir string) (string, bool) {
 	return resolved, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// install installs PostgreSQL with apt-get when root on a machine that has it; otherwise
-// its error says what to install.
+// install installs PostgreSQL with apt-get if apt-get exists and this process runs as root.
+// Otherwise its error says what to install.
 func (m machine) install(ctx context.Context) (err error) {
 	switch {
 	case !m.apt:
@@ -137,9 +138,9 @@ func (m machine) install(ctx context.Context) (err error) {
 	return nil
 }
 
-// withoutMainCluster prevents the package from creating and starting an unwanted
-// cluster of its own on port 5432. It uses the drop-in folder of postgresql-common's
-// createcluster.conf, and removes its file afterwards.
+// withoutMainCluster keeps the package from creating and starting a cluster on port 5432. It
+// writes a file into the drop-in folder of postgresql-common's createcluster.conf; restore
+// removes the file.
 func (m machine) withoutMainCluster() (restore func() error, err error) {
 	if err := os.MkdirAll(m.aptConf, 0o755); err != nil { //nolint:gosec // a folder of /etc, readable like its neighbours
 		return nil, fmt.Errorf("install postgresql: %w", err)
@@ -151,7 +152,7 @@ func (m machine) withoutMainCluster() (restore func() error, err error) {
 	return func() error { return os.Remove(path) }, nil
 }
 
-// runLogged runs a command and writes its output to log as progress.
+// runLogged runs a command and writes its output to log.
 func runLogged(ctx context.Context, log io.Writer, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = log, log

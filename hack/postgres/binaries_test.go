@@ -33,7 +33,7 @@ func TestFindTakesPathFirstThenTheNewest(t *testing.T) {
 	for _, dir := range []string{"lib/15/bin", "lib/18/bin", "own"} {
 		fakeServer(t, filepath.Join(root, dir))
 	}
-	// A folder of links, such as /usr/local/bin, leads to the real one.
+	// A folder with links, such as /usr/local/bin, leads to the folder of the real files.
 	links := filepath.Join(root, "links")
 	if err := os.Mkdir(links, 0o700); err != nil {
 		t.Fatal(err)
@@ -60,22 +60,22 @@ func TestMissingServer(t *testing.T) {
 		wantRuns  []string
 		wantError string
 	}{
-		"root on Debian gets it installed": {
+		"for root on Debian it is installed": {
 			apt: true, root: true, installs: true,
 			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
 		},
-		"apt-get's failure is told": {
+		"an error of apt-get is returned": {
 			apt: true, root: true, aptFails: true,
 			wantRuns: []string{"apt-get update"}, wantError: "install postgresql: no network",
 		},
-		"a package without programs is told": {
+		"a package without the programs is an error": {
 			apt: true, root: true,
 			wantRuns:  []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
 			wantError: "add their folder to PATH",
 		},
-		"an ordinary user on Debian is told the command": {apt: true, wantError: "sudo apt-get install postgresql"},
-		"root on Fedora is told the package":             {root: true, wantError: "postgresql-server (Fedora)"},
-		"an ordinary user elsewhere is told the package": {wantError: "postgresql@17 (Homebrew)"},
+		"an ordinary user on Debian gets the command": {apt: true, wantError: "sudo apt-get install postgresql"},
+		"root on Fedora gets the package's name":      {root: true, wantError: "postgresql-server (Fedora)"},
+		"an ordinary user elsewhere gets the package": {wantError: "postgresql@17 (Homebrew)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

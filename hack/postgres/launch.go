@@ -21,9 +21,9 @@ const (
 	pollInterval = 25 * time.Millisecond
 )
 
-// stopLeftover stops a server that a killed run left on our socket, on systems that do
-// not end it with the run. Only our own user can enter the socket's folder, so a server
-// that answers there is such a server.
+// stopLeftover stops a server of an earlier run that was killed. On systems without a
+// parent-death signal such a server still runs on our socket. Only the server's user can
+// enter the socket's folder, so that no other server can answer there.
 func (s *Server) stopLeftover(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -36,18 +36,17 @@ func (s *Server) stopLeftover(ctx context.Context) error {
 	return nil
 }
 
-// initialise makes an empty cluster and deletes the one of an earlier run, with its
-// socket: beside that, a killed server leaves a lock file with its process id, which
-// PostgreSQL respects for as long as any process has that id, even one that waits to be
-// reaped.
+// initialise deletes the cluster and the socket's folder of an earlier run and creates an
+// empty cluster. The socket's folder may have the lock file of a killed server. PostgreSQL
+// does not start while any process, even a zombie, has the process id in that file.
 func (s *Server) initialise(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(s.clusterDir()), os.RemoveAll(s.socketDir())); err != nil {
 		return fmt.Errorf("create the cluster: %w", err)
 	}
 	cmd := s.command(ctx, "initdb", "--pgdata="+s.clusterDir(), "--username="+superuser, "--encoding=UTF8", "--locale=C",
-		// The socket's folder is closed to others, and nothing listens on TCP.
+		// No other user can enter the socket's folder, and nothing listens on TCP.
 		"--auth-local=trust", "--auth-host=reject",
-		// An interrupted initdb loses nothing, because the next Start makes a new cluster.
+		// A crash during initdb does no harm, because the next Start creates a new cluster.
 		"--no-sync")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("create the cluster: initdb: %w: %s", err, out)
@@ -55,9 +54,8 @@ func (s *Server) initialise(ctx context.Context) error {
 	return s.account.makePrivate(s.socketDir())
 }
 
-// command is one of PostgreSQL's programs as the server's user, with none of the
-// caller's PG* variables, which would change ports and folders, and messages in
-// English.
+// command is one of PostgreSQL's programs, to be run as the server's user and with English
+// messages. It does not get the caller's PG* variables, which would change ports and folders.
 func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	cmd.Dir = s.dir
@@ -66,13 +64,14 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// launch starts the server and waits until it accepts connections. PostgreSQL refuses
-// to start while processes of a killed server still have its memory, for a moment.
+// launch starts the server and waits until it accepts connections. After a kill PostgreSQL
+// refuses to start for a moment, while processes of the killed server still use its shared
+// memory. launch then tries again.
 func (s *Server) launch(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		// The server outlives the start's context.
+		// The server must not end with ctx, which bounds only the start.
 		cmd := s.command(context.WithoutCancel(ctx), "postgres", s.arguments()...)
 		if s.proc, err = process.StartCommand("postgres", filepath.Join(s.dir, "postgres.log"), cmd); err != nil {
 			return err
@@ -94,8 +93,8 @@ func (s *Server) arguments() []string {
 		"max_connections=300",
 		"timezone=UTC",
 		"log_timezone=UTC",
-		// A DETAIL line quotes the values of a violated key, which are the content of
-		// requests and must not be logged.
+		// Without terse, a DETAIL line quotes the values of a violated key. Such values come
+		// from requests and must not be logged.
 		"log_error_verbosity=terse",
 	}
 	if s.fastUnsafe {
@@ -108,7 +107,7 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// awaitReady connects until the server answers or has ended.
+// awaitReady tries to connect until the server accepts a connection or has ended.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
@@ -125,8 +124,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// shutDown uses the shutdown modes of postgres(1) in turn, the mildest first. The end of
-// ctx shortens only the first one, because the others are the last resort.
+// shutDown uses the shutdown modes of postgres(1) one after the other: fast, immediate, and
+// then a kill. The end of ctx shortens only the wait for the fast mode.
 func (s *Server) shutDown(ctx context.Context) error {
 	p := s.proc
 	if p == nil {

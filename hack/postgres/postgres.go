@@ -1,9 +1,9 @@
-// Package postgres runs a private PostgreSQL server from the machine's own
-// binaries, for `make run` and for tests. The server listens on a Unix socket
-// in a folder that only its own user can enter, never on a network address.
+// Package postgres runs a private PostgreSQL server from the machine's installed binaries,
+// for `make run` and for tests. The server listens on a Unix socket in a folder that only
+// the server's user can enter, and on no network address.
 //
-// PostgreSQL refuses to run as root, so a server started by root runs as the
-// user postgres, or nobody where there is none.
+// PostgreSQL refuses to run as root. A server that root starts therefore runs as the user
+// postgres, or as nobody if there is no such user.
 package postgres
 
 import (
@@ -26,34 +26,34 @@ import (
 )
 
 const (
-	// superuser is the role that initdb creates and that URL names.
+	// superuser is the role that initdb creates and that URL uses.
 	superuser = "relaypool"
-	// port names the socket file (.s.PGSQL.5432); nothing listens on TCP.
+	// port is part of the socket file's name (.s.PGSQL.5432); nothing listens on TCP.
 	port = 5432
-	// maxSocketPath is the length of sun_path without its final zero byte on
-	// the systems with the shortest one (104 bytes on macOS and the BSDs, 108
-	// on Linux).
+	// maxSocketPath is the longest path of a socket in bytes, on the systems with the
+	// shortest limit: sun_path has 104 bytes on macOS and the BSDs (108 on Linux), one
+	// of them for the final zero.
 	maxSocketPath = 103
 )
 
-// Options are the folder of a server's state and its durability.
+// Options configure a server.
 type Options struct {
 	// DataDir is the folder for everything of this server: the database
-	// cluster in data/, the lock file, the log postgres.log and, when the path
-	// is short enough, the socket. It is made when missing and must be used
-	// for nothing else. Required.
+	// cluster in data/, the lock file, the log postgres.log and, if the path
+	// is short enough, the socket. Start makes the folder if it is missing. Use
+	// it for nothing else. Required.
 	DataDir string
-	// FastUnsafe turns fsync, synchronous commits and full-page writes off: a
-	// power cut may lose or corrupt the data, a kill of the server does not.
-	// For tests.
+	// FastUnsafe turns off fsync, synchronous commits and full-page writes, for
+	// tests. A power cut may then lose or corrupt the data; a kill of the server
+	// does not.
 	FastUnsafe bool
-	// Log receives a line for each slow or surprising action of Start, such as an
-	// installation or the use of another folder than DataDir. Nil discards them.
+	// Log receives a line for each slow or unexpected action of Start, such as an
+	// installation or the use of another folder than DataDir. Nil discards the lines.
 	Log io.Writer
 }
 
-// Server is a running, or stopped and restartable, private PostgreSQL server.
-// Its methods, apart from URL, must not be called concurrently.
+// Server is a private PostgreSQL server that runs or has been stopped. Its methods, except
+// URL, must not be called concurrently.
 type Server struct {
 	bin        string // folder of initdb and postgres
 	account    *account
@@ -64,11 +64,11 @@ type Server struct {
 	proc *process.Process
 }
 
-// Start finds PostgreSQL (installing it when root on Debian or Ubuntu), starts a server
-// with an empty cluster and returns when it accepts connections. It stops a server and
-// deletes data that an earlier run left in the folder; it fails when a living run uses
-// the folder. The server ends when this process does, on Linux even if it is killed; ctx
-// bounds only the start.
+// Start finds PostgreSQL, starts a server with an empty cluster and returns when the server
+// accepts connections. As root on Debian or Ubuntu it installs PostgreSQL if missing. It
+// stops a server and deletes data that an earlier run left in the folder. It returns an error
+// when another running process uses the folder. On Linux the server ends when this process
+// ends, even by a kill. ctx bounds only the start.
 func Start(ctx context.Context, opts Options) (s *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -107,7 +107,7 @@ func Start(ctx context.Context, opts Options) (s *Server, err error) {
 	return s, nil
 }
 
-// create starts the server without the data of an earlier run.
+// create removes what an earlier run left and starts the server with an empty cluster.
 func (s *Server) create(ctx context.Context) error {
 	if err := s.stopLeftover(ctx); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (s *Server) create(ctx context.Context) error {
 
 var errHeld = errors.New("its lock is held")
 
-// takeFolder locks the folder for the life of this process: a lock that is taken means a
-// living run.
+// takeFolder locks the folder until this process ends. It returns errHeld when another
+// process holds the lock.
 func (s *Server) takeFolder() error {
 	lock := flock.New(filepath.Join(s.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
 	free, err := lock.TryLock()
@@ -135,8 +135,8 @@ func (s *Server) takeFolder() error {
 	return nil
 }
 
-// URL is the address of a database of this server for pgx and libpq. It stays
-// the same over Restart. The database "postgres" always exists.
+// URL is the URL of a database of this server, for pgx and libpq. Restart does not change it.
+// The database "postgres" always exists.
 func (s *Server) URL(database string) string {
 	query := url.Values{"host": {s.socketDir()}, "port": {strconv.Itoa(port)}}.Encode()
 	u := url.URL{
@@ -149,11 +149,11 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Dir is the folder with the server's state: Options.DataDir, or its replacement when
-// the server's user cannot reach that.
+// Dir is the folder with the server's state: Options.DataDir, or another folder if the
+// server's user cannot reach Options.DataDir.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid is the process id of the server's first process, 0 when it is stopped.
+// Pid is the process id of the postmaster, or 0 when the server is stopped.
 func (s *Server) Pid() int {
 	if s.proc == nil {
 		return 0
@@ -161,13 +161,12 @@ func (s *Server) Pid() int {
 	return s.proc.PID()
 }
 
-// Stop shuts the server down fast: clients are disconnected, open
-// transactions rolled back, committed data flushed. When that takes more than
-// 20 seconds, or ctx ends, it goes on to an immediate shutdown and then a
-// kill, after which the next Restart recovers from the write-ahead log. It
-// returns an error only when the server did not end by itself. Stopping a
-// stopped server does nothing. The folder stays taken until Close, so that
-// Restart finds the data.
+// Stop makes a fast shutdown: it disconnects clients, rolls back open
+// transactions and flushes committed data. If that takes more than 20 seconds,
+// or ctx ends, Stop makes an immediate shutdown and then a kill. It then returns
+// an error, and the next Restart recovers from the write-ahead log. Stop does
+// nothing for a stopped server. The folder stays locked until Close, so that Restart
+// finds the data.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.shutDown(ctx); err != nil {
 		return fmt.Errorf("stop postgres: %w", err)
@@ -180,8 +179,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(s.Stop(ctx), s.lock.Unlock())
 }
 
-// Restart stops the server when it runs and starts it again on the same data
-// and the same socket.
+// Restart stops the server, if it runs, and starts it with the same data and the same socket.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err
@@ -192,12 +190,12 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// clusterDir is PostgreSQL's own data directory.
+// clusterDir is PostgreSQL's data directory.
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 
-// socketDir is the socket's folder: inside the state folder, or, when that path is too
-// long for a socket, in /tmp, under a name that every start on the same folder finds
-// again. It does not use TMPDIR, which may be as long.
+// socketDir is the socket's folder inside the state folder. If that path is too long for a
+// socket, it is a folder in /tmp, with the same name in every start on the state folder. It
+// is not in TMPDIR, whose path may be too long as well.
 func (s *Server) socketDir() string {
 	inside := filepath.Join(s.dir, "socket")
 	if len(filepath.Join(inside, ".s.PGSQL."+strconv.Itoa(port))) <= maxSocketPath {
@@ -206,7 +204,7 @@ func (s *Server) socketDir() string {
 	return filepath.Join("/tmp", tempName(s.dir))
 }
 
-// tempName is the name in a folder for temporary files that replaces dir.
+// tempName is the name of the folder that replaces dir in a folder for temporary files.
 func tempName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "relaypool-postgres-" + hex.EncodeToString(sum[:8])

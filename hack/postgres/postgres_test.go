@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parentVariable makes this test binary a process that starts a server on the
-// named folder, prints its id and waits to be killed.
+// parentVariable names an environment variable with a folder. It makes this test binary start a
+// server on the folder, print the server's process id and wait to be killed.
 const parentVariable = "RELAYPOOL_POSTGRES_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -38,15 +38,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stateDir is a folder that the server's user can reach; the parent of
-// t.TempDir is closed to others.
+// stateDir is a folder that the server's user can reach. Other users cannot enter the parent of
+// t.TempDir.
 func stateDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relaypool-pg-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { // the server's user must pass
+	if err := os.Chmod(dir, 0o711); err != nil { // the server's user must enter it
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -67,7 +67,7 @@ func start(t *testing.T, opts Options) *Server {
 	return s
 }
 
-// query runs SQL on a connection of its own and returns the single value.
+// query runs SQL on a new connection and returns the single value.
 func query(t *testing.T, url, sql string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -82,7 +82,7 @@ func query(t *testing.T, url, sql string) string {
 	return value
 }
 
-// execute runs SQL on a connection of its own.
+// execute runs SQL on a new connection.
 func execute(t *testing.T, url, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -95,7 +95,7 @@ func execute(t *testing.T, url, sql string) {
 	}
 }
 
-// keep commits a row that must survive.
+// keep commits a row, which wantKept later reads.
 func keep(t *testing.T, s *Server) {
 	t.Helper()
 	execute(t, s.URL("postgres"), "CREATE TABLE IF NOT EXISTS kept (v text); INSERT INTO kept VALUES ('kept')")
@@ -129,7 +129,7 @@ func TestServerIsPrivateAndItsSafetyIsAsAsked(t *testing.T) {
 		wantSafety string
 	}{
 		"a server for make run keeps every commit": {fastUnsafe: false, wantSafety: "on"},
-		"a server for tests gives durability up":   {fastUnsafe: true, wantSafety: "off"},
+		"a server for tests is not durable":        {fastUnsafe: true, wantSafety: "off"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestDataSurvives(t *testing.T) {
 		"a stop whose context has ended": func(t *testing.T, s *Server) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			_ = s.Stop(ended) // either shutdown mode may have ended it
+			_ = s.Stop(ended) // an error if the server ended by an immediate shutdown
 			if err := s.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -245,11 +245,11 @@ func TestStartRefusesAFolderInUse(t *testing.T) {
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refused() // the first process may restart it
+	refused() // the first server may still be restarted
 }
 
-// A server that was killed leaves its process id beside the socket, and another process
-// may have that id by then.
+// TestStartOverTheLockOfAKilledServer starts a server where a killed server has left a lock file
+// beside the socket. Another process now has the process id in the file.
 func TestStartOverTheLockOfAKilledServer(t *testing.T) {
 	t.Parallel()
 	another := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
@@ -275,7 +275,8 @@ func TestStartBeginsAnew(t *testing.T) {
 	dir := stateDir(t)
 	first := start(t, Options{DataDir: dir})
 	keep(t, first)
-	// A killed parent leaves this where the kernel sends no parent-death signal.
+	// A server that runs without a lock is what a killed parent leaves on a system without a
+	// parent-death signal.
 	if err := first.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,8 @@ func TestStartBeginsAnew(t *testing.T) {
 	}
 }
 
-// The server must not outlive a parent that could not stop it.
+// TestKilledParentLeavesAnUsableFolder kills a process that has started a server. The server must
+// end, and its folder must be usable at once.
 func TestKilledParentLeavesAnUsableFolder(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// TestURLVariable names the environment variable with the address of a server
-	// on which tests may create and drop schemas. Without it they start their own.
+	// TestURLVariable is the name of the environment variable with the URL of a server
+	// on which tests may create and drop schemas. Without it, tests start a server.
 	TestURLVariable = "RELAYPOOL_TEST_DATABASE_URL"
-	// maxTemp is how many of StartTemp's servers may run at once.
+	// maxTemp is the number of servers of StartTemp that may run at once.
 	maxTemp = 200
 )
 
-// StartTemp starts a FastUnsafe server for tests. The returned function stops it and
-// deletes its data. Log is Options.Log.
+// StartTemp starts a FastUnsafe server for tests. The returned function stops the server and
+// deletes its data. log is Options.Log.
 //
-// It uses the first folder of a numbered series that no living run uses, so that the
-// next run's server has the same address: `go test` repeats a test when its environment
-// changed, and the address is in the environment. It deletes what a killed run left
-// there. The folder's name has the server's version, which results may depend on.
+// The server's folder is the first of a numbered series that no running process uses, so
+// that the next run's server has the same URL. The URL is in the environment of tests, and
+// `go test` uses a cached result only for the same environment. The folder's name has the
+// server's version, because results may depend on it. StartTemp deletes what a killed run
+// left in the folder.
 func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Context) error, error) {
 	if log == nil {
 		log = io.Discard
@@ -53,8 +54,8 @@ func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Contex
 	return nil, nil, fmt.Errorf("start postgres: %d servers run already in %s", maxTemp, os.TempDir())
 }
 
-// remove stops the server and deletes its data. Its folder and lock file stay:
-// another run may be about to take them.
+// remove stops the server and deletes its data. The folder and its lock file stay, because
+// another run may be about to lock it.
 func (s *Server) remove(ctx context.Context) error {
 	err := s.Stop(ctx)
 	for _, path := range []string{s.clusterDir(), s.socketDir(), filepath.Join(s.dir, "postgres.log")} {

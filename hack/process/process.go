@@ -1,6 +1,6 @@
-// Package process runs child programs for development, for packages that drive relays and
-// local chains. It signals children only by their process id, and leaves none
-// behind.
+// Package process runs child processes for packages that run relays and local chains in
+// development. It signals a child only by its process id. On Linux no child outlives this
+// process.
 package process
 
 import (
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// killGrace is how long a killed process may take to end.
+// killGrace is the time that a killed process has to end.
 const killGrace = 5 * time.Second
 
-// Process is a child. It is signalled only by its process id, never by a name.
+// Process is a child process. It is signalled only by its process id, never by a name.
 type Process struct {
 	name, log string
 	pid       int
-	exited    chan struct{}    // closed when it has ended and been reaped
-	state     *os.ProcessState // how it ended; read after exited
+	exited    chan struct{}    // closed when the child has ended and been reaped
+	state     *os.ProcessState // how the child ended; read it after exited is closed
 }
 
-// Start starts a program and appends its output to the log file. The name is for errors.
-// The child ends when this process does, even if it is killed; see attributes. The
-// environment is passed on without variables that configure a relay.
+// Start starts a program and appends its output to the file log. name appears in errors.
+// On Linux the kernel kills the child when this process ends, even by kill -9; see
+// attributes. The child has this process's environment without RELAYPOOL_ variables.
 func Start(name, log, program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
 	cmd.Env = OwnEnvironment(os.Environ())
 	return StartCommand(name, log, cmd)
 }
 
-// StartCommand is Start for a program with a folder, variables or a user of its own.
+// StartCommand is Start for a command with its own folder, environment or user.
 func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -50,7 +50,8 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 	cmd.SysProcAttr = own
 	p := &Process{name: name, log: log, exited: make(chan struct{})}
 	// The kernel sends the parent-death signal when the thread that started the child
-	// ends, and Go may end idle threads: this thread lives as long as the child.
+	// ends, and Go may end idle threads. The goroutine therefore keeps its thread until the
+	// child has ended.
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -60,7 +61,7 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // its error repeats the state
+		_ = cmd.Wait() // ProcessState has what the error says
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()
@@ -74,14 +75,14 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 // PID is the child's process id.
 func (p *Process) PID() int { return p.pid }
 
-// Log is the path of its log file.
+// Log is the path of the log file.
 func (p *Process) Log() string { return p.log }
 
 // Exited is closed when the child has ended and been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// OwnEnvironment removes RELAYPOOL_ variables: they belong to another relay, and
-// would set flags that we do not set.
+// OwnEnvironment returns env without RELAYPOOL_ variables, which a relay reads as flags.
+// They are the caller's and not for this child.
 func OwnEnvironment(env []string) []string {
 	var own []string
 	for _, v := range env {
@@ -92,8 +93,8 @@ func OwnEnvironment(env []string) []string {
 	return own
 }
 
-// Ended is the error of a process that stopped by itself, with the end of its
-// log: nil while it runs.
+// Ended is nil while the process runs. Afterwards it is an error that says how the process
+// ended, with the end of the log.
 func (p *Process) Ended() error {
 	select {
 	case <-p.exited:
@@ -113,8 +114,8 @@ func (p *Process) Succeeded() bool {
 	}
 }
 
-// Stop asks the process to end, and kills it after the grace period, which is an error.
-// It does nothing for a process that never started or has ended.
+// Stop sends SIGTERM. If the process still runs after grace, Stop kills it and returns an
+// error. It does nothing for a nil process and one that has ended.
 func (p *Process) Stop(grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -128,8 +129,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, grace, p.log)
 }
 
-// Kill ends the process at once, like a loss of power, and waits until it has
-// ended.
+// Kill sends SIGKILL and waits until the process has ended.
 func (p *Process) Kill() error {
 	ended, err := p.signal(syscall.SIGKILL, killGrace)
 	if err == nil && !ended {
@@ -138,10 +138,11 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// signal sends a signal and waits for the end; false when the process still runs.
+// signal sends a signal and waits for the end of the process. ended is false when the
+// process still runs after within.
 func (p *Process) signal(signal syscall.Signal, within time.Duration) (ended bool, err error) {
 	select {
-	case <-p.exited: // reaped: the id may already be reused
+	case <-p.exited: // the process id may already belong to another process
 		return true, nil
 	default:
 	}
@@ -156,7 +157,7 @@ func (p *Process) signal(signal syscall.Signal, within time.Duration) (ended boo
 	}
 }
 
-// lastLines returns the end of a log, indented, for an error message.
+// lastLines returns the last ten lines of a log, indented, for an error message.
 func lastLines(path string) string {
 	content, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {

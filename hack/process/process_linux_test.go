@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// roleArgument selects the test binary's role as a child. A variable would not
-// reach it: Start leaves RELAYPOOL_ variables out of the environment.
+// roleArgument is the prefix of an argument that makes the test binary play a role as a
+// child. An environment variable of ours would not work: Start removes RELAYPOOL_ variables.
 const roleArgument = "test-child="
 
 func TestMain(m *testing.M) {
@@ -70,7 +70,7 @@ func child(t *testing.T, role string) *Process {
 	return p
 }
 
-// until polls until happened returns true, and fails the test after a minute.
+// until waits until happened returns true. It fails the test after a minute.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -196,7 +196,7 @@ func TestAKilledParentLeavesNoChild(t *testing.T) {
 	until(t, "the child has ended", func() bool { return !running(pid) })
 }
 
-// running is false for a process that has ended and waits to be reaped.
+// running reports whether a process runs. A zombie, which only waits to be reaped, does not.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

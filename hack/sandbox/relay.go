@@ -21,36 +21,38 @@ import (
 type Endpoint struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Budget is in requests a second; 0 is none.
+	// Budget is the endpoint's request budget in requests a second; 0 means no budget.
 	Budget float64 `json:"requestsPerSecond,omitempty"`
 }
 
-// RelayOptions configure a relay. All but Name and Endpoints have a default.
+// RelayOptions configure a relay. Name and Endpoints are required.
 type RelayOptions struct {
 	Name string
-	// Listen and Operations are addresses; empty for free ports.
+	// Listen and Operations are the addresses of the API and of the operations port. Empty
+	// means a free port.
 	Listen, Operations string
 	Endpoints          []Endpoint
-	// Router is a swap router's URL; empty for none.
+	// Router is a swap router's URL; empty means no router.
 	Router string
-	// Flags are the caller's, in addition to those that every relay has.
+	// Flags are further flags, after those that every relay gets.
 	Flags []string
 }
 
-// Relay is one relay's process, which may be started again when it has ended.
+// Relay is a relay as a process, which can be started again after its end.
 type Relay struct {
 	// Process is nil until Start.
 	*process.Process
 	Name, LogFile string
-	// URL is the relay's API and Operations its operations port, without a slash at
-	// the end.
+	// URL is the URL of the relay's API and Operations that of its operations port, both
+	// without a slash at the end.
 	URL, Operations string
 
 	sandbox *Sandbox
 	args    []string
 }
 
-// NewRelay finds ports and writes the arguments. Start starts the process.
+// NewRelay finds free ports, writes the endpoints' file and prepares the arguments. Start
+// starts the process.
 func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
 	free, err := freeport.Find(ctx, 2)
 	if err != nil {
@@ -66,12 +68,12 @@ func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) 
 	if err != nil {
 		return nil, fmt.Errorf("encode the endpoints: %w", err)
 	}
-	endpointsFile := s.File(o.Name + "-endpoints.json") // a file of its own, because another relay may be reading its own file
+	endpointsFile := s.File(o.Name + "-endpoints.json") // one for each relay, because another relay may be reading its own
 	if err := os.WriteFile(endpointsFile, endpoints, 0o600); err != nil {
 		return nil, fmt.Errorf("write the endpoints: %w", err)
 	}
 	logFile := s.logFile(o.Name)
-	if err := os.Remove(logFile); err != nil && !errors.Is(err, os.ErrNotExist) { // a log is of one run
+	if err := os.Remove(logFile); err != nil && !errors.Is(err, os.ErrNotExist) { // the log of an earlier run
 		return nil, fmt.Errorf("delete an old log: %w", err)
 	}
 	r := &Relay{Name: o.Name, LogFile: logFile, URL: "http://" + o.Listen, Operations: "http://" + o.Operations, sandbox: s, args: []string{
@@ -94,7 +96,7 @@ func (r *Relay) Start() (err error) {
 	return err
 }
 
-// Kill ends a process that runs.
+// Kill kills the process, if there is one, and waits for its end.
 func (r *Relay) Kill() error {
 	if r.Process == nil {
 		return nil
@@ -102,8 +104,8 @@ func (r *Relay) Kill() error {
 	return r.Process.Kill()
 }
 
-// Await waits until the relay is ready and has read the chain, which readiness does
-// not require.
+// Await waits until the relay is ready and has read the pool's tree from the chain.
+// Readiness alone does not require the tree.
 func (r *Relay) Await(ctx context.Context) error {
 	return Await(ctx, r.Process, func(ctx context.Context) error {
 		if _, err := Get(ctx, r.Operations+contract.ReadinessPath); err != nil {
@@ -115,17 +117,17 @@ func (r *Relay) Await(ctx context.Context) error {
 }
 
 const (
-	// startWithin bounds the time until a program serves, on a machine that is busy with
-	// other programs.
+	// startWithin is the time that a program has until it serves. It is long, because the
+	// machine may be busy with other programs.
 	startWithin = 2 * time.Minute
-	// callWithin bounds one call, so that a program that accepts connections and
-	// does not answer is asked again.
+	// callWithin is the timeout of one call. After it, Await asks again a program that
+	// accepts connections and does not answer.
 	callWithin   = 10 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 
-// Await repeats check until it succeeds. It fails at once when the process ends, and
-// with the last error when the time is over.
+// Await repeats check until check succeeds. It fails at once when the process ends. After
+// two minutes, or when ctx ends, it fails with the last error of check.
 func Await(ctx context.Context, p *process.Process, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -144,7 +146,7 @@ func Await(ctx context.Context, p *process.Process, check func(context.Context) 
 	}
 }
 
-// Get reads a page, and fails unless the status is 200.
+// Get reads a page. Unless the status is 200, it returns the page and an error.
 func Get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

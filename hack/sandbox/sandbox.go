@@ -1,4 +1,4 @@
-// Package sandbox runs everything that a relay needs on one machine, for
+// Package sandbox runs relays and everything that they need on one machine, for
 // demonstrations, drills and benchmarks: a private Postgres, the local chain with its
 // pool, market and router, and relays as real processes.
 package sandbox
@@ -32,22 +32,23 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// PoolLamports are enough for every withdrawal of a run without deposits.
+// PoolLamports is a balance of the pool that is enough for all withdrawals of a run
+// without deposits.
 const PoolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
 
-// Sandbox is a folder and the processes that use it. Call its steps one by one, in the
-// order of the methods: New, Build, MakeKeys, StartPostgres, StartChain, NewRelay.
+// Sandbox is a folder and the processes that use it. Call New, BuildRelay, MakeKeys,
+// StartPostgres, FreshDatabase, StartChain and NewRelay in this order.
 type Sandbox struct {
 	// VerifyingKey is the development key, and Pool the development pool.
 	VerifyingKey []byte
 	Pool         *shieldpool.Pool
-	// Payers are the relays' fee payers, and Compliance is the public key that
-	// viewing keys are sealed to.
+	// Payers are the keys of the relays' fee payers. Compliance is the public key to which
+	// relays seal viewing keys.
 	Payers     []solana.PrivateKey
 	Compliance string
 	Postgres   *postgres.Server
-	// Chain is the local chain, URL its address without faults, Router its swap
-	// router's URL.
+	// Chain is the local chain, URL the URL of its default endpoint, and Router the URL
+	// of its swap router.
 	Chain       *localnet.Chain
 	URL, Router string
 
@@ -56,8 +57,8 @@ type Sandbox struct {
 	relays      []*Relay
 }
 
-// New opens a folder, and makes it when missing. Root is the checkout that the relay is
-// built from; log receives a line for each slow step.
+// New opens the folder state, and makes it if missing. root is the checkout from which
+// programs are built. log receives a line for each slow step.
 func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	s := &Sandbox{log: log}
 	if s.root, err = filepath.Abs(root); err != nil {
@@ -66,7 +67,8 @@ func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	if s.state, err = filepath.Abs(state); err != nil {
 		return nil, fmt.Errorf("open the sandbox: %w", err)
 	}
-	// Postgres may run as another user, who needs to enter; secret files have their own modes.
+	// Postgres may run as another user, who must enter the folder. Secret files have their own
+	// modes.
 	if err := os.MkdirAll(s.state, 0o755); err != nil { //nolint:gosec // see above
 		return nil, fmt.Errorf("open the sandbox: %w", err)
 	}
@@ -78,20 +80,20 @@ func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	return s, err
 }
 
-// File is a path in the folder.
+// File is the path of a file in the folder.
 func (s *Sandbox) File(name string) string { return filepath.Join(s.state, name) }
 
 func (s *Sandbox) keyFile() string {
 	return filepath.Join(s.root, "hack", "circuit", "verification_key.json")
 }
 
-// Simulator proves for the pool without a prover.
+// Simulator makes proofs under the development key without the circuit.
 func (s *Sandbox) Simulator() (*simulator.Simulator, error) {
 	return simulator.New(s.VerifyingKey, simulator.DevelopmentSeed)
 }
 
-// Market is the chain's market, for clients that swap. They ask the chain for the
-// price, because the relays' router may be down, or lie.
+// Market is the chain's market, for clients that swap. The clients get the price from the
+// chain, because the relays' router may be down or lie.
 func (s *Sandbox) Market() *load.Market {
 	return &load.Market{Pool: s.Pool, Mint: localnet.OutputMint(), Quote: func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) {
 		state, err := s.Chain.MarketState()
@@ -102,7 +104,8 @@ func (s *Sandbox) Market() *load.Market {
 	}}
 }
 
-// Build compiles a program of the checkout into bin, with additional flags for go build.
+// Build compiles a program of the checkout into the folder's bin. flags are further flags of
+// go build.
 func (s *Sandbox) Build(ctx context.Context, program string, flags ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", s.program(filepath.Base(program))}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, program)...)
@@ -120,7 +123,7 @@ func (s *Sandbox) BuildRelay(ctx context.Context, flags ...string) error {
 
 func (s *Sandbox) program(name string) string { return s.File(filepath.Join("bin", name)) }
 
-// Start starts a program that Build has compiled, with a log of its name.
+// Start starts a program that Build has compiled. The log file has the process's name.
 func (s *Sandbox) Start(name, program string, args ...string) (*process.Process, error) {
 	return process.Start(name, s.logFile(name), s.program(program), args...)
 }
@@ -129,7 +132,8 @@ func (s *Sandbox) logFile(name string) string {
 	return s.File(strings.ReplaceAll(name, " ", "-") + ".log")
 }
 
-// Command runs one of the relay's short commands. Its error contains the command's output.
+// Command runs a command of the relay, such as migrate, and waits for its end. The error
+// contains the command's output.
 func (s *Sandbox) Command(ctx context.Context, args ...string) (stdout string, err error) {
 	command := exec.CommandContext(ctx, s.program("relay"), args...)
 	command.Env = process.OwnEnvironment(os.Environ())
@@ -142,7 +146,7 @@ func (s *Sandbox) Command(ctx context.Context, args ...string) (stdout string, e
 	return string(out), err
 }
 
-// MakeKeys derives the fee payers' keys from a seed and makes the relay create a
+// MakeKeys derives the fee payers' keys from a seed. It also has the relay create a
 // compliance key, unless the folder has one.
 func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	if err := os.MkdirAll(s.File("payers"), 0o750); err != nil {
@@ -156,7 +160,7 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 			entropy = binary.LittleEndian.AppendUint64(entropy, r.Uint64())
 		}
 		key := ed25519.NewKeyFromSeed(entropy)
-		numbers := make([]int, len(key)) // as solana-keygen writes it
+		numbers := make([]int, len(key)) // the form of solana-keygen: an array of numbers
 		for n, b := range key {
 			numbers[n] = int(b)
 		}
@@ -172,7 +176,7 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	private, public := s.File("compliance-private.key"), s.File("compliance-public.hex")
 	text, err := os.ReadFile(public)
 	if errors.Is(err, os.ErrNotExist) {
-		_ = os.Remove(private) // from a run interrupted between writing the two files
+		_ = os.Remove(private) // left by a run that ended between writing the two files
 		var made string
 		if made, err = s.Command(ctx, "compliance", "keygen", private); err == nil {
 			text = []byte(made)
@@ -183,7 +187,7 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	return err
 }
 
-// PayerFile is the path of a fee payer's key, counted from 1.
+// PayerFile is the path of a fee payer's key. Numbers start at 1.
 func (s *Sandbox) PayerFile(number int) string {
 	return s.File(filepath.Join("payers", fmt.Sprintf("payer-%d.json", number)))
 }
@@ -194,7 +198,7 @@ func (s *Sandbox) StartPostgres(ctx context.Context) (err error) {
 	return err
 }
 
-// WithDatabase lends a connection to a database.
+// WithDatabase calls f with a new connection to a database and closes the connection.
 func (s *Sandbox) WithDatabase(ctx context.Context, database string, f func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.Postgres.URL(database))
 	if err != nil {
@@ -204,7 +208,7 @@ func (s *Sandbox) WithDatabase(ctx context.Context, database string, f func(*pgx
 	return f(conn)
 }
 
-// SQL runs statements on a connection of their own.
+// SQL runs statements on a new connection to a database.
 func (s *Sandbox) SQL(ctx context.Context, database string, statements ...string) error {
 	return s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		for _, text := range statements {
@@ -216,16 +220,16 @@ func (s *Sandbox) SQL(ctx context.Context, database string, statements ...string
 	})
 }
 
-// DropDatabase deletes a database, even while it is in use.
+// DropDatabase drops a database, even one with connections.
 func (s *Sandbox) DropDatabase(ctx context.Context, name string) error {
 	return s.SQL(ctx, "postgres", drop(name))
 }
 
 func drop(name string) string { return "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)" }
 
-// FreshDatabase makes a database as a copy of another, of template1 when that is empty,
-// and makes the relays use it from now on. It drops a database of an earlier run, whose
-// chain is gone.
+// FreshDatabase creates a database as a copy of template (template1 if empty), and makes
+// relays that start later use it. It first drops the database of an earlier run, because
+// the chain of that run no longer exists.
 func (s *Sandbox) FreshDatabase(ctx context.Context, name, template string) error {
 	create := "CREATE DATABASE " + name
 	if template != "" {
@@ -242,8 +246,9 @@ func (s *Sandbox) FreshDatabase(ctx context.Context, name, template string) erro
 
 func (s *Sandbox) databaseFile() string { return s.File("database-url") }
 
-// StartChain makes a chain with the pool initialised, gives lamports to accounts
-// and lets its slots advance. It listens on free ports unless addresses say more.
+// StartChain makes a chain with an initialised pool, funds accounts with lamports and
+// starts the slots. The chain and the router listen on the given addresses, or on free
+// ports.
 func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Addresses, lamports map[solana.PublicKey]uint64) (err error) {
 	o.VerifyingKey, o.Initialised = s.VerifyingKey, true
 	if s.Chain, err = localnet.New(o); err != nil {
@@ -270,14 +275,15 @@ func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Address
 	return nil
 }
 
-// Addresses are the addresses of a chain on 127.0.0.1. Without Admin it has no admin
-// port.
+// Addresses are the listen addresses of a chain. An empty Chain or Router means a free
+// port on 127.0.0.1. An empty Admin means no admin port.
 type Addresses struct{ Chain, Router, Admin string }
 
 const anyPort = "127.0.0.1:0"
 
-// Send sends a transaction signed by keys, the first of which pays, without any fault. A
-// caller that competes with the relays may ignore the error: the chain decides.
+// Send sends a transaction to the default endpoint, with a compute limit of units. All of
+// keys sign, and the first pays. A caller that competes with the relays may ignore the
+// error.
 func (s *Sandbox) Send(ctx context.Context, units uint32, skipPreflight bool, keys []solana.PrivateKey, instructions ...solana.Instruction) error {
 	client := rpc.New(s.URL)
 	latest, err := client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
@@ -297,7 +303,7 @@ func (s *Sandbox) Send(ctx context.Context, units uint32, skipPreflight bool, ke
 	return err
 }
 
-// URLs are the relays' APIs.
+// URLs are the URLs of the relays' APIs.
 func (s *Sandbox) URLs() (urls []string) {
 	for _, r := range s.relays {
 		urls = append(urls, r.URL)
@@ -305,20 +311,20 @@ func (s *Sandbox) URLs() (urls []string) {
 	return urls
 }
 
-// Ledger makes the relay's own command update its ledger to the chain and account for
-// every lamport.
+// Ledger runs the relay's command ledger, which updates the fee payers' accounting to the
+// chain and accounts for every lamport.
 func (s *Sandbox) Ledger(ctx context.Context) (stdout string, err error) {
 	return s.Command(ctx, "ledger", "--database-url-file="+s.databaseFile(), "--rpc-url="+s.URL)
 }
 
-// Migrate makes the relay's tables in the database.
+// Migrate runs the relay's command migrate, which creates the relay's tables.
 func (s *Sandbox) Migrate(ctx context.Context) error {
 	_, err := s.Command(ctx, "migrate", "--database-url-file="+s.databaseFile())
 	return err
 }
 
-// StopRelays kills the relays that still run and closes the chain, so that others
-// may be started on the same server.
+// StopRelays kills the relays that still run and closes the chain. Another chain and other
+// relays may then start on the same Postgres server.
 func (s *Sandbox) StopRelays() error {
 	var errs []error
 	for _, r := range s.relays {
@@ -332,15 +338,15 @@ func (s *Sandbox) StopRelays() error {
 	return errors.Join(errs...)
 }
 
-// Close stops everything, even when a part does not stop well. The folder keeps the
-// remaining files.
+// Close stops everything. An error of one part does not keep it from stopping the others.
+// The files stay in the folder.
 func (s *Sandbox) Close(ctx context.Context) error {
 	err := s.StopRelays()
 	if s.Postgres == nil {
 		return err
 	}
 	err = errors.Join(err, s.Postgres.Close(ctx))
-	// Postgres keeps its data elsewhere when its user cannot reach our folder.
+	// Postgres has its data outside of our folder when its user cannot reach our folder.
 	if dir := s.Postgres.Dir(); !strings.HasPrefix(dir, s.state) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

@@ -22,7 +22,7 @@ func TestARelayServesAndIsStartedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the relay and starts everything")
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
+	_ = os.Getenv("RELAYPOOL_SOURCES") // go test discards the cached result when this variable changes
 	state := t.TempDir()
 	if err := os.Chmod(filepath.Dir(state), 0o711); err != nil { // Postgres may run as another user
 		t.Fatal(err)

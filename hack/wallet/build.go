@@ -19,7 +19,8 @@ import (
 
 const modulePath = "github.com/relaypool/relaypool"
 
-// build returns the circuit's program for the sources as they are, built unless the cache has it.
+// build returns the path of the circuit's program for the current sources. It builds the program
+// unless the cache has it.
 func build(ctx context.Context, source, cache string, progress io.Writer) (string, error) {
 	sum, err := hashSources(source)
 	if err != nil {
@@ -37,19 +38,20 @@ func build(ctx context.Context, source, cache string, progress io.Writer) (strin
 	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", temporary, ".")
 	cmd.Dir = source
-	// The workspace and flags of the caller's module do not apply to the circuit.
+	// The circuit is a module of its own, to which the caller's workspace and flags do not apply.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the circuit's program in %s: %w\n%s", source, err, output)
 	}
-	// The rename makes the file appear complete, so that no process starts half a program.
+	// The rename is atomic, so that no process starts an incomplete program.
 	if err := os.Rename(temporary, program); err != nil {
 		return "", fmt.Errorf("keep the circuit's program: %w", err)
 	}
 	return program, nil
 }
 
-// hashSources is a hash over everything that a program is built from.
+// hashSources is a hash over everything from which the program is built: sources, Go version and
+// platform.
 func hashSources(source string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
@@ -74,7 +76,8 @@ func hashSources(source string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// findSource finds with the go command the checkout around the working folder.
+// findSource asks the go command for the checkout around the working folder, and returns its folder
+// hack/circuit.
 func findSource(ctx context.Context) (string, error) {
 	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
@@ -83,11 +86,11 @@ func findSource(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(output)), "hack", "circuit"), nil
 }
 
-// lockPoll is the interval of tries for a lock that another process has.
+// lockPoll is the interval between attempts to get a lock that another process holds.
 const lockPoll = 50 * time.Millisecond
 
-// lock waits until no other process builds the program or makes its keys: several test binaries
-// start at the same time, and each would do the same minute of work.
+// lock waits until no other process builds the program or makes its keys. Without it, test binaries
+// that start at the same time would each do the same minute of work.
 func lock(ctx context.Context, folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)

@@ -1,7 +1,8 @@
 // Package wallet is the client side of the shielded pool for tests and demonstrations: notes, the
-// transactions that spend and make them, and a prover that drives hack/circuit.
+// transactions that spend and create notes, and a prover that runs hack/circuit.
 //
-// It keeps secrets in memory and proves under keys that anybody can forge for: development only.
+// It is for development only: it keeps secrets in memory, and anybody can forge proofs under its
+// keys.
 package wallet
 
 import (
@@ -17,7 +18,7 @@ import (
 )
 
 // Note is an amount in the pool, in the mint's smallest unit, that the holder of Secret owns.
-// Index is the index of its commitment among the pool's leaves, valid once it is there.
+// Index is the index of the note's commitment among the pool's leaves; Locate sets it.
 type Note struct {
 	Amount   uint64
 	Secret   fr.Element
@@ -26,7 +27,8 @@ type Note struct {
 	Index    uint64
 }
 
-// NewNote returns a note with a secret and a blinding drawn from random. It fails if the reader fails.
+// NewNote returns a note with a secret and a blinding drawn from random. Its error is that of
+// random.
 func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
 	n := Note{Amount: amount, Mint: mint}
 	for _, e := range []*fr.Element{&n.Secret, &n.Blinding} {
@@ -37,7 +39,8 @@ func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
 	return n, nil
 }
 
-// draw reads 48 bytes for 254 bits, so that reducing them favours no value noticeably.
+// draw reads 48 bytes for an element of 254 bits, so that the reduction modulo the field's order is
+// nearly uniform.
 func draw(random io.Reader, e *fr.Element) error {
 	var b [48]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -47,27 +50,28 @@ func draw(random io.Reader, e *fr.Element) error {
 	return nil
 }
 
-// OwnerKey is P2(secret, 0), which a payer needs to make a note for this owner (protocol.md §3).
+// OwnerKey is P2(secret, 0), with which anybody can create a note for this owner. Pn is Poseidon of
+// n inputs (docs/engineering/protocol.md, "Hash and tree").
 func (n *Note) OwnerKey() fr.Element {
 	return merkle.Hash2(&n.Secret, new(fr.Element))
 }
 
-// Commitment is P4(amount, owner key, blinding, mint): the leaf that stands for the note.
+// Commitment is P4(amount, owner key, blinding, mint): the note's leaf in the tree.
 func (n *Note) Commitment() fr.Element {
 	amount, owner := fr.NewElement(n.Amount), n.OwnerKey()
 	return merkle.Hash4(&amount, &owner, &n.Blinding, &n.Mint)
 }
 
-// Nullifier is P3(commitment, index, P3(secret, commitment, index)), revealed by spending the note.
-// It depends on Index.
+// Nullifier is P3(commitment, index, P3(secret, commitment, index)), which spending the note
+// reveals. Index must be set.
 func (n *Note) Nullifier() fr.Element {
 	commitment, index := n.Commitment(), fr.NewElement(n.Index)
 	signature := merkle.Hash3(&n.Secret, &commitment, &index)
 	return merkle.Hash3(&commitment, &index, &signature)
 }
 
-// Locate sets Index to the note's index among the pool's leaves. It is an error when the note is not
-// among them (yet).
+// Locate sets Index to the note's index among the pool's leaves. It returns an error when the note
+// is not (yet) among them.
 func (n *Note) Locate(leaves []fr.Element) error {
 	i := slices.Index(leaves, n.Commitment())
 	if i < 0 {
@@ -78,7 +82,7 @@ func (n *Note) Locate(leaves []fr.Element) error {
 }
 
 // ExtDataHash binds a withdrawal to its recipient under the development profile: 0x00 and the first
-// 31 bytes of sha256(recipient), as a field element (protocol.md §2).
+// 31 bytes of sha256(recipient), as a field element (docs/engineering/protocol.md, "Destination").
 func ExtDataHash(recipient solana.PublicKey) fr.Element {
 	return bind(shieldpool.Destination{Recipient: recipient})
 }

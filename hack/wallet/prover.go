@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// closeWithin is how long Close waits for a proof under way before it kills the program.
+// closeWithin is the time that Close waits for an unfinished proof before it kills the program.
 const closeWithin = 10 * time.Second
 
 // Options of StartProver.
@@ -28,17 +28,18 @@ type Options struct {
 	// Source is the folder of hack/circuit; by default that of the checkout around the working
 	// folder.
 	Source string
-	// Cache is the folder of program and lock; by default relaypool/circuit in the user's cache
-	// folder, where the program stores its keys.
+	// Cache is the folder for the built program and the lock. The default is relaypool/circuit in
+	// the user's cache folder, where the program always stores its keys.
 	Cache string
 }
 
-// Prover is a running circuit program. It is safe for concurrent use; proofs are made one after the
-// other, because each uses every core.
+// Prover is a running circuit program. It is safe for concurrent use. It makes one proof at a time,
+// because a proof uses every core.
 type Prover struct {
-	// Constraints is the size of the circuit.
+	// Constraints is the number of the circuit's constraints.
 	Constraints int
-	// KeySHA256 is the hash of the verifying key, in lower-case hex, by which a relay identifies it.
+	// KeySHA256 is the hash of the verifying key, in lower-case hex. A relay identifies the key by
+	// it.
 	KeySHA256 string
 
 	program  string
@@ -66,7 +67,7 @@ type wireRequest struct {
 	Witness wireWitness `json:"witness"`
 }
 
-// answer is a line of the program: the ready message or the result of a request.
+// answer is one line of the program's output: the ready message or the result of a request.
 type answer struct {
 	Ready        bool   `json:"ready"`
 	Constraints  int    `json:"constraints"`
@@ -78,12 +79,12 @@ type answer struct {
 	Error        string `json:"error"`
 }
 
-// errStopped is returned by Prove after Close, or after the program died.
+// errStopped is the error of Prove after Close, or after the program has ended by itself.
 var errStopped = errors.New("the circuit's program has stopped: start a new prover")
 
-// StartProver builds hack/circuit when its sources changed, starts it and waits until it has its
-// keys. It fails with the compiler's output when the sources do not build. The context bounds the
-// start alone; Close ends the program.
+// StartProver builds hack/circuit if its sources have changed, starts the program and waits until
+// the program has its keys. If the sources do not build, the error contains the compiler's output.
+// ctx bounds only the start; Close ends the program.
 func StartProver(ctx context.Context, o Options) (*Prover, error) {
 	if o.Progress == nil {
 		return nil, errors.New("start prover: Options.Progress is missing: set it, io.Discard for silence")
@@ -127,7 +128,7 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	p.close = sync.OnceValue(p.stop)
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), program, "serve")
 	p.cmd.Stderr = progress
-	// The child has its own process group, so that Ctrl-C reaches only us and we end it in order.
+	// The child has its own process group: Ctrl-C does not reach it, and Close ends it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -141,7 +142,7 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
-	// Until the program is ready, the end of the context ends it and the read below.
+	// Until the program is ready, the end of ctx kills it, which ends the read below.
 	cancel := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
 	ready, err := p.readLine()
 	if !cancel() {
@@ -158,8 +159,9 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	return p, nil
 }
 
-// Prove returns the proof and the public inputs as POST /transact takes them, and how long the
-// circuit's program took. A witness that breaks a rule is an error.
+// Prove returns the proof and the public inputs in the form of POST /transact, and the time that
+// the circuit's program needed. It returns an error for a witness that breaks a rule of the
+// circuit.
 func (p *Prover) Prove(ctx context.Context, w *Witness) (proof [shieldpool.ProofLength]byte, publicInputs [shieldpool.PublicInputsLength]byte, took time.Duration, err error) {
 	replies := make(chan reply, 1)
 	select {
@@ -197,7 +199,7 @@ func (a *answer) decode(proof, publicInputs []byte) error {
 	return nil
 }
 
-// VerificationKey returns the verifying key as snarkjs' verification_key.json.
+// VerificationKey returns the verifying key in the JSON of snarkjs' verification_key.json.
 func (p *Prover) VerificationKey(ctx context.Context) ([]byte, error) {
 	output, err := exec.CommandContext(ctx, p.program, "vk").Output()
 	if err != nil {
@@ -206,8 +208,8 @@ func (p *Prover) VerificationKey(ctx context.Context) ([]byte, error) {
 	return output, nil
 }
 
-// Close lets a proof under way finish, ends the program and waits for it. Further calls return the
-// result of the first one.
+// Close waits for an unfinished proof, ends the program and waits for its end. Further calls return
+// the result of the first call.
 func (p *Prover) Close() error {
 	return p.close()
 }
@@ -217,7 +219,8 @@ func (p *Prover) stop() error {
 	defer kill.Stop()
 	close(p.quit)
 	<-p.done
-	// The end of its input ends the program; the pipe may be closed already if it died.
+	// The end of its input ends the program. If the program has died, the pipe may be closed
+	// already.
 	_ = p.stdin.Close()
 	if err := p.cmd.Wait(); err != nil {
 		return fmt.Errorf("stop the circuit's program: %w", err)
@@ -225,7 +228,7 @@ func (p *Prover) stop() error {
 	return nil
 }
 
-// loop passes one request at a time to the program, until Close or the program's death.
+// loop passes one request at a time to the program, until Close or until the program has ended.
 func (p *Prover) loop() {
 	defer close(p.done)
 	for id := int64(1); ; id++ {

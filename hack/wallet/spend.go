@@ -16,41 +16,42 @@ import (
 const (
 	slots = 2
 
-	// chainNoteTag and chainNoteVersion open the chain note's hash (protocol.md §3).
+	// chainNoteTag and chainNoteVersion are the first two inputs of the chain note's hash.
 	chainNoteTag     = 0x434c4b4e4f544531
 	chainNoteVersion = 2
 )
 
-// Spend describes a transaction: a deposit, a withdrawal or a transfer, by the sign of PublicAmount.
+// Spend describes a transaction. The sign of PublicAmount makes it a deposit, a withdrawal or a
+// transfer.
 type Spend struct {
 	// Inputs are at most two notes, located among Leaves.
 	Inputs []Note
-	// Outputs are at most two notes. Dummy notes of amount zero replace missing ones.
+	// Outputs are at most two notes. Dummy notes of amount zero replace missing outputs.
 	Outputs []Note
 	// PublicAmount is the gross amount that enters the pool, negative for a withdrawal, in the
 	// mint's smallest unit.
 	PublicAmount int64
-	// ExtDataHash binds the destination; see the function of that name.
+	// ExtDataHash binds the destination; see the functions ExtDataHash and SwapExtDataHash.
 	ExtDataHash fr.Element
 	// Mint is the mint's field value from the pool's profile.
 	Mint fr.Element
-	// Leaves are the pool's commitments from index 0, without gaps; their root is the proof's.
+	// Leaves are the pool's commitments from index 0, without gaps. The proof is for their root.
 	Leaves []fr.Element
 	// At is the time in the chain note.
 	At time.Time
-	// Unused leaves missing inputs unused, with nullifier zero. Otherwise dummy notes of amount
-	// zero with their own nullifiers replace them, which hides how many notes were spent.
+	// Unused gives missing inputs the nullifier zero. Otherwise dummy notes of amount zero, with
+	// their own nullifiers, replace missing inputs and hide how many notes are spent.
 	Unused bool
 }
 
-// Witness is a transaction with everything that its proof needs. The public inputs may be changed
-// before proving, to see the circuit refuse them.
+// Witness is a transaction with everything that its proof needs. Tests may change the public inputs
+// before proving; the circuit then refuses the witness.
 type Witness struct {
 	PublicInputs shieldpool.PublicInputs
 
 	inputs    [slots]input
 	outputs   [slots]Note
-	timestamp int64 // ms
+	timestamp int64 // milliseconds since 1970
 }
 
 type input struct {
@@ -59,8 +60,8 @@ type input struct {
 	used bool
 }
 
-// Witness completes the transaction with randomness for the dummy notes. Its errors say which part
-// is invalid, never a value; the circuit accepts every transaction without an error.
+// Witness completes the transaction with dummy notes, whose randomness comes from random. An error
+// names the invalid part, never a value. The circuit accepts every witness that Witness returns.
 func (s *Spend) Witness(random io.Reader) (*Witness, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("transaction: %w", err)
@@ -124,7 +125,7 @@ func (s *Spend) check() error {
 	return nil
 }
 
-// fill sets input and output i of the witness.
+// fill sets input i and output i of the witness, and their nullifier and commitment.
 func (s *Spend) fill(w *Witness, i int, random io.Reader) error {
 	var err error
 	in := &w.inputs[i]
@@ -154,7 +155,7 @@ func (s *Spend) fill(w *Witness, i int, random io.Reader) error {
 	return nil
 }
 
-// chainNote is the hash of the note that names the first output.
+// chainNote is the hash of the chain note, which names the commitment of the first output.
 func (w *Witness) chainNote(s *Spend) [32]byte {
 	var amount, tag, version, moment fr.Element
 	amount.SetInt64(s.PublicAmount)

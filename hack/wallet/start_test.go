@@ -20,7 +20,7 @@ const (
 	wrong   = "package main\n\nfunc main() { undefined() }\n"
 )
 
-// source makes a circuit of its own for a test.
+// source makes a folder with a Go program in place of the circuit.
 func source(t *testing.T, program string) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -43,7 +43,8 @@ func note(t *testing.T, amount uint64) wallet.Note {
 	return n
 }
 
-// pool puts the notes among others' notes and locates them.
+// pool returns leaves with the commitments of the notes after those of others, and locates the
+// notes.
 func pool(t *testing.T, notes ...*wallet.Note) []fr.Element {
 	t.Helper()
 	leaves := []fr.Element{fr.NewElement(11), fr.NewElement(12), fr.NewElement(13)}
@@ -67,7 +68,8 @@ func witness(t *testing.T, s wallet.Spend) *wallet.Witness {
 	return w
 }
 
-// proves checks a proof with the relay's own verifier and returns the public inputs as it reads them.
+// proves makes a proof, checks it with the relay's verifier and returns the public inputs as the
+// relay parses them.
 func proves(t *testing.T, w *wallet.Witness) *shieldpool.PublicInputs {
 	t.Helper()
 	prover := wallettest.Prover(t)
@@ -130,7 +132,7 @@ func TestDepositAndWithdrawal(t *testing.T) {
 		t.Errorf("inputs that hold nothing have no two nullifiers of their own: %v", err)
 	}
 
-	// Its two commitments are on the chain; a part leaves the pool.
+	// The deposit's two commitments are on the chain. A part of the deposit is withdrawn.
 	var leaves []fr.Element
 	for _, b := range in.Commitments {
 		leaf, err := merkle.FromBytes(b)
@@ -279,7 +281,7 @@ func TestNotesDiffer(t *testing.T) {
 
 func TestProverServesManyAtOnceUntilItIsClosed(t *testing.T) {
 	t.Parallel()
-	wallettest.Prover(t) // so that program and keys are in the cache
+	wallettest.Prover(t) // puts program and keys into the cache
 	prover, err := wallet.StartProver(t.Context(), wallet.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

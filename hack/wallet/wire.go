@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/merkle"
 )
 
-// wireWitness is the JSON that hack/circuit reads: numbers as strings.
+// wireWitness is a witness in the JSON that hack/circuit reads. Numbers are strings.
 type wireWitness struct {
 	Root          string            `json:"root"`
 	PublicAmount  string            `json:"public_amount"`

@@ -8,21 +8,21 @@ import (
 
 const (
 	fullRounds = 8
-	// stateBits is the size of the generator's state.
+	// stateBits is the size of the generator's state in bits.
 	stateBits = 80
-	// warmUp is the number of the generator's first bits that are discarded.
+	// warmUp is the number of first bits of the generator that are discarded.
 	warmUp = 160
 )
 
-// permutation is Poseidon's permutation of one width.
+// permutation is Poseidon's permutation for a state of one width.
 type permutation struct {
 	width, rounds, partial int
 	constants              []*big.Int // width for each round
 	mds                    []*big.Int // width², by rows
 }
 
-// derive makes the constants as the Poseidon paper's reference implementation does,
-// generate_parameters_grain.sage, whose output circomlib has.
+// derive computes the constants as generate_parameters_grain.sage does, the reference
+// implementation of the Poseidon paper. circomlib has the same constants.
 func derive(width, partial int) *permutation {
 	p := &permutation{width: width, rounds: fullRounds + partial, partial: partial}
 	g := newGenerator(width, partial)
@@ -31,8 +31,8 @@ func derive(width, partial int) *permutation {
 			p.constants = append(p.constants, v)
 		}
 	}
-	// A Cauchy matrix: 1/(x+y) for each x of the first half and each y of the second. For
-	// these widths the numbers differ, so that they need not be drawn again.
+	// mds is a Cauchy matrix: 1/(x+y) for each x of the first half of the numbers and each y of the
+	// second. The reference draws anew when numbers are equal. For these widths they all differ.
 	numbers := make([]*big.Int, 2*width)
 	for i := range numbers {
 		numbers[i] = g.number()
@@ -46,14 +46,15 @@ func derive(width, partial int) *permutation {
 	return p
 }
 
-// generator is the paper's self-shrinking Grain LFSR.
+// generator is the self-shrinking Grain LFSR of the Poseidon paper.
 type generator struct {
-	bits [stateBits]byte // a ring
-	next int             // the oldest bit
+	bits [stateBits]byte // a ring buffer
+	next int             // the index of the oldest bit
 }
 
-// newGenerator starts with the parameters of the constants: a prime field, the S-box x⁵, the bits
-// of an element, the width and the numbers of rounds, each in a fixed number of bits; then ones.
+// newGenerator initialises the state with the parameters of the constants, each in a fixed number
+// of bits: a prime field, the S-box x⁵, the bits of an element, the width, the full rounds and the
+// partial rounds. The remaining bits are ones.
 func newGenerator(width, partial int) *generator {
 	g := &generator{}
 	i := 0
@@ -79,8 +80,8 @@ func (g *generator) step() byte {
 	return bit
 }
 
-// number returns a number with as many bits as a field element. The generator's bits come in pairs:
-// the second bit counts if the first one is one.
+// number returns a number with as many bits as a field element. It reads the generator's bits in
+// pairs and uses the second bit of a pair if the first bit is one.
 func (g *generator) number() *big.Int {
 	v := new(big.Int)
 	for n := 0; n < fr.Bits; {

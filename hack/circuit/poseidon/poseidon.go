@@ -1,4 +1,4 @@
-// Package poseidon is circom's Poseidon hash over BN254 as a gnark gadget, and the same permutation
+// Package poseidon is circom's Poseidon hash over BN254: as constraints of a gnark circuit, and
 // over plain field elements for witnesses.
 package poseidon
 
@@ -14,7 +14,7 @@ type Hasher struct {
 	permutations map[int]*permutation
 }
 
-// New derives the constants, which is worth doing once for the many hashes of a circuit.
+// New derives the constants. One Hasher serves all hashes of a circuit.
 func New() *Hasher {
 	return &Hasher{permutations: map[int]*permutation{3: derive(3, 57), 4: derive(4, 56), 5: derive(5, 60)}}
 }
@@ -31,8 +31,9 @@ func (p *permutation) isFull(round int) bool {
 	return round < fullRounds/2 || round >= fullRounds/2+p.partial
 }
 
-// Constrain returns the hash of the inputs inside a circuit. Only S-boxes cost constraints, three
-// each: 240 for two inputs, 261 for three, 297 for four. Sums and the matrix are linear.
+// Constrain returns the hash of the inputs inside a circuit. It adds 240 constraints for two
+// inputs, 261 for three and 297 for four: three for each S-box. Sums and the matrix are linear and
+// add none.
 func (h *Hasher) Constrain(api frontend.API, inputs ...frontend.Variable) frontend.Variable {
 	p := h.width(len(inputs))
 	state := append([]frontend.Variable{0}, inputs...)
@@ -61,7 +62,7 @@ func (p *permutation) mix(api frontend.API, state []frontend.Variable) []fronten
 	return out
 }
 
-// Sum returns the hash of the inputs.
+// Sum returns the hash of two, three or four field elements.
 func (h *Hasher) Sum(inputs ...fr.Element) fr.Element {
 	p := h.width(len(inputs))
 	state := append(make([]fr.Element, 1), inputs...)

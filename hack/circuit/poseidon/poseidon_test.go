@@ -9,8 +9,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// circomlibjs made the vectors. The tests of the transaction show that the gadget computes the same
-// as Sum.
+// TestSumMatchesCircomlib uses vectors that circomlibjs computed. The tests of package transaction
+// show that Constrain computes the same as Sum.
 func TestSumMatchesCircomlib(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("testdata/poseidon_tree.json")
@@ -47,14 +47,15 @@ func TestSumMatchesCircomlib(t *testing.T) {
 	}
 }
 
-// A changed constant would go unnoticed if no vector's hash depended on it.
+// TestVectorsDependOnEveryConstant checks that the vectors of TestSumMatchesCircomlib would find a
+// changed constant.
 func TestVectorsDependOnEveryConstant(t *testing.T) {
 	t.Parallel()
 	hash := New()
 	for width, p := range hash.permutations {
 		var in []fr.Element
 		for i := range width - 1 {
-			in = append(in, fr.NewElement(uint64(i+1))) // as the vectors have it
+			in = append(in, fr.NewElement(uint64(i+1))) // the inputs of the vectors
 		}
 		right := hash.Sum(in...)
 		for name, constants := range map[string][]*big.Int{"constants": p.constants, "mds": p.mds} {

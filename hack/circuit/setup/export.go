@@ -14,8 +14,8 @@ type (
 	point2 [3][2]string
 )
 
-// verificationKey is snarkjs' verification_key.json, without the pairing of alpha and beta, which
-// follows from them.
+// verificationKey is snarkjs' verification_key.json. It leaves out vk_alphabeta_12, which follows
+// from alpha and beta.
 type verificationKey struct {
 	Protocol string   `json:"protocol"`
 	Curve    string   `json:"curve"`
@@ -27,8 +27,8 @@ type verificationKey struct {
 	IC       []point1 `json:"IC"`
 }
 
-// SnarkJS returns the verifying key as snarkjs writes it: decimal coordinates, projective with z = 1,
-// the real part of a G2 coordinate first.
+// SnarkJS returns the verifying key in snarkjs' JSON: coordinates are decimal and projective with
+// z = 1, and the real part of a G2 coordinate comes first.
 func SnarkJS(vk *groth16.VerifyingKey) ([]byte, error) {
 	key := verificationKey{
 		Protocol: "groth16",
@@ -61,8 +61,8 @@ func projective2(p *bn254.G2Affine) point2 {
 	}
 }
 
-// Hash is the sha256 of alpha, beta, gamma, delta and the public signals' points, uncompressed and
-// big-endian as on the wire. A relay identifies the development key by it.
+// Hash is the sha256 of alpha, beta, gamma, delta and the points IC, uncompressed and big-endian as
+// in a proof. A relay identifies the development key by this hash.
 func Hash(vk *groth16.VerifyingKey) [sha256.Size]byte {
 	h := sha256.New()
 	add1 := func(p *bn254.G1Affine) { b := p.RawBytes(); h.Write(b[:]) }

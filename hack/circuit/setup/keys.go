@@ -24,14 +24,14 @@ const keysFile = "keys.bin"
 
 var errDamaged = errors.New("its checksum does not match")
 
-// Keys are the compiled circuit and its keys.
+// Keys are the compiled circuit, its proving key and its verifying key.
 type Keys struct {
 	Circuit   *cs.R1CS
 	Proving   *groth16.ProvingKey
 	Verifying *groth16.VerifyingKey
 }
 
-// Compile translates the transaction circuit into constraints.
+// Compile compiles the transaction circuit to constraints.
 func Compile() (*cs.R1CS, error) {
 	compiled, err := frontend.Compile(ecc.BN254.ScalarField(), r1cs.NewBuilder, &transaction.Circuit{})
 	if err != nil {
@@ -44,8 +44,9 @@ func Compile() (*cs.R1CS, error) {
 	return circuit, nil
 }
 
-// Load returns the keys of the transaction circuit under Seed. It reads them from the folder cache if
-// they are there and complete, and otherwise makes and stores them. It reports slow steps to progress.
+// Load returns the keys of the transaction circuit for Seed. It reads them from the folder cache.
+// If they are missing or damaged there, it makes and stores them. It reports slow steps to
+// progress.
 func Load(cache string, progress io.Writer) (*Keys, error) {
 	circuit, err := Compile()
 	if err != nil {
@@ -77,8 +78,8 @@ func Load(cache string, progress io.Writer) (*Keys, error) {
 	return keys, nil
 }
 
-// Make runs the set-up for a circuit. The same circuit and seed give the same keys on every machine.
-// It replaces the process' random source while it runs: run nothing meanwhile that needs it.
+// Make runs the set-up for a circuit. The same circuit and seed give the same keys on every
+// machine. While Make runs, it replaces crypto/rand.Reader, so that no other goroutine may use it.
 func Make(circuit *cs.R1CS, seed string) (*Keys, error) {
 	trapdoor, err := DeriveTrapdoor(seed)
 	if err != nil {
@@ -91,7 +92,7 @@ func Make(circuit *cs.R1CS, seed string) (*Keys, error) {
 	return &Keys{Circuit: circuit, Proving: pk, Verifying: vk}, nil
 }
 
-// cacheName differs for each circuit and seed.
+// cacheName is the folder name of a circuit's keys: a hash of the circuit and Seed.
 func cacheName(circuit *cs.R1CS) (string, error) {
 	h := sha256.New()
 	if _, err := circuit.WriteTo(h); err != nil {
@@ -101,7 +102,8 @@ func cacheName(circuit *cs.R1CS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// read returns the keys of a file: the sha256 of what follows, the verifying key, the proving key.
+// read returns the keys of a file. The file has the verifying key and the proving key, after the
+// sha256 of both.
 func read(path string) (*Keys, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -116,7 +118,7 @@ func read(path string) (*Keys, error) {
 	}
 	keys := &Keys{Proving: new(groth16.ProvingKey), Verifying: new(groth16.VerifyingKey)}
 	r := bytes.NewReader(body)
-	// The checksum covers the points, so they need no check of their own.
+	// The unsafe reads do not check the points. The checksum covers them.
 	if _, err := keys.Verifying.UnsafeReadFrom(r); err != nil {
 		return nil, fmt.Errorf("read verifying key: %w", err)
 	}
@@ -126,7 +128,7 @@ func read(path string) (*Keys, error) {
 	return keys, nil
 }
 
-// write renames a finished file into place, so that no process reads half of one.
+// write writes a temporary file and renames it, so that no process reads an incomplete file.
 func write(path string, keys *Keys) error {
 	var body bytes.Buffer
 	if _, err := keys.Verifying.WriteRawTo(&body); err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction"
 )
 
-// ProofSize is the length of a proof on the wire (protocol.md §1).
+// ProofSize is the length of a proof in bytes (docs/engineering/protocol.md, "Bytes").
 const ProofSize = 256
 
-// Prove proves a transaction and returns the proof in the form of the wire: A, B and C,
-// uncompressed, A not negated. For a transaction that breaks a rule of the circuit the error names
-// the constraint, never a value.
+// Prove proves a transaction and returns the proof in the protocol's encoding: A, B and C,
+// uncompressed, with A not negated. For a transaction that breaks a rule of the circuit the error
+// names the constraint, never a value.
 func (k *Keys) Prove(assignment *transaction.Circuit) ([ProofSize]byte, error) {
 	var out [ProofSize]byte
 	witness, err := frontend.NewWitness(assignment, ecc.BN254.ScalarField())
@@ -35,7 +35,7 @@ func (k *Keys) Prove(assignment *transaction.Circuit) ([ProofSize]byte, error) {
 	return out, nil
 }
 
-// withoutValues replaces the solver's error, which contains the numbers that did not match.
+// withoutValues replaces the solver's error, which contains secret values of the witness.
 func (k *Keys) withoutValues(err error) error {
 	var unsatisfied *cs.UnsatisfiedConstraintError
 	if errors.As(err, &unsatisfied) {

@@ -18,15 +18,15 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction/transactiontest"
 )
 
-// wantKey is the hash by which the relay knows the development key.
+// wantKey is the hash of the development key that the relay has.
 const wantKey = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 func TestMain(m *testing.M) {
-	logger.Disable() // gnark's logger, for the whole process: its lines would hide ours
+	logger.Disable() // gnark's logger, whose lines would hide those of the tests
 	os.Exit(m.Run())
 }
 
-// The steps share one folder, because a set-up takes seconds: they do not run in parallel.
+// TestKeys runs its steps one after the other on one cache folder, because a set-up takes seconds.
 func TestKeys(t *testing.T) {
 	cache := t.TempDir()
 	load := func(t *testing.T) (*Keys, string) {

@@ -1,6 +1,6 @@
-// Package setup makes and stores the Groth16 keys of the development circuit. They come from a
-// published seed, so that everybody who builds the circuit has the same verifying key. Anybody can
-// forge proofs under it for the same reason, so it is for development only.
+// Package setup makes and stores the Groth16 keys of the development circuit. The keys come from a
+// published seed, so that everybody who builds the circuit has the same verifying key. With the
+// seed anybody can forge proofs under this key, so it is for development only.
 package setup
 
 import (
@@ -19,21 +19,23 @@ import (
 )
 
 const (
-	// Seed is published on purpose: anybody can forge any proof with it under the keys.
+	// Seed is published on purpose: with it anybody can forge any proof under the keys.
 	Seed = "relaypool: Groth16 set-up from a published seed, for development only, never for value"
 
+	// trapdoorDomain is the domain separation tag of DeriveTrapdoor.
 	trapdoorDomain = "relaypool/hack/circuit/setup/v1"
 )
 
-// Trapdoor has the secrets behind the keys, which a real ceremony destroys.
+// Trapdoor is the secrets of the set-up from which the keys are computed. A real ceremony destroys
+// them.
 type Trapdoor struct {
 	Tau, Alpha, Beta, Gamma, Delta fr.Element
 }
 
-// DeriveTrapdoor returns the five secrets of a seed in the order of the struct: hash_to_field of
-// RFC 9380 (expand_message_xmd, SHA-256, 48 bytes an element) with trapdoorDomain as the tag. The
-// main module's hack/wallet/simulator derives them the same way to make proofs without proving, and
-// refuses a verifying key that they did not make.
+// DeriveTrapdoor derives the five secrets of a seed, in the order of the struct, by hash_to_field
+// of RFC 9380 (expand_message_xmd, SHA-256, 48 bytes an element) with trapdoorDomain as the tag.
+// The main module's hack/wallet/simulator derives the same secrets to simulate proofs. It refuses a
+// verifying key that does not come from them.
 func DeriveTrapdoor(seed string) (Trapdoor, error) {
 	e, err := fr.Hash([]byte(seed), []byte(trapdoorDomain), 5)
 	if err != nil {
@@ -42,10 +44,10 @@ func DeriveTrapdoor(seed string) (Trapdoor, error) {
 	return Trapdoor{Tau: e[0], Alpha: e[1], Beta: e[2], Gamma: e[3], Delta: e[4]}, nil
 }
 
-// generate runs gnark's set-up on the secrets of a trapdoor. gnark draws them from crypto/rand and
-// has no parameter for them, so this process' random source returns them first. That depends on
-// the order in which gnark draws and on how it reads a field element from random bytes; if either
-// changes, the check of the result fails.
+// generate runs gnark's set-up with the secrets of a trapdoor. gnark has no parameter for the
+// secrets and draws them from crypto/rand. generate therefore replaces crypto/rand.Reader by one
+// that returns the secrets first. This depends on the order in which gnark draws and on how it
+// reads a field element from random bytes. If either changes, check fails.
 func generate(circuit *cs.R1CS, t Trapdoor) (*groth16.ProvingKey, *groth16.VerifyingKey, error) {
 	var drawn bytes.Buffer
 	for _, e := range []fr.Element{t.Tau, t.Alpha, t.Beta, t.Gamma, t.Delta} {
@@ -67,8 +69,8 @@ func generate(circuit *cs.R1CS, t Trapdoor) (*groth16.ProvingKey, *groth16.Verif
 	return &pk, &vk, nil
 }
 
-// withRandom is the only place that replaces the process' random source. Nothing else may draw from
-// it meanwhile.
+// withRandom runs f with r in place of crypto/rand.Reader. Meanwhile no other goroutine may draw
+// from crypto/rand.Reader.
 func withRandom(r io.Reader, f func() error) error {
 	saved := rand.Reader
 	rand.Reader = r
@@ -76,7 +78,7 @@ func withRandom(r io.Reader, f func() error) error {
 	return f()
 }
 
-// check recomputes one point for each secret.
+// check compares one point of the keys for each secret with the point that the secret gives.
 func check(pk *groth16.ProvingKey, vk *groth16.VerifyingKey, t Trapdoor) error {
 	// The first point of Z is (tau^n − 1)/delta for the domain's n points.
 	var z, one fr.Element

@@ -1,5 +1,6 @@
-// Package transaction is the shielded pool's transaction as a circuit: two inputs, two outputs, a
-// tree of height 32 and the nine public signals of protocol.md §1, with the formulas of its §3.
+// Package transaction is the shielded pool's transaction as a circuit. It has two inputs, two
+// outputs and a tree of height 32. The nine public signals are those of
+// docs/engineering/protocol.md, "Bytes", the hashes those of "Hash and tree".
 package transaction
 
 import (
@@ -19,12 +20,13 @@ const (
 	amountBits    = 64
 	timestampBits = 64
 
-	// chainNoteTag and chainNoteVersion open the chain note's hash; the tag spells CLKNOTE1.
+	// chainNoteTag and chainNoteVersion are the first two inputs of the chain note's hash. The tag
+	// is CLKNOTE1 in ASCII.
 	chainNoteTag     = 0x434c4b4e4f544531
 	chainNoteVersion = 2
 )
 
-// Circuit is a whole transaction. The public signals come first, in the order of the wire.
+// Circuit is a transaction. The public signals come first, in the order of the public inputs.
 type Circuit struct {
 	Root          frontend.Variable        `gnark:",public"`
 	PublicAmount  frontend.Variable        `gnark:",public"`
@@ -38,10 +40,11 @@ type Circuit struct {
 	Outputs [Slots]Output
 
 	Timestamp frontend.Variable // milliseconds since 1970
-	Which     frontend.Variable // the commitment in the chain note, 0 or 1
+	Which     frontend.Variable // the index of the commitment in the chain note, 0 or 1
 }
 
-// Input is a note to be spent, with its index in the tree. A note of amount zero needs none.
+// Input is a note to be spent, with its index and its path in the tree. A note of amount zero need
+// not be in the tree.
 type Input struct {
 	Amount   frontend.Variable
 	Secret   frontend.Variable
@@ -51,7 +54,7 @@ type Input struct {
 	Used     frontend.Variable // 0 makes the nullifier zero and requires amount zero
 }
 
-// Output is a note to be made.
+// Output is a note to be created.
 type Output struct {
 	Amount   frontend.Variable
 	OwnerKey frontend.Variable
@@ -73,8 +76,8 @@ func (c *Circuit) Define(api frontend.API) error {
 		api.AssertIsEqual(c.Commitments[i], c.Outputs[i].define(api, hash, c.MintAddress))
 		balance = api.Sub(balance, c.Outputs[i].Amount)
 	}
-	// Every term is below 2^64 in size, so this sum of five cannot wrap around the field's order
-	// and become zero.
+	// The absolute value of each of the five terms is below 2^64, so that their sum is zero modulo
+	// the field's order only if it is zero.
 	api.AssertIsEqual(balance, 0)
 
 	bothUsed := api.Mul(c.Inputs[0].Used, c.Inputs[1].Used)
@@ -120,8 +123,8 @@ func (c *Circuit) chainNote(api frontend.API, hash *poseidon.Hasher) frontend.Va
 	return hash.Constrain(api, chainNoteTag, chainNoteVersion, value, moment)
 }
 
-// rangeCheckSigned requires −2^63 < v < 2^63. The smallest 64-bit integer has no opposite and the
-// wire refuses it, so the circuit does too.
+// rangeCheckSigned requires −2^63 < v < 2^63. The program refuses −2^63, whose negation does not
+// fit in 64 bits, and so does the circuit.
 func rangeCheckSigned(api frontend.API, v frontend.Variable) {
 	offset := new(big.Int).Lsh(big.NewInt(1), amountBits-1)
 	shifted := api.Add(v, offset)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logger.Disable() // gnark's logger, for the whole process: its lines would hide ours
+	logger.Disable() // gnark's logger, whose lines would hide those of the tests
 	os.Exit(m.Run())
 }
 
@@ -54,7 +54,7 @@ func TestCircuitAccepts(t *testing.T) {
 	t.Parallel()
 	circuit := compile(t)
 	tests := map[string]func(*transactiontest.Ledger) *transaction.Witness{
-		"a deposit with two inputs that hold nothing": func(l *transactiontest.Ledger) *transaction.Witness {
+		"a deposit with two inputs of amount zero": func(l *transactiontest.Ledger) *transaction.Witness {
 			return l.Spend([2]transaction.WitnessInput{l.Dummy(), l.Dummy()}, [2]uint64{70, 30}, 100)
 		},
 		"a withdrawal from one note": func(l *transactiontest.Ledger) *transaction.Witness {
@@ -64,7 +64,7 @@ func TestCircuitAccepts(t *testing.T) {
 			in := [2]transaction.WitnessInput{l.Note(100), l.Note(20)}
 			return l.Spend(in, [2]uint64{119, 1}, 0)
 		},
-		"two notes of the same amount and blinding at two places": func(l *transactiontest.Ledger) *transaction.Witness {
+		"two notes of the same amount and secret at two indices": func(l *transactiontest.Ledger) *transaction.Witness {
 			first, second := l.Note(100), l.Note(100)
 			return l.Spend([2]transaction.WitnessInput{first, second}, [2]uint64{200, 0}, 0)
 		},
@@ -73,7 +73,7 @@ func TestCircuitAccepts(t *testing.T) {
 			unused.Used = false
 			return l.Spend([2]transaction.WitnessInput{l.Note(100), unused}, [2]uint64{40, 0}, -60)
 		},
-		"two unused inputs, which the program refuses and the circuit need not": func(l *transactiontest.Ledger) *transaction.Witness {
+		"two unused inputs, which only the program refuses": func(l *transactiontest.Ledger) *transaction.Witness {
 			unused := l.Dummy()
 			unused.Used = false
 			return l.Spend([2]transaction.WitnessInput{unused, unused}, [2]uint64{10, 0}, 10)
@@ -110,27 +110,27 @@ func TestCircuitRejects(t *testing.T) {
 	minus := func(n int64) string { return new(big.Int).Sub(order, big.NewInt(n)).String() }
 	power := func(bit uint) string { return new(big.Int).Lsh(big.NewInt(1), bit).String() }
 
-	// Each test changes a withdrawal of 60 from a note of 100. The hashes are computed again after
-	// private, and stay the same after public, so that only one rule is broken.
+	// Each test changes a withdrawal of 60 from a note of 100. After private the hashes are
+	// computed again, after public they are not, so that the change breaks only one rule.
 	tests := map[string]struct {
 		private, public func(*transaction.Witness)
 	}{
 		"a root that is not the tree's": {public: func(w *transaction.Witness) { w.Root = plus(w.Root, 1) }},
-		"a path that leads elsewhere":   {private: func(w *transaction.Witness) { w.Inputs[0].Path[3] = "1" }},
-		"a place that is another's":     {private: func(w *transaction.Witness) { w.Inputs[0].Index = "1" }},
-		"a place beyond the tree, which would give the note a second nullifier": {
+		"a path to another root":        {private: func(w *transaction.Witness) { w.Inputs[0].Path[3] = "1" }},
+		"the index of another note":     {private: func(w *transaction.Witness) { w.Inputs[0].Index = "1" }},
+		"an index beyond the tree, which would give the note a second nullifier": {
 			private: func(w *transaction.Witness) {
 				w.Inputs[0].Index = plus(w.Inputs[0].Index, 1<<32)
 			},
 		},
-		"an amount that the note does not hold": {private: func(w *transaction.Witness) {
+		"another amount than the note's": {private: func(w *transaction.Witness) {
 			w.Inputs[0].Amount, w.Outputs[0].Amount = "101", "41"
 		}},
 		"a secret that is not the owner's":      {private: func(w *transaction.Witness) { w.Inputs[0].Secret = "54321" }},
 		"a note of another mint":                {private: func(w *transaction.Witness) { w.MintAddress = "8" }},
-		"outputs above what goes in":            {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "41" }},
-		"outputs below what goes in":            {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "39" }},
-		"a larger withdrawal than what goes in": {private: func(w *transaction.Witness) { w.PublicAmount = "-61" }},
+		"outputs above the balance":             {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "41" }},
+		"outputs below the balance":             {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "39" }},
+		"a withdrawal above the balance":        {private: func(w *transaction.Witness) { w.PublicAmount = "-61" }},
 		"a deposit's sign on a withdrawal":      {private: func(w *transaction.Witness) { w.PublicAmount = "60" }},
 		"a negative output beside a larger one": {private: func(w *transaction.Witness) { w.Outputs[0].Amount, w.Outputs[1].Amount = "45", minus(5) }},
 		"an output of more than 64 bits": {private: func(w *transaction.Witness) {
@@ -164,7 +164,8 @@ func TestCircuitRejects(t *testing.T) {
 	}
 }
 
-// These need notes or balances of their own, so that only the range is wrong.
+// TestCircuitRejectsAmountsOutOfRange uses its own notes and balances, so that only the range of an
+// amount is wrong.
 func TestCircuitRejectsAmountsOutOfRange(t *testing.T) {
 	t.Parallel()
 	circuit := compile(t)
@@ -203,7 +204,8 @@ func TestCircuitRejectsOneNoteTwice(t *testing.T) {
 	}
 }
 
-// A third value of used would scale the nullifier, and give the note one more for each scale.
+// TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused gives used the value 2. It would multiply the
+// nullifier by 2, and so give the note a second nullifier.
 func TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused(t *testing.T) {
 	t.Parallel()
 	l := transactiontest.New(t)
@@ -231,11 +233,11 @@ func TestWitnessNamesWhatIsWrong(t *testing.T) {
 		change func(*transaction.Witness)
 		want   string
 	}{
-		"text for a number":       {func(w *transaction.Witness) { w.Inputs[1].Path[31] = "secret" }, "inputs[1].path[31]: want a string with a decimal number"},
-		"nothing for a number":    {func(w *transaction.Witness) { w.Root = "" }, "root: want a string with a decimal number"},
-		"a negative note":         {func(w *transaction.Witness) { w.Outputs[0].Amount = "-4" }, "outputs[0].amount: want a number that is not negative"},
-		"the order of the field":  {func(w *transaction.Witness) { w.Nullifiers[1] = fr.Modulus().String() }, "nullifiers[1]: want a number below the order"},
-		"only the first is named": {func(w *transaction.Witness) { w.Root, w.ExtDataHash = "x", "y" }, "root: "},
+		"a text that is no number": {func(w *transaction.Witness) { w.Inputs[1].Path[31] = "secret" }, "inputs[1].path[31]: want a string with a decimal number"},
+		"an empty text":            {func(w *transaction.Witness) { w.Root = "" }, "root: want a string with a decimal number"},
+		"a negative amount":        {func(w *transaction.Witness) { w.Outputs[0].Amount = "-4" }, "outputs[0].amount: want a number that is not negative"},
+		"the order of the field":   {func(w *transaction.Witness) { w.Nullifiers[1] = fr.Modulus().String() }, "nullifiers[1]: want a number below the order"},
+		"only the first is named":  {func(w *transaction.Witness) { w.Root, w.ExtDataHash = "x", "y" }, "root: "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

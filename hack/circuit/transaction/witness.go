@@ -9,10 +9,11 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// PublicInputsSize is the length of the public signals on the wire (protocol.md §1).
+// PublicInputsSize is the length of the encoded public inputs in bytes
+// (docs/engineering/protocol.md, "Bytes").
 const PublicInputsSize = 264
 
-// Witness is a transaction as JSON. Numbers are strings, decimal or hexadecimal after 0x; only the
+// Witness is a transaction in JSON. Numbers are strings: decimal, or hexadecimal after 0x. Only the
 // public amount may be negative.
 type Witness struct {
 	Root          string               `json:"root"`
@@ -38,15 +39,15 @@ type WitnessInput struct {
 	Used     bool           `json:"used"`
 }
 
-// WitnessOutput is a note to be made; see Output.
+// WitnessOutput is a note to be created; see Output.
 type WitnessOutput struct {
 	Amount   string `json:"amount"`
 	OwnerKey string `json:"owner_key"`
 	Blinding string `json:"blinding"`
 }
 
-// Assign reads the numbers into an assignment of the circuit. The error for a malformed number names
-// its field, never its value.
+// Assign reads the numbers into an assignment of the circuit. The error for a malformed number
+// names its field, never its value.
 func (w *Witness) Assign() (*Circuit, error) {
 	var r reader
 	c := &Circuit{
@@ -91,7 +92,8 @@ func (in *WitnessInput) assign(r *reader, place string) Input {
 	return out
 }
 
-// PublicInputs encodes the nine signals in the form of the wire. Assign must accept the witness first.
+// PublicInputs encodes the nine public signals as the protocol's public inputs. Call Assign first,
+// which validates the witness.
 func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	var (
 		out [PublicInputsSize]byte
@@ -120,7 +122,7 @@ func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	return out, r.err
 }
 
-// reader keeps the first error, so that a long assignment reads as one.
+// reader parses numbers and keeps the first error, so that callers check for an error only once.
 type reader struct {
 	err error
 }

@@ -15,8 +15,8 @@ const (
 	MaxAccountData      = 10 << 20
 )
 
-// Account is an account of the chain, as programs start with it and readers get
-// it. Its data must not be changed.
+// Account is an account of the chain, as the options define it at genesis and as a
+// View returns it. Its data must not be changed.
 type Account struct {
 	Lamports   uint64
 	Data       []byte
@@ -37,7 +37,7 @@ func newRecord(a *Account) *record {
 	return &record{lamports: a.Lamports, data: paged(a.Data), owner: a.Owner, executable: a.Executable}
 }
 
-// account returns the account for readers: nil for no record.
+// account returns the account for readers, or nil for a nil record.
 func (r *record) account() *Account {
 	if r == nil {
 		return nil
@@ -45,14 +45,14 @@ func (r *record) account() *Account {
 	return &Account{Lamports: r.lamports, Data: r.data.bytes(), Owner: r.owner, Executable: r.executable}
 }
 
-// RentExemption is the smallest balance in lamports of an account with size
+// RentExemption is the rent-exempt minimum in lamports of an account with size
 // bytes of data.
 func RentExemption(size uint64) uint64 {
 	return (accountOverhead + size) * lamportsPerByteYear * exemptionYears
 }
 
-// version is an account as of one slot; one whose record is nil was closed in
-// it.
+// version is an account as of one slot. A nil record means that the account was
+// closed in this slot.
 type version struct {
 	slot   uint64
 	record *record
@@ -83,7 +83,7 @@ func (s accountStore) put(key solana.PublicKey, slot uint64, r *record) {
 	s[key] = append(versions, version{slot, r})
 }
 
-// drop takes the versions above a slot back.
+// drop removes the versions above a slot.
 func (s accountStore) drop(key solana.PublicKey, slot uint64) {
 	versions := s[key]
 	n := len(versions)
@@ -98,7 +98,7 @@ func (s accountStore) drop(key solana.PublicKey, slot uint64) {
 	s[key] = versions[:n]
 }
 
-// prune forgets the versions that no read at finalized or newer can see.
+// prune removes the versions that no read at slot finalized or above can see.
 func (s accountStore) prune(key solana.PublicKey, finalized uint64) {
 	versions := s[key]
 	first := 0

@@ -6,10 +6,10 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// AccountRef is an account as one instruction may use it. Its setters refuse
-// what the chain refuses: a program changes only accounts that it owns and
-// that the instruction passes as writable; lamports may also be added to
-// accounts of others.
+// AccountRef is an account as one instruction may use it. Its setters enforce
+// the chain's rules: a program changes only accounts that it owns and that the
+// instruction passes as writable. A program may also add lamports to writable
+// accounts of other owners.
 type AccountRef struct {
 	invocation *Invocation
 	rights     instructionAccount
@@ -34,15 +34,15 @@ func (a *AccountRef) Owner() solana.PublicKey { return a.work.owner }
 // Length is the size of the account's data in bytes.
 func (a *AccountRef) Length() int { return a.work.data.length }
 
-// Data is the account's data, not to be changed. Of a large account it is a
-// copy, which Read spares.
+// Data is the account's data, not to be changed. For a large account Data makes
+// a copy; Read avoids it.
 func (a *AccountRef) Data() []byte {
 	a.work.settle()
 	return a.work.data.bytes()
 }
 
 // Read returns n bytes of the account's data from an offset, not to be changed.
-// As with a slice, they must be inside.
+// A range outside the data panics.
 func (a *AccountRef) Read(offset, n int) []byte {
 	a.work.settle()
 	return a.work.data.read(offset, n)
@@ -94,9 +94,9 @@ func (a *AccountRef) SetData(data []byte) error {
 }
 
 // WriteLater defers writes to the data of an account that the running program
-// owns until the account is read, which a simulation may never do. write must
-// return the same whenever it is called, with patches inside the data; another
-// patch panics, as with a slice.
+// owns until the data is read or committed. A simulation may do neither.
+// write must return the same patches at every call. A patch outside the data
+// panics.
 func (a *AccountRef) WriteLater(write func() []Patch) error {
 	if err := a.changeable(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (a *AccountRef) WriteLater(write func() []Patch) error {
 	return nil
 }
 
-// changeable reports why the data cannot be changed here.
+// changeable returns the error of a data change that the rules forbid, or nil.
 func (a *AccountRef) changeable() error {
 	if !a.rights.writable {
 		return ErrReadonlyDataModified

@@ -1,11 +1,12 @@
-// Package bank is the ledger of the local chain: slots and blocks, accounts at
+// Package bank is the state of the local chain: slots and blocks, accounts at
 // every slot that can still be read, and the execution of transactions under
 // the rules of Agave (fees, rent, blockhash expiry, account ownership).
 //
-// A transaction executes in the open slot when it arrives, or waits for one
-// with room; the order of execution is the order in the block. Reads name a
-// commitment level and see the state of that level's slot, on a node that may
-// lag. A fork undoes slots that are not finalized.
+// A transaction executes in the open slot when it arrives. When the open block
+// is full, it waits for a later block. The order in a block is the order of
+// execution. A read names a commitment level and a node, which may lag, and sees
+// the state of the level's slot on that node. A fork undoes blocks that are not
+// finalized.
 package bank
 
 import (
@@ -19,12 +20,12 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// MaxAge is the number of blocks for which a blockhash stays usable: one of
-// height h serves up to block height h + MaxAge.
+// MaxAge is the number of blocks for which a blockhash stays valid: the hash of
+// the block at height h is valid up to block height h + MaxAge.
 const MaxAge = 150
 
-// DefaultMaxBehind is the lag at which none of the blockhashes that a node knows is valid
-// any more.
+// DefaultMaxBehind is a lag in slots. A node that lags so far knows no blockhash that is
+// still valid.
 const DefaultMaxBehind = MaxAge
 
 // Options configures a Bank. Fields are required unless they name a default.
@@ -39,9 +40,8 @@ type Options struct {
 	// FinalizeAfter together.
 	History uint64
 	// MaxBehind is the largest number of slots by which a node of Behind can lag. It
-	// costs memory, because it keeps that many more versions of every account that
-	// changes. 0 is DefaultMaxBehind, or the most that History leaves room for if that
-	// is less.
+	// costs memory, because the bank keeps that many more versions of every account
+	// that changes. 0 means DefaultMaxBehind, or less when History leaves less room.
 	MaxBehind uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
@@ -49,9 +49,9 @@ type Options struct {
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
 	Programs []Program
-	// Accounts are more accounts that exist at genesis, by their address.
+	// Accounts are further accounts that exist at genesis, by address.
 	Accounts map[solana.PublicKey]Account
-	// Faucet owns the lamports that exist at genesis.
+	// Faucet is the address of the wallet that holds FaucetLamports at genesis.
 	Faucet         solana.PublicKey
 	FaucetLamports uint64
 }
@@ -78,17 +78,17 @@ func (o *Options) validate() error {
 
 // Bank is the chain's state. Its methods may be called concurrently.
 //
-// A transaction runs on immutable accounts, so only reading them and writing
-// the result need mu: simulations run concurrently with each other, with reads
-// and with the leader's own execution.
+// Stored accounts are immutable, so that only loading them and writing the
+// result need mu. Simulations run concurrently with each other, with reads and
+// with the leader's own execution.
 type Bank struct {
 	opts     Options
 	programs map[solana.PublicKey]*loadedProgram
 
-	// leading is locked while the chain is extended or blocks are undone, from
-	// reading the state to writing the result. It is locked before mu.
+	// leading is locked by every call that changes the chain, from reading the state
+	// to writing the result. It is locked before mu.
 	leading sync.Mutex
-	// used, waiting and onSlot are the leader's, under leading.
+	// leading guards used, waiting and onSlot.
 	used    blockUse
 	waiting waitingList
 	onSlot  map[*byte]func()
@@ -96,11 +96,13 @@ type Bank struct {
 	mu       sync.RWMutex
 	accounts accountStore
 	chain    chain
-	// hashes finds the closed blocks whose hash some reader can still use.
+	// hashes finds closed blocks by their blockhash while some node can still
+	// accept the blockhash.
 	hashes map[solana.Hash]*Block
-	// messages finds the landed messages, which could otherwise land again.
+	// messages finds the block of a landed message by the message's hash, so that
+	// no message lands twice.
 	messages map[[sha256.Size]byte]*Block
-	// bySignature and byAddress index the history; the latter in order.
+	// bySignature and byAddress index the history; byAddress in the chain's order.
 	bySignature map[solana.Signature]*Landed
 	byAddress   map[solana.PublicKey][]*Landed
 }
@@ -135,8 +137,8 @@ func New(opts Options) (*Bank, error) {
 	}
 	b.accounts.put(opts.Faucet, 0, newRecord(&Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID}))
 	now := opts.Clock()
-	// The parent of genesis differs from one run to the next: a transaction
-	// signed for an earlier run of the chain must not land in this one.
+	// The parent hash of genesis differs from one run to the next, so that a
+	// transaction signed for an earlier run cannot land in this one.
 	var nanos [8]byte
 	binary.LittleEndian.PutUint64(nanos[:], uint64(now.UnixNano()))
 	b.chain = chain{{ParentHash: sha256.Sum256(append(opts.Genesis[:], nanos[:]...)), Time: now.Unix()}}
@@ -151,11 +153,12 @@ func (b *Bank) Advance(n uint64) {
 	}
 }
 
-// Skip closes the open slot and passes over the next n slots without a block,
-// as when a leader is down: the block height then grows slower than the slot.
+// Skip closes the open slot and skips the next n slots, which have no block, as
+// when a leader is down. The block height then grows slower than the slot.
 func (b *Bank) Skip(n uint64) { b.next(n + 1) }
 
-// next closes the open block, opens one that many slots further and calls the listeners.
+// next advances the chain by a number of slots as advance does. It then calls the
+// functions of OnSlot and lands waiting transactions.
 func (b *Bank) next(slots uint64) {
 	b.leading.Lock()
 	defer b.leading.Unlock()
@@ -167,7 +170,8 @@ func (b *Bank) next(slots uint64) {
 	b.landWaiting()
 }
 
-// advance closes the open block and opens one that many slots further.
+// advance closes the open block and opens the next. The new slot is the old one plus
+// slots.
 func (b *Bank) advance(slots uint64) {
 	closed := b.chain.open()
 	closed.Hash = closed.hash()
@@ -183,8 +187,8 @@ func (b *Bank) advance(slots uint64) {
 	b.expire()
 }
 
-// expire forgets what no read at finalized or newer can see any more, on the
-// node that is furthest behind.
+// expire drops the account versions, blockhashes and messages that not even the
+// node furthest behind still needs, and the oldest block when History is full.
 func (b *Bank) expire() {
 	depth := b.opts.FinalizeAfter + b.opts.MaxBehind
 	oldest := b.chain.below(depth)
@@ -192,7 +196,7 @@ func (b *Bank) expire() {
 		b.accounts.prune(key, oldest.Slot)
 	}
 	oldest.written = nil
-	// A hash is usable in that block up to MaxAge below it.
+	// In oldest, the hashes of blocks up to MaxAge below it are still valid.
 	if dead := b.chain.below(depth + MaxAge + 1); dead.Height+depth+MaxAge < b.chain.open().Height {
 		delete(b.hashes, dead.Hash)
 		for _, l := range dead.Landed {
@@ -206,7 +210,7 @@ func (b *Bank) expire() {
 	}
 }
 
-// forget takes the oldest block's transactions out of the indices.
+// forget removes the oldest block's transactions from the indices.
 func (b *Bank) forget(oldest *Block) {
 	for _, l := range oldest.Landed {
 		delete(b.bySignature, l.Signature())
@@ -242,11 +246,11 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 	}
 }
 
-// Submit executes a transaction in the open slot, or lets it wait for a later
-// one when the block has no room for it. landed is false when it has not
-// entered a block: err then says why it never will, and is nil while it waits.
-// Otherwise err is the transaction's own outcome. Signatures must have been
-// verified.
+// Submit executes a transaction in the open slot. When the open block is full,
+// the transaction waits for a later block. landed says whether the transaction
+// is in a block. If it is, err is the transaction's outcome. If not, err is nil while
+// the transaction waits, and otherwise says why the transaction is refused. The
+// caller has verified the signatures.
 func (b *Bank) Submit(tx *Transaction) (landed bool, err *TransactionError) {
 	b.leading.Lock()
 	defer b.leading.Unlock()
@@ -265,7 +269,7 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if b.waiting.has(tx) {
 		return false, nil
 	}
-	// Until it has run it counts with the most that it may use.
+	// Before the transaction runs, the limits count the most that it may cost.
 	most := tx.cost(job.budget.Units, maxLoadedData)
 	if full := b.used.refuses(b.opts.Limits, tx.Message, most); full != nil {
 		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: most}, b.opts.Limits.Waiting) {

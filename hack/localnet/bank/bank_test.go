@@ -129,11 +129,11 @@ func TestSimulationSeesTheBlockhashesOfItsLevel(t *testing.T) {
 		replace bool
 		want    string
 	}{
-		"processed knows a confirmed blockhash":          {bank.Processed, false, `null`},
-		"confirmed knows its own blockhash":              {bank.Confirmed, false, `null`},
-		"finalized does not know a newer blockhash":      {bank.Finalized, false, `"BlockhashNotFound"`},
-		"a replaced blockhash serves at finalized, too":  {bank.Finalized, true, `null`},
-		"a replaced blockhash serves at processed again": {bank.Processed, true, `null`},
+		"processed knows a confirmed blockhash":         {bank.Processed, false, `null`},
+		"confirmed knows its own blockhash":             {bank.Confirmed, false, `null`},
+		"finalized does not know a newer blockhash":     {bank.Finalized, false, `"BlockhashNotFound"`},
+		"a replacement blockhash is valid at finalized": {bank.Finalized, true, `null`},
+		"a replacement blockhash is valid at processed": {bank.Processed, true, `null`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -305,15 +305,15 @@ func TestByAddressListsNewestFirstWithinItsRange(t *testing.T) {
 		query bank.AddressQuery
 		want  []solana.Signature
 	}{
-		"all, newest first, without what the level does not see": {
+		"all confirmed ones, newest first": {
 			bank.AddressQuery{Limit: 10}, []solana.Signature{sent[5], sent[4], sent[3], sent[2], sent[1], sent[0]}},
 		"as many as the limit":        {bank.AddressQuery{Limit: 2}, []solana.Signature{sent[5], sent[4]}},
-		"only what is older":          {bank.AddressQuery{Limit: 2, Before: sent[3]}, []solana.Signature{sent[2], sent[1]}},
-		"only what is newer":          {bank.AddressQuery{Limit: 9, Until: sent[3]}, []solana.Signature{sent[5], sent[4]}},
-		"between the two":             {bank.AddressQuery{Limit: 9, Before: sent[4], Until: sent[1]}, []solana.Signature{sent[3], sent[2]}},
-		"nothing before an unknown":   {bank.AddressQuery{Limit: 9, Before: solana.Signature{1}}, nil},
-		"everything until an unknown": {bank.AddressQuery{Limit: 1, Until: solana.Signature{1}}, []solana.Signature{sent[5]}},
-		"all older than one not seen": {bank.AddressQuery{Limit: 1, Before: unconfirmed}, []solana.Signature{sent[5]}},
+		"older than a signature":      {bank.AddressQuery{Limit: 2, Before: sent[3]}, []solana.Signature{sent[2], sent[1]}},
+		"newer than a signature":      {bank.AddressQuery{Limit: 9, Until: sent[3]}, []solana.Signature{sent[5], sent[4]}},
+		"between two signatures":      {bank.AddressQuery{Limit: 9, Before: sent[4], Until: sent[1]}, []solana.Signature{sent[3], sent[2]}},
+		"before an unknown signature": {bank.AddressQuery{Limit: 9, Before: solana.Signature{1}}, nil},
+		"until an unknown signature":  {bank.AddressQuery{Limit: 1, Until: solana.Signature{1}}, []solana.Signature{sent[5]}},
+		"before an unconfirmed one":   {bank.AddressQuery{Limit: 1, Before: unconfirmed}, []solana.Signature{sent[5]}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestALongRunKeepsNoMoreThanItsHistory(t *testing.T) {
 	}
 	l := &ledger{Bank: b, t: t, wallet: key("wallet")}
 	l.mustLand(key("faucet"), transferFrom("faucet", "wallet", walletStart))
-	// Every round is the same, so that the counts after two rounds can be compared.
+	// Every round does the same, so that the sizes after two rounds can be compared.
 	amount := uint64(1_000_000)
 	round := func() {
 		for range 10 {

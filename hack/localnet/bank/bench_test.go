@@ -11,8 +11,8 @@ import (
 
 const benchBlock = 120
 
-// busyLedger is a chain with thousands of accounts and as many transactions a block as at a rate
-// of 300 a second.
+// busyLedger is a chain with thousands of accounts and benchBlock transactions in each block, which
+// is a rate of 300 a second.
 func busyLedger(b *testing.B, blocks int) *ledger {
 	b.Helper()
 	opts := options()
@@ -30,7 +30,8 @@ func busyLedger(b *testing.B, blocks int) *ledger {
 	return l
 }
 
-// fill puts a block's worth of transfers to new accounts into the open block.
+// fill puts benchBlock transfers to new accounts into the open block. n makes the accounts differ
+// from those of other calls.
 func (l *ledger) fill(n int) {
 	l.t.Helper()
 	hash := l.blockhash(bank.Confirmed)
@@ -57,7 +58,7 @@ func BenchmarkFork(b *testing.B) {
 			b.Fatalf("undone %d with error %v", len(undone), err)
 		}
 		b.StopTimer()
-		l.Advance(4) // too deep for the next fork
+		l.Advance(4) // so that the next fork does not reach these blocks
 		b.StartTimer()
 	}
 }

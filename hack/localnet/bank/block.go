@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// Block is the content of one slot. It is immutable once closed; of the open
-// block only Slot, Height, ParentSlot, ParentHash and Time are fixed.
+// Block is the content of one slot. It is immutable once closed. Of an open
+// block only Slot, Height, ParentSlot, ParentHash and Time are final.
 type Block struct {
 	Slot       uint64
 	Height     uint64
@@ -29,11 +29,11 @@ type Block struct {
 	written []solana.PublicKey
 }
 
-// Landed is a transaction in a block: executed, or failed with its fee paid.
+// Landed is a transaction in a block. It succeeded, or failed and paid its fee.
 type Landed struct {
 	*Transaction
 	Block *Block
-	// Index is the position in the block.
+	// Index is the position in the block, from 0.
 	Index int
 	Meta  Meta
 }
@@ -57,8 +57,8 @@ type Meta struct {
 	Price uint64
 }
 
-// chain is the blocks in order of height, without gaps: the last one is open,
-// the first one is the oldest of the history. Slots may have gaps.
+// chain is the blocks in order of height, without gaps in the heights. The last
+// block is open, the first is the oldest of the history. Slots may have gaps.
 type chain []*Block
 
 func (c chain) open() *Block { return c[len(c)-1] }
@@ -74,7 +74,7 @@ func (c chain) below(n uint64) *Block {
 // position returns the position of a block of the chain.
 func (c chain) position(of *Block) int { return int(of.Height - c[0].Height) } //nolint:gosec // less than its length
 
-// under returns the block n blocks below another one, or the oldest.
+// under returns the block n blocks below a given block, or the oldest block.
 func (c chain) under(of *Block, n uint64) *Block {
 	return c.below(c.open().Height - of.Height + n)
 }
@@ -84,8 +84,8 @@ func (c chain) search(slot uint64) int {
 	return sort.Search(len(c), func(i int) bool { return c[i].Slot >= slot })
 }
 
-// hash makes the block's hash from its parent's and its transactions, so that
-// two histories never share one.
+// hash computes the block's hash from its parent's hash, its slot and its
+// transactions, so that two histories never share a hash.
 func (b *Block) hash() solana.Hash {
 	h := sha256.New()
 	h.Write(b.ParentHash[:])

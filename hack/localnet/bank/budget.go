@@ -25,7 +25,8 @@ const (
 	microLamports = 1_000_000
 )
 
-// Budget is what the compute-budget instructions of a transaction ask for.
+// Budget is the compute limit and the price that a transaction's compute-budget
+// instructions set.
 type Budget struct {
 	// Units is the compute limit.
 	Units uint64
@@ -33,10 +34,10 @@ type Budget struct {
 	Price uint64
 }
 
-// Budget reads the compute-budget instructions: the limit of units and their
-// price, which are all that this chain knows. A malformed or repeated one makes
-// the transaction unprocessable: no fee is charged for it. Bytes after its value
-// are allowed, as Agave allows them.
+// Budget reads the compute-budget instructions. This chain knows two of them: the
+// compute unit limit and the compute unit price. For a malformed, unknown or
+// repeated instruction it returns an error, and the transaction does not land.
+// Bytes after an instruction's value are allowed, as on Agave.
 func (m *Message) Budget() (b Budget, _ *TransactionError) {
 	seen := make(map[byte]bool)
 	var others uint64
@@ -66,9 +67,9 @@ func (m *Message) Budget() (b Budget, _ *TransactionError) {
 	return b, nil
 }
 
-// Fee returns the lamports that a transaction with this budget pays for
-// signatures signatures: the priority part is charged for the limit, used or
-// not, and rounded up.
+// Fee returns the fee in lamports of a transaction with this budget and a number
+// of signatures. The priority fee is charged for the whole compute limit, used or
+// not, and rounded up. A fee beyond 64 bits becomes the largest uint64.
 func (b Budget) Fee(signatures int) uint64 {
 	fee := new(big.Int).SetUint64(b.Units)
 	fee.Mul(fee, new(big.Int).SetUint64(b.Price))
@@ -102,8 +103,8 @@ func nativeAccount(name string) Account {
 	}
 }
 
-// ProgramAccount is what an upgradeable program has at its own address: 36
-// bytes that point at its code, which does not exist here.
+// ProgramAccount is the account of an upgradeable program at its own address. On
+// the network its 36 bytes point to the account with the code; here they are zero.
 func ProgramAccount() Account {
 	const size = 36
 	return Account{

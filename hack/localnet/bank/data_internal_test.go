@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagedDataIsAByteSlice compares pagedData with a plain slice over random writes, and every
-// version with the content that it was made with.
+// TestPagedDataIsAByteSlice compares pagedData with a plain slice over random writes. At the end
+// every earlier version must still have its content.
 func TestPagedDataIsAByteSlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

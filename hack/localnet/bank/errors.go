@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// InstructionError is why one instruction failed, by its name in Agave's
-// InstructionError enum. It is marshalled as that name.
+// InstructionError is why one instruction failed: a variant of Agave's
+// InstructionError enum, by name. It is marshalled as that name.
 type InstructionError string
 
-// The instruction errors that the bank and its programs give.
+// The instruction errors that the bank and its programs return.
 const (
 	ErrGenericError                InstructionError = "GenericError"
 	ErrInvalidArgument             InstructionError = "InvalidArgument"
@@ -183,9 +183,9 @@ func (e *TransactionError) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// failed makes the error of a transaction whose instruction i failed. A
-// program that returns an error of its own making is a bug in the program;
-// the chain knows only the two kinds, so it becomes GenericError.
+// failed makes the error of a transaction whose instruction i failed with err. An
+// err that is neither an InstructionError nor a CustomError is a bug in the
+// program, and becomes GenericError.
 func failed(i int, err error) *TransactionError {
 	var builtin InstructionError
 	var custom CustomError

@@ -10,33 +10,34 @@ import (
 // Undone is a transaction of a block that a fork has undone.
 type Undone struct {
 	Signature solana.Signature
-	// Slot is where it had landed.
+	// Slot is the undone slot in which the transaction had landed.
 	Slot uint64
-	// Again says that it was sent again on the new branch, with any result: it can
-	// land with another outcome or wait for room. A transaction whose blockhash was
-	// undone as well cannot land any more.
+	// Again says that Fork sent the transaction again on the new branch. It can then
+	// land with another outcome, or wait for a block that is not full. It cannot land
+	// when the fork also undid its blockhash.
 	Again bool
 }
 
-// LandAgain is an argument of Fork by which every transaction lands again.
+// LandAgain is an argument of Fork that sends every undone transaction again.
 func LandAgain(*Landed) bool { return true }
 
-// Fork makes the cluster choose another branch: the newest n blocks, the open
-// one and confirmed ones included, are undone without a trace in accounts,
-// fees, statuses, history and blockhashes. The same number of new blocks
-// replaces them at once, in unused slots, so that slots and block heights keep
-// rising at every commitment level. All but the open one are empty. The open block
-// gets, in their old order, the transactions for which again returns true; with nil
-// all are lost, and clients have to send them again.
+// Fork makes the cluster choose another branch. It undoes the newest n blocks,
+// the open block and confirmed blocks included: accounts, fees, statuses, history
+// and blockhashes are as if these blocks had never been. The same number of new
+// blocks replaces them at once, in unused slots, so that slots and block heights
+// keep rising at every commitment level. All new blocks but the open one are
+// empty. The open block gets, in their old order, the transactions for which again
+// returns true. When again is nil, all are lost, and clients have to send them
+// again.
 //
-// Fork returns the undone transactions in the order of the chain. It refuses,
-// and changes nothing, when n reaches a finalized block.
+// Fork returns the undone transactions in the order of the chain. When n is 0 or
+// reaches a finalized block, Fork returns an error and changes nothing.
 func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() uint64 { return n }, again)
 }
 
-// ForkFrom is Fork of every block from a slot on, up to the newest when it
-// runs.
+// ForkFrom is Fork of every block from a slot on. It counts the blocks while the
+// chain is locked.
 func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() (n uint64) {
 		for _, block := range b.chain {
@@ -75,8 +76,8 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 	return out, nil
 }
 
-// undo takes the newest blocks off the chain, with everything that came with
-// them.
+// undo removes the newest blocks from the chain, with their account versions and
+// their entries in the indices.
 func (b *Bank) undo(blocks []*Block) {
 	b.chain = b.chain[:len(b.chain)-len(blocks)]
 	fork := b.chain.open().Slot
@@ -99,8 +100,8 @@ func (b *Bank) undo(blocks []*Block) {
 	}
 }
 
-// reopen puts an open block at a slot onto a chain whose blocks are all
-// closed, in place of one that was undone.
+// reopen appends an open block at a slot to a chain whose blocks are all closed.
+// The new block has the height of the undone block that it replaces.
 func (b *Bank) reopen(slot uint64, undone *Block) {
 	parent := b.chain.open()
 	b.chain = append(b.chain, &Block{

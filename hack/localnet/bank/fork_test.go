@@ -12,8 +12,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// seen is the state that a reader at processed can find out about names, signatures and
-// blockhashes, without slots and heights.
+// seen is the state that a reader at processed can read: balances and history by account name,
+// signatures that landed, and blockhashes that are valid. It has no slots and heights, which a fork
+// changes.
 type seen struct {
 	Balances     map[string]uint64
 	History      map[string][]solana.Signature
@@ -67,7 +68,7 @@ func TestAForkTakesEverythingBack(t *testing.T) {
 						amount = balance - fee
 					}
 					tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{key(from)}, transferFrom(from, to, amount))
-					_, _ = l.Submit(tx) // with any outcome
+					_, _ = l.Submit(tx) // any outcome is fine
 					signatures = append(signatures, tx.Signature())
 				}
 				if random.IntN(5) == 0 {
@@ -234,14 +235,14 @@ func TestAForkNeverUndoesAFinalizedBlock(t *testing.T) {
 	}
 }
 
-// TestForksDuringEverythingElse is for the race detector, and checks what holds for every order of
-// calls: lamports leave only as fees.
+// TestForksDuringEverythingElse makes forks, sends, reads and simulations at the same time, for the
+// race detector. In every order of the calls, lamports leave the accounts only as fees.
 func TestForksDuringEverythingElse(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
 	hash := l.blockhash(bank.Processed)
-	l.Advance(5) // too deep for the forks below
+	l.Advance(5) // so that the forks below do not undo the blockhash
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		txs := make([]*bank.Transaction, 50)
@@ -251,7 +252,7 @@ func TestForksDuringEverythingElse(t *testing.T) {
 		wg.Go(func() {
 			for i, tx := range txs {
 				l.Simulate(tx, bank.Processed, false)
-				_, _ = l.Submit(tx) // undone ones land again at the same time
+				_, _ = l.Submit(tx) // forks may undo it and send it again at the same time
 				l.Behind(3).Read(bank.Confirmed, func(v bank.View) {
 					v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 5})
 					v.PrioritizationFees(nil)
@@ -291,10 +292,10 @@ func TestForksDuringEverythingElse(t *testing.T) {
 	}
 }
 
-// TestForkFrom undoes a slot's transaction however many blocks came after it.
+// TestForkFrom undoes a slot's transaction, whatever the number of blocks after it.
 func TestForkFrom(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]uint64{"in the open block": 0, "in the newest closed one": 1, "five blocks ago": 5} {
+	for name, after := range map[string]uint64{"in the open block": 0, "in the newest closed block": 1, "five blocks ago": 5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLedger(t)

@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// builtinUnits is what an instruction of a native program costs.
+	// builtinUnits is the cost of an instruction of a native program, in compute
+	// units.
 	builtinUnits = 150
-	// invokeUnits is what a cross-program invocation costs its caller.
+	// invokeUnits is the cost of a cross-program invocation to its caller, in
+	// compute units.
 	invokeUnits    = 1000
 	maxStackHeight = 5
 )
@@ -21,15 +23,16 @@ type Program struct {
 	ID solana.PublicKey
 	// Account is the program's own account at genesis.
 	Account Account
-	// Builtin programs are part of the validator: their logs have no units.
+	// Builtin programs are part of the validator. Their logs do not name the
+	// compute units.
 	Builtin bool
-	// Process runs one instruction. It returns an InstructionError or a
-	// CustomError, and the whole transaction is then undone, fee apart.
+	// Process runs one instruction. It returns nil, an InstructionError or a
+	// CustomError. An error undoes the whole transaction except for the fee.
 	Process func(*Invocation) error
 }
 
-// loadedProgram is a program with the log lines that each of its calls writes, made
-// once: there are a dozen in a transaction, and the history keeps them all.
+// loadedProgram is a program with the log lines that each of its calls writes. The
+// lines are made once, because a transaction has a dozen, which the history keeps.
 type loadedProgram struct {
 	Program
 	name    string
@@ -50,11 +53,11 @@ func loadProgram(p Program) *loadedProgram {
 type workAccount struct {
 	record
 	key solana.PublicKey
-	// later are deferred writes.
+	// later are the deferred writes to the data.
 	later []func() []Patch
 }
 
-// settle does the writes that were put off.
+// settle applies the deferred writes.
 func (w *workAccount) settle() {
 	for _, write := range w.later {
 		w.data = w.data.with(write())
@@ -70,8 +73,7 @@ type execution struct {
 	unitsLeft uint64
 	logs      []string
 	inner     []rpc.InnerInstruction
-	// stack are the programs that are running, height of them, the innermost
-	// last.
+	// stack[:height] are the running programs, the innermost last.
 	stack  [maxStackHeight]solana.PublicKey
 	height int
 }
@@ -90,8 +92,8 @@ type instructionAccount struct {
 	signer, writable bool
 }
 
-// Invocation is one running instruction: the only access of a program to
-// accounts.
+// Invocation is one running instruction. A program reaches accounts only through
+// its Invocation.
 type Invocation struct {
 	// ProgramID is the running program.
 	ProgramID solana.PublicKey
@@ -130,10 +132,10 @@ func (v *Invocation) Take(n int) ([]*AccountRef, error) {
 	return out, nil
 }
 
-// Consume meters compute units and returns ErrComputationalBudgetExceeded above
-// the transaction's limit, as Agave does for a syscall. For a program's own
-// instructions Agave returns ProgramFailedToComplete, which cannot happen here:
-// programs are not metered by the instruction.
+// Consume meters compute units. Above the transaction's limit it returns
+// ErrComputationalBudgetExceeded, as Agave does in a syscall. Agave returns
+// ProgramFailedToComplete when a program's bytecode exceeds the limit; this chain
+// runs no bytecode.
 func (v *Invocation) Consume(units uint64) error {
 	if v.x.unitsLeft < units {
 		v.x.unitsLeft = 0
@@ -143,13 +145,13 @@ func (v *Invocation) Consume(units uint64) error {
 	return nil
 }
 
-// Log writes a line of the program, verbatim or formatted with args. On-chain programs
-// prefix their lines with "Program log: " themselves.
+// Log writes a line to the transaction's log: format itself, or formatted with args
+// if there are any. The caller adds the prefix "Program log: " of on-chain programs.
 func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
 
-// Invoke runs an instruction of another program with the accounts of this
-// one. Each entry of seeds, bump included, makes the program address that it
-// derives a signer. It consumes units.
+// Invoke runs an instruction of another program, on accounts of this instruction.
+// The program address that each entry of seeds (bump included) derives counts as a
+// signer. Invoke consumes compute units.
 func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
 	if err := v.Consume(invokeUnits); err != nil {
 		return err
@@ -188,8 +190,9 @@ func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
 	return v.x.run(ix.ProgramID(), accounts, data, v.height+1)
 }
 
-// lend finds an account among the ones of this instruction and checks that
-// the called program gets no right that this one lacks.
+// lend finds an account among those of this instruction. It checks that the called
+// program gets no signer or write privilege that this instruction lacks. The
+// addresses of derived count as signers.
 func (v *Invocation) lend(meta solana.AccountMeta, derived []solana.PublicKey) (instructionAccount, error) {
 	out := instructionAccount{index: -1, signer: meta.IsSigner, writable: meta.IsWritable}
 	var signer, writable bool
@@ -232,8 +235,8 @@ func mergeRights(accounts []instructionAccount) {
 	}
 }
 
-// suspended reports whether the program waits for another that it called: only
-// the innermost may call itself.
+// suspended reports whether the program waits for a program that it called. Such
+// a program must not be called again. The innermost program may call itself.
 func (x *execution) suspended(program solana.PublicKey) bool {
 	running := x.stack[:x.height]
 	return running[len(running)-1] != program && slices.Contains(running, program)
@@ -249,7 +252,7 @@ func (x *execution) index(key solana.PublicKey) int {
 	return -1
 }
 
-// record notes an inner instruction for the transaction's meta data.
+// record adds an inner instruction to the transaction's metadata.
 func (x *execution) record(program int, accounts []instructionAccount, data []byte, height int) {
 	indices := make([]uint16, len(accounts))
 	for i, a := range accounts {
@@ -289,8 +292,8 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 	return nil
 }
 
-// sum adds the lamports of the accounts of one instruction, each once. All
-// lamports of the chain together fit in 64 bits.
+// sum adds the lamports of the accounts of one instruction, each account once. It
+// cannot overflow: all lamports of the chain fit in 64 bits.
 func (x *execution) sum(accounts []instructionAccount) uint64 {
 	var total uint64
 	for i, a := range accounts {
@@ -305,8 +308,7 @@ func (x *execution) sum(accounts []instructionAccount) uint64 {
 	return total
 }
 
-// Refuse logs why and passes the error on. The reason names a rule, never a
-// value.
+// Refuse logs a reason and returns err. The reason names a rule, never a value.
 func (v *Invocation) Refuse(err error, reason string) error {
 	v.Log("Program log: " + reason)
 	return err

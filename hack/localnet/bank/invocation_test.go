@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// mischief is a program that runs a function of the test, so that tests can break the bank's rules
-// for programs one by one.
+// mischief is a program that runs a function of the test. With it, tests break the bank's rules for
+// programs one by one.
 func mischief(process func(*bank.Invocation) error) bank.Program {
 	return bank.Program{
 		ID:      address("mischief"),
@@ -30,7 +30,7 @@ func at(v *bank.Invocation, i int) *bank.AccountRef {
 	return account
 }
 
-// exclaim is a write for WriteLater.
+// exclaim is a function for WriteLater that writes one byte.
 func exclaim() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
 
 func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
@@ -113,15 +113,15 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return at(v, owned).SetData(make([]byte, 5000)) },
 			wantErr: `{"InsufficientFundsForRent":{"account_index":1}}`,
 		},
-		"may put off a write to its own data": {
+		"may defer a write to its own data": {
 			process: func(v *bank.Invocation) error { return at(v, owned).WriteLater(exclaim) },
 			wantErr: `null`,
 		},
-		"may not put off a write to another's data": {
+		"may not defer a write to another's data": {
 			process: func(v *bank.Invocation) error { return at(v, foreign).WriteLater(exclaim) },
 			wantErr: `{"InstructionError":[0,"ExternalAccountDataModified"]}`,
 		},
-		"may not put off a write to data passed as read-only": {
+		"may not defer a write to data passed as read-only": {
 			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(exclaim) },
 			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
 		},
@@ -155,7 +155,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { _, err := v.Account(6); return err },
 			wantErr: `{"InstructionError":[0,"NotEnoughAccountKeys"]}`,
 		},
-		"passes the limit and fails": {
+		"fails above the compute limit": {
 			process: func(v *bank.Invocation) error { return v.Consume(200_001) },
 			wantErr: `{"InstructionError":[0,"ComputationalBudgetExceeded"]}`, wantLog: "consumed 200000 of 200000 compute units",
 		},
@@ -185,7 +185,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			wantErr: `{"InstructionError":[0,"PrivilegeEscalation"]}`,
 			wantLog: address("readonly").String() + "'s writable privilege escalated",
 		},
-		"may not lend an account that it did not get": {
+		"may not pass on an account that it did not get": {
 			process: func(v *bank.Invocation) error { return v.Invoke(transferBy(address("wallet"), address("stranger"))) },
 			wantErr: `{"InstructionError":[0,"MissingAccount"]}`,
 		},
@@ -208,7 +208,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			},
 			wantErr: `{"InstructionError":[0,"ComputationalBudgetExceeded"]}`,
 		},
-		"passes the invoked program's error on": {
+		"returns the error of the program that it invokes": {
 			process: func(v *bank.Invocation) error {
 				return v.Invoke(system.NewTransferInstruction(1<<62, address("wallet"), address("foreign")).Build())
 			},
@@ -307,8 +307,8 @@ func TestAProgramThatWaitsIsNotInvoked(t *testing.T) {
 	}
 }
 
-// TestAnAccountPassedTwiceHasTheRightsOfBoth has an instruction that passes the same account
-// read-only and writable, as routes through several markets do.
+// TestAnAccountPassedTwiceHasTheRightsOfBoth passes the same account as read-only, as signer and as
+// writable in one instruction, as routes through several markets do.
 func TestAnAccountPassedTwiceHasTheRightsOfBoth(t *testing.T) {
 	t.Parallel()
 	callee := mischief(func(v *bank.Invocation) error {

@@ -22,7 +22,7 @@ const (
 	fee           = bank.LamportsPerSignature
 )
 
-// key makes the key pair that belongs to a name, so that failures repeat.
+// key derives a key pair from a name, so that every run uses the same keys.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -66,7 +66,7 @@ func (l *ledger) blockhash(c bank.Commitment) (hash solana.Hash) {
 	return hash
 }
 
-// sign makes a transaction; the first signer pays.
+// sign makes a signed transaction. The first signer pays the fee.
 func (l *ledger) sign(hash solana.Hash, signers []solana.PrivateKey, instructions ...solana.Instruction) *bank.Transaction {
 	l.t.Helper()
 	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(signers[0].PublicKey()))
@@ -132,7 +132,7 @@ func (l *ledger) meta(signature solana.Signature) (meta bank.Meta) {
 	return meta
 }
 
-// wire is the error as RPC clients see it; "null" for none.
+// wire is the error as an RPC client receives it, or "null" for a nil error.
 func wire(t testing.TB, err *bank.TransactionError) string {
 	t.Helper()
 	raw, marshalErr := json.Marshal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Limits of mainnet, and the costs of a transaction in units, without those of
-// its instructions.
+// Block limits of mainnet in compute units, the length of the waiting list, and
+// the costs that a transaction has besides the units of its instructions.
 const (
 	DefaultBlockUnits   = 48_000_000
 	DefaultAccountUnits = 12_000_000
@@ -25,19 +25,20 @@ const (
 	largestCost = 1_500_000
 )
 
-// BlockLimits bounds the compute of one block, as the network does: cost is the units that
-// a transaction used, with a little for its signatures, write locks and bytes. A transaction
-// that asks for more than is left waits for a later block as long as its blockhash is valid;
-// those with the highest price go first.
+// BlockLimits bounds the compute of one block, as the network does. The cost of a
+// transaction is the compute units that it used, and a little for its signatures, write
+// locks and bytes. A transaction that may cost more than the block has left waits for a
+// later block while its blockhash is valid. Waiting transactions land in order of price, the
+// highest first.
 type BlockLimits struct {
 	// Block is the most that all transactions of a block cost together, in
 	// units; 0 is DefaultBlockUnits.
 	Block uint64
-	// Account is the most that the transactions of a block cost together which
-	// write the same account; 0 is DefaultAccountUnits.
+	// Account is the most that all transactions of a block that write the same
+	// account cost together, in units; 0 is DefaultAccountUnits.
 	Account uint64
-	// Waiting is the most transactions that wait; beyond it those with the
-	// lowest price vanish. 0 is DefaultWaiting.
+	// Waiting is the largest number of transactions that wait. Beyond it the transaction
+	// with the lowest price is dropped. 0 is DefaultWaiting.
 	Waiting int
 }
 
@@ -57,8 +58,8 @@ func (l BlockLimits) validate() error {
 	return nil
 }
 
-// cost returns the cost of a transaction that consumes units and loads a number of
-// bytes of account data.
+// cost returns the cost in units of a transaction that consumes a number of compute
+// units and loads a number of bytes of account data.
 func (m *Message) cost(units, loaded uint64) uint64 {
 	total := units + signatureUnits*uint64(m.Header.NumRequiredSignatures)
 	total += loadedPageUnits * ((loaded + loadedPage - 1) / loadedPage)
@@ -74,7 +75,8 @@ func (m *Message) cost(units, loaded uint64) uint64 {
 	return total + bytes/dataBytesAUnit
 }
 
-// blockUse is what the open block's transactions cost.
+// blockUse is the cost of the open block's transactions, in total and for each
+// account that they write.
 type blockUse struct {
 	total    uint64
 	accounts map[solana.PublicKey]uint64
@@ -109,11 +111,12 @@ type waiting struct {
 	tx *Transaction
 	// price is in micro-lamports a unit.
 	price uint64
-	// cost is the most that it can cost.
+	// cost is the most that the transaction can cost, in units.
 	cost uint64
 }
 
-// waitingList is the waiting transactions, by descending price and then by age.
+// waitingList is the waiting transactions in order of descending price. Among equal
+// prices the oldest transaction comes first.
 type waitingList struct {
 	list   []waiting
 	hashes map[[sha256.Size]byte]struct{}
@@ -124,7 +127,8 @@ func (l *waitingList) has(tx *Transaction) bool {
 	return ok
 }
 
-// put adds a transaction to a list of at most room entries, and reports whether it did.
+// put adds a transaction to a list of at most room entries. A full list drops its last
+// entry for a higher price. put reports whether it added the transaction.
 func (l *waitingList) put(w waiting, room int) bool {
 	if len(l.list) >= room {
 		if room == 0 || l.list[room-1].price >= w.price {
@@ -147,7 +151,7 @@ func (l *waitingList) put(w waiting, room int) bool {
 	return true
 }
 
-// take empties the list.
+// take returns all entries and empties the list.
 func (l *waitingList) take() []waiting {
 	list := l.list
 	l.list, l.hashes = nil, nil
@@ -161,8 +165,8 @@ func (b *Bank) Waiting() int {
 	return len(b.waiting.list)
 }
 
-// landWaiting lands the waiting transactions that fit into the new open block,
-// and drops those that can no longer land. The caller holds leading.
+// landWaiting lands the waiting transactions that fit in the new open block, and
+// drops the transactions that can no longer land. The caller holds leading.
 func (b *Bank) landWaiting() {
 	for _, w := range b.waiting.take() {
 		if b.used.refuses(b.opts.Limits, w.tx.Message, w.cost) == nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// hogUnits is the units of one call of the hog, hogLimit its compute limit:
-// nine of one payer fit in a block of 12 million.
+// hogUnits is the compute units of one call of the hog, and hogLimit its compute
+// limit. A block takes nine calls of one payer: they all write the payer's account,
+// whose limit is 12 million units.
 const (
 	hogUnits = 1_300_000
 	hogLimit = 1_301_000
 )
 
-// hog is a program that uses the thousands of units in its data.
+// hog is a program that uses compute units: its data says how many thousands.
 func hog() bank.Program {
 	return bank.Program{
 		ID:      address("hog"),
@@ -51,12 +52,13 @@ func newHogging(t testing.TB, limits bank.BlockLimits) *hogging {
 	return h
 }
 
-// call makes a payer's transaction that uses a number of units.
+// call makes a payer's transaction that uses a number of units, with a compute limit
+// and a price.
 func (h *hogging) call(payer string, units, limit, price uint64) *bank.Transaction {
 	h.t.Helper()
 	h.calls++
 	k := units / 1000
-	// The data behind the units differs so that no two calls are the same.
+	// The data after the units differs, so that no two calls are the same.
 	return h.sign(h.hash, []solana.PrivateKey{key(payer)}, unitLimit(uint32(limit)), unitPrice(price),
 		solana.NewInstruction(address("hog"), nil, []byte{byte(k), byte(k >> 8), byte(h.calls), byte(h.calls >> 8)}))
 }
@@ -84,13 +86,13 @@ func TestABlockIsLimitedInUnits(t *testing.T) {
 		"one payer stops at 12 million": {
 			payers: []string{"a"}, units: hogUnits, limit: hogLimit, sent: 20, wantFirst: 9, wantAfterward: []int{9, 2},
 		},
-		"units that were not used count no more once it has run": {
+		"only the used units count after a transaction has run": {
 			payers: []string{"a"}, units: 100_000, limit: 1_400_000, sent: 120, wantFirst: 105, wantAfterward: []int{15},
 		},
 		"several payers share the block's 48 million": {
 			payers: []string{"a", "b", "c", "d", "e"}, units: hogUnits, limit: hogLimit, sent: 45, wantFirst: 36, wantAfterward: []int{9},
 		},
-		"other limits are kept": {
+		"limits of the options apply": {
 			limits: bank.BlockLimits{Account: 4_000_000, Block: 6_000_000},
 			payers: []string{"a", "b"}, units: hogUnits, limit: hogLimit, sent: 6, wantFirst: 4, wantAfterward: []int{2},
 		},

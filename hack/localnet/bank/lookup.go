@@ -18,32 +18,31 @@ const (
 	tableType = 1
 )
 
-// LookupTable is the account of an address lookup table, to be put on the chain
-// at genesis: the program that makes and changes them is not part of this chain.
+// LookupTable is the account of an address lookup table, for Options.Accounts: this
+// chain does not have the program that creates and extends lookup tables.
 func LookupTable(addresses ...solana.PublicKey) Account {
 	var data bytes.Buffer
 	state := addresslookuptable.AddressLookupTableState{TypeIndex: tableType, DeactivationSlot: math.MaxUint64, Addresses: addresses}
 	if err := state.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // cannot happen: writing to a buffer does not fail
 	}
 	return Account{Lamports: RentExemption(uint64(data.Len())), Data: data.Bytes(), Owner: solana.AddressLookupTableProgramID} //nolint:gosec // a length is not negative
 }
 
-// nothingLoaded is empty and not nil, as nodes write it.
+// nothingLoaded has empty lists instead of nil: nodes answer with [], not null.
 func nothingLoaded() rpc.LoadedAddresses {
 	return rpc.LoadedAddresses{ReadOnly: solana.PublicKeySlice{}, Writable: solana.PublicKeySlice{}}
 }
 
 // Resolve returns the transaction with the accounts of its lookup tables at the
-// level's block, or why they are missing. Without lookups it returns the
-// transaction itself.
+// level's block, or the error of a table that is missing or invalid. A transaction
+// without lookups is returned unchanged.
 func (v View) Resolve(tx *Transaction) (*Transaction, *TransactionError) {
 	return v.bank.resolve(tx, v.block)
 }
 
-// resolve looks up the accounts of tables at a block. It starts with the
-// transaction's own keys, so that a transaction that was resolved at another
-// block is resolved again. The caller holds mu.
+// resolve is Resolve at a block. It ignores addresses that tx already has from
+// tables, because tx may have been resolved at another block. The caller holds mu.
 func (b *Bank) resolve(tx *Transaction, at *Block) (*Transaction, *TransactionError) {
 	if len(tx.AddressTableLookups) == 0 {
 		return tx, nil
@@ -102,8 +101,8 @@ func appendIndices(to, table solana.PublicKeySlice, indices []uint8) (solana.Pub
 	return to, nil
 }
 
-// sanitizeLookups checks that the lookups of a message are complete, and
-// returns how many accounts they load.
+// sanitizeLookups checks that every lookup of a message loads an account and that
+// one byte can index all accounts. It returns how many accounts the lookups load.
 func sanitizeLookups(m *solana.Message) (loaded int, err error) {
 	for _, lookup := range m.AddressTableLookups {
 		n := len(lookup.WritableIndexes) + len(lookup.ReadonlyIndexes)

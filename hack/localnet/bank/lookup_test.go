@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// newTableLedger is a ledger with accounts of a test's own.
+// newTableLedger makes a ledger with further accounts at genesis, by name.
 func newTableLedger(t testing.TB, accounts map[string]bank.Account, programs ...bank.Program) *ledger {
 	t.Helper()
 	opts := options(programs...)
@@ -37,9 +37,8 @@ func tableOf(names ...string) bank.Account {
 	return bank.LookupTable(keys...)
 }
 
-// signV0 makes a transaction of the wallet with the static keys and the lookups. program is the
-// program's index in the keys, and accounts are the indices of the accounts of its one
-// instruction.
+// signV0 makes a v0 transaction of the wallet with one instruction. Its keys are the wallet, then
+// static, then the keys of the lookups. program and accounts are indices in these keys.
 func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddressTableLookup, program uint16, accounts []uint16, data []byte) *bank.Transaction {
 	l.t.Helper()
 	tx := &solana.Transaction{Message: solana.Message{
@@ -53,8 +52,8 @@ func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddre
 	return l.encode(tx, []solana.PrivateKey{l.wallet})
 }
 
-// pay makes a transfer of 2 million lamports from the wallet to an account of
-// a table.
+// pay makes a transfer of 2 million lamports from the wallet to the account at an
+// index of a table.
 func (l *ledger) pay(table string, index uint8) *bank.Transaction {
 	l.t.Helper()
 	return l.signV0([]solana.PublicKey{solana.SystemProgramID},
@@ -86,12 +85,12 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 		index uint8
 		want  string
 	}{
-		"a table that serves":         {"good", 1, "null"},
+		"a valid table":               {"good", 1, "null"},
 		"no table":                    {"nowhere", 0, `"AddressLookupTableNotFound"`},
 		"an account that is no table": {"of another owner", 0, `"InvalidAddressLookupTableOwner"`},
 		"a table without data":        {"empty", 0, `"InvalidAddressLookupTableData"`},
 		"a table cut short":           {"half a header", 0, `"InvalidAddressLookupTableData"`},
-		"a table that was never made": {"never initialised", 0, `"InvalidAddressLookupTableData"`},
+		"a table not initialised":     {"never initialised", 0, `"InvalidAddressLookupTableData"`},
 		"a table of an unknown kind":  {"of unknown kind", 0, `"InvalidAddressLookupTableData"`},
 		"an index beyond the table":   {"good", 2, `"InvalidAddressLookupTableIndex"`},
 	}
@@ -110,8 +109,8 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsFollowTheOwnOnes checks the order of the accounts, their
-// rights and what a program receives.
+// TestLoadedAccountsFollowTheOwnOnes checks the order and the rights of a message's
+// own accounts and of those from tables, and the accounts that a program receives.
 func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 	t.Parallel()
 	type passed struct {
@@ -191,7 +190,7 @@ func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
 		lookups []solana.MessageAddressTableLookup
 		want    string
 	}{
-		"an account that is named as well": {[]solana.MessageAddressTableLookup{
+		"an account that the message names itself": {[]solana.MessageAddressTableLookup{
 			{AccountKey: address("table"), ReadonlyIndexes: []uint8{0}}}, `"AccountLoadedTwice"`},
 		"an account that is loaded twice": {[]solana.MessageAddressTableLookup{
 			{AccountKey: address("table"), ReadonlyIndexes: []uint8{1}, WritableIndexes: []uint8{1}}}, `"AccountLoadedTwice"`},
@@ -209,8 +208,8 @@ func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsCountInABlock fills the block's limit on an account of a table: the waiting
-// transaction lands in the next block.
+// TestLoadedAccountsCountInABlock uses up a block's limit for an account that is loaded from a
+// table. The next transaction that writes the account waits and lands in the next block.
 func TestLoadedAccountsCountInABlock(t *testing.T) {
 	t.Parallel()
 	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("busy", "idle")}, hog())
@@ -258,7 +257,8 @@ func unitLimitData(units uint32) []byte {
 	return data
 }
 
-// TestATransactionWithATableLandsAgainAfterAFork forks a chain whose table is from genesis.
+// TestATransactionWithATableLandsAgainAfterAFork uses a table from genesis, which a fork does not
+// undo.
 func TestATransactionWithATableLandsAgainAfterAFork(t *testing.T) {
 	t.Parallel()
 	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("to")})

@@ -1,30 +1,30 @@
 package bank
 
-// Node is one node of the cluster: it reads and simulates on the chain as far
-// as it has replayed it. All nodes send to the same leader: Bank.Submit.
+// Node is one node of the cluster. It reads and simulates on the blocks that it
+// has replayed. All nodes send to the same leader: Bank.Submit.
 type Node struct {
 	bank *Bank
-	// behind is in slots.
+	// behind is the node's lag in slots.
 	behind uint64
 }
 
-// Behind returns a node that stays that many slots behind the chain's tip, at
-// every commitment level and in every answer: it lacks younger blockhashes,
-// transactions and accounts. slots above Options.MaxBehind count as MaxBehind.
+// Behind returns a node that stays that many slots behind the chain's tip at
+// every commitment level. It does not have newer blockhashes, transactions and
+// accounts. A lag above Options.MaxBehind counts as MaxBehind.
 func (b *Bank) Behind(slots uint64) Node {
 	return Node{bank: b, behind: min(slots, b.opts.MaxBehind)}
 }
 
-// Read is Read of a node that does not lag.
+// Read is Node.Read on a node that does not lag.
 func (b *Bank) Read(c Commitment, fn func(View)) { b.Behind(0).Read(c, fn) }
 
-// Simulate is Simulate of a node that does not lag.
+// Simulate is Node.Simulate on a node that does not lag.
 func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Simulation {
 	return b.Behind(0).Simulate(tx, c, replaceBlockhash)
 }
 
-// Read calls fn with the node's state at a commitment level. Nothing changes
-// until fn returns, so all that fn reads is one state.
+// Read calls fn with the node's state at a commitment level. The chain does not
+// change until fn returns, so that fn reads one consistent state.
 func (n Node) Read(c Commitment, fn func(View)) {
 	n.bank.mu.RLock()
 	defer n.bank.mu.RUnlock()
@@ -43,7 +43,8 @@ func (n Node) tip() *Block {
 	return chain[max(after, 1)-1]
 }
 
-// settled returns the block of a commitment level when tip is the newest one.
+// settled returns the newest block at commitment level c on a node whose newest
+// block is tip.
 func (b *Bank) settled(tip *Block, c Commitment) *Block {
 	switch c {
 	case Processed:

@@ -14,7 +14,7 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 	const behind = 10
 	l := newLedger(t)
 	l.Advance(3 * finalizeAfter)
-	// These are the answers of a node that does not lag at each slot, by level.
+	// answer is what a node answers at one level.
 	type answer struct {
 		slot, height, balance, transactions, last uint64
 		hash                                      solana.Hash
@@ -30,6 +30,7 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 		})
 		return a
 	}
+	// earlier has one entry for each slot: the answers of a node that does not lag, by level.
 	var earlier []map[bank.Commitment]answer
 	for i := range uint64(3 * finalizeAfter) {
 		l.mustLand(l.wallet, transferFrom("wallet", "to", 1_000_000+i))
@@ -43,8 +44,8 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 	for _, c := range levels {
 		got, want := ask(l.Behind(behind), c), earlier[len(earlier)-behind][c]
 		if c == bank.Processed {
-			// The lagging node's newest block is complete and has its own hash, while that of
-			// the other nodes was still open.
+			// The lagging node's newest block is closed, so that its blockhash is the latest. When
+			// the other nodes were at this block it was open, and its parent's hash was the latest.
 			want.hash, want.last = earlier[len(earlier)-behind+1][c].hash, want.last+1
 		}
 		if got != want {

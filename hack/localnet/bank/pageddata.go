@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// dataPage is the size of a page. A larger one makes a small write copy more,
-// a smaller one makes the table of a large account longer; at 3 MB they meet
-// here. The tree account with a ring of 100 roots is one page.
+// dataPage is the size of a page in bytes. A larger page makes a small write copy
+// more bytes; a smaller page makes a write copy a longer list of pages. For an
+// account of 3 MB the two costs are about equal at this size. The tree account
+// with a history of 100 roots fits in one page.
 const dataPage = 8 << 10
 
-// pagedData is the data of an account in immutable pages. A write shares the
-// pages that it does not touch with the version before it, so that a write into
-// a large account costs little, and so do many versions.
+// pagedData is the data of an account in immutable pages. A new version shares
+// the pages that it does not change with the version before it. A write to a
+// large account therefore costs little time, and many versions little memory.
 type pagedData struct {
 	length int
-	// pages are full but for the last.
+	// pages are all full except the last.
 	pages [][]byte
 }
 
-// paged takes the bytes over: they must not be changed afterwards.
+// paged takes over the bytes, which must not be changed afterwards.
 func paged(data []byte) pagedData {
 	out := pagedData{length: len(data)}
 	if len(data) > 0 {
@@ -31,7 +32,7 @@ func paged(data []byte) pagedData {
 	return out
 }
 
-// bytes returns the whole data: a copy when it has more than one page.
+// bytes returns all the data. It is a copy when there is more than one page.
 func (d *pagedData) bytes() []byte {
 	switch len(d.pages) {
 	case 0:
@@ -43,8 +44,8 @@ func (d *pagedData) bytes() []byte {
 	}
 }
 
-// read returns n bytes from an offset, which must be inside: a copy when they
-// span more than one page.
+// read returns n bytes from an offset. The range must be inside the data. The
+// result is a copy when the range spans more than one page.
 func (d *pagedData) read(offset, n int) []byte {
 	if n == 0 {
 		return []byte{}
@@ -62,7 +63,8 @@ func (d *pagedData) read(offset, n int) []byte {
 	return out
 }
 
-// with returns the data with patches written over it, which must lie inside.
+// with returns the data with patches written over it. A patch outside the data
+// panics.
 func (d *pagedData) with(patches []Patch) pagedData {
 	out := pagedData{length: d.length, pages: slices.Clone(d.pages)}
 	for _, patch := range patches {
@@ -82,7 +84,7 @@ func (d *pagedData) with(patches []Patch) pagedData {
 	return out
 }
 
-// Patch is bytes to write over the data of an account.
+// Patch is bytes to write over the data of an account, from an offset on.
 type Patch struct {
 	Offset int
 	Data   []byte

@@ -10,7 +10,8 @@ import (
 // outcome is the effect of a transaction, before it is committed.
 type outcome struct {
 	meta Meta
-	// landed: the fee payer is charged and the transaction enters the block.
+	// landed says that the fee payer is charged and the transaction enters the
+	// block.
 	landed bool
 	// changed are the accounts to store.
 	changed []workAccount
@@ -20,8 +21,8 @@ func unprocessable(err *TransactionError) *outcome {
 	return &outcome{meta: Meta{Err: err, Logs: []string{}}}
 }
 
-// job is a transaction with copies of all the state that it runs on, so that
-// running it needs no lock.
+// job is a transaction with copies of all the state that it needs, so that it
+// runs without a lock.
 type job struct {
 	tx       *Transaction
 	budget   Budget
@@ -31,9 +32,9 @@ type job struct {
 	mints    mints
 }
 
-// prepare loads what a transaction needs to run on the state of a block. It
-// returns the error of a transaction that no state of its accounts would let
-// into the block. The caller holds mu.
+// prepare loads the state of a block that a transaction needs. It returns an
+// error for a transaction that cannot enter the block; run checks the fee later.
+// The caller holds mu.
 func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	tx, err := b.resolve(tx, at)
 	if err != nil {
@@ -62,7 +63,7 @@ func (j *job) loaded() (bytes uint64) {
 }
 
 // run runs the transaction on the copies. The caller commits the outcome, or
-// drops it after a simulation.
+// discards it after a simulation.
 func (j *job) run() *outcome {
 	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
@@ -83,7 +84,7 @@ func (j *job) run() *outcome {
 		out.meta.Inner = slices.DeleteFunc(x.inner, func(in rpc.InnerInstruction) bool { return len(in.Instructions) == 0 })
 	}
 	if out.meta.Err != nil {
-		// All that a failed transaction changes is the payer's balance.
+		// A failed transaction changes only the payer's balance.
 		accounts = j.accounts
 		accounts[0] = payer
 		out.changed = accounts[:1]
@@ -99,7 +100,8 @@ func (j *job) run() *outcome {
 	return out
 }
 
-// check makes the checks that do not depend on the state of the accounts.
+// check makes the checks that do not depend on accounts: number of locks, repeated
+// accounts, blockhash, and whether the message has landed. The caller holds mu.
 func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
 	if len(tx.Keys) > maxLocks {
 		return refused(TooManyAccountLocks)
@@ -155,8 +157,9 @@ func belowRent(r *record) bool {
 	return r.lamports > 0 && r.lamports < RentExemption(uint64(r.data.length)) //nolint:gosec // a length is not negative
 }
 
-// loadable makes Agave's checks while it loads accounts: a transaction that fails
-// here lands and pays the fee, but none of it runs.
+// loadable checks that every invoked program exists and is executable, as Agave
+// does when it loads accounts. A transaction that fails here lands and pays the
+// fee, but none of its instructions runs.
 func (j *job) loadable() *TransactionError {
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
@@ -170,8 +173,8 @@ func (j *job) loadable() *TransactionError {
 	return nil
 }
 
-// runAll runs the instructions in order, up to the first that fails, and then
-// checks that no writable account is left below its rent exemption but not empty.
+// runAll runs the instructions in order, up to the first that fails. If all
+// succeed, it checks that every writable account is empty or rent-exempt.
 func (x *execution) runAll(tx *Transaction) *TransactionError {
 	for i, ix := range tx.Instructions {
 		accounts := make([]instructionAccount, len(ix.Accounts))

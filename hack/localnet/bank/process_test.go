@@ -14,7 +14,7 @@ import (
 
 var rentMinimum = bank.RentExemption(0)
 
-// meta builds an account of an instruction.
+// meta builds the account meta of a named account.
 func meta(name string, signer, writable bool) *solana.AccountMeta {
 	return solana.NewAccountMeta(address(name), writable, signer)
 }
@@ -153,7 +153,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{systemInstruction([]byte{4, 0, 0, 0}, meta("wallet", true, true))},
 			wantErr:      `{"InstructionError":[0,"InvalidInstructionData"]}`, wantLanded: true, wantFee: 5000,
 		},
-		"an account created where there is one": {
+		"an account created at an address that has one": {
 			signers:      []string{"wallet", "poor"},
 			instructions: []solana.Instruction{create("poor", rentMinimum, 0, owner)},
 			wantErr:      `{"InstructionError":[0,{"Custom":0}]}`, wantLanded: true, wantFee: 10_000,
@@ -164,7 +164,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{create("new", rentMinimum, bank.MaxAccountData+1, owner)},
 			wantErr:      `{"InstructionError":[0,{"Custom":3}]}`, wantLanded: true, wantFee: 10_000,
 		},
-		"an account created with data and the rent of none": {
+		"an account created with data and the rent for no data": {
 			signers:      []string{"wallet", "new"},
 			instructions: []solana.Instruction{create("new", rentMinimum, 1, owner)},
 			wantErr:      `{"InsufficientFundsForRent":{"account_index":1}}`, wantLanded: true, wantFee: 10_000,
@@ -293,8 +293,8 @@ func TestPrioritizationFeesAreTheSmallestOfEachBlock(t *testing.T) {
 		want      uint64
 	}{
 		"of all transactions":                  {nil, 700},
-		"of the ones that write an address":    {[]solana.PublicKey{address("a")}, 900},
-		"of the ones that write either":        {[]solana.PublicKey{address("a"), address("b")}, 700},
+		"of those that write an address":       {[]solana.PublicKey{address("a")}, 900},
+		"of those that write one of two":       {[]solana.PublicKey{address("a"), address("b")}, 700},
 		"0 for an address that is not written": {[]solana.PublicKey{address("c")}, 0},
 		"0 for an address that is only read":   {[]solana.PublicKey{solana.SystemProgramID}, 0},
 	}

@@ -8,18 +8,19 @@ import (
 
 // Simulation is what a transaction would do.
 type Simulation struct {
-	// Slot is the slot that it was simulated on.
+	// Slot is the slot of the state that the simulation ran on.
 	Slot uint64
 	Meta Meta
-	// Blockhash and LastValidHeight are the replacement, when one was asked for.
+	// Blockhash and LastValidHeight are those of the replacement blockhash, zero
+	// without a replacement.
 	Blockhash       solana.Hash
 	LastValidHeight uint64
 }
 
 // Simulate runs a transaction on the node's state at a commitment level and
-// changes nothing. Signatures are not verified. replaceBlockhash uses the
-// level's latest blockhash instead of its own. Simulations run concurrently and
-// block nothing else.
+// changes nothing. Signatures are not verified. replaceBlockhash replaces the
+// transaction's blockhash with the level's latest. Simulations run concurrently and
+// block no other call.
 func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Simulation {
 	s := &Simulation{}
 	var job *job
@@ -40,8 +41,8 @@ func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Si
 	return s
 }
 
-// withBlockhash returns a copy with another blockhash, for simulation only: its
-// bytes are unchanged.
+// withBlockhash returns a copy with another blockhash, for simulation only: the
+// serialized bytes keep the old blockhash.
 func (t *Transaction) withBlockhash(hash solana.Hash) *Transaction {
 	message := *t.Message
 	message.RecentBlockhash = hash

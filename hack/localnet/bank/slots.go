@@ -2,7 +2,7 @@ package bank
 
 // OnSlot calls fn after every change of the open slot (Advance, Skip, Fork). The
 // chain waits for fn, which must be quick and must not call the bank. No call
-// begins after cancel.
+// starts after cancel.
 func (b *Bank) OnSlot(fn func()) (cancel func()) {
 	b.leading.Lock()
 	defer b.leading.Unlock()

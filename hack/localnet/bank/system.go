@@ -19,9 +19,9 @@ const (
 	errInvalidDataLength         CustomError = 3
 )
 
-// SystemProgram is the program that owns wallets: it creates accounts, moves
+// SystemProgram is the program that owns wallets. It creates accounts, moves
 // lamports, allocates data and assigns owners. Its instructions with seeds and
-// nonces are not part of this chain and give InvalidInstructionData.
+// nonces are not part of this chain and fail with InvalidInstructionData.
 func SystemProgram() Program {
 	return Program{
 		ID:      solana.SystemProgramID,
@@ -147,10 +147,10 @@ func transfer(v *Invocation, lamports uint64) error {
 	return to.AddLamports(lamports)
 }
 
-// CreateAccount invokes the system program for a rent-exempt account of an
-// owner with size bytes of zeros, at the program address of the seeds. Anybody
-// can send lamports to an address without an account: such an account is topped
-// up, allocated and assigned instead.
+// CreateAccount invokes the system program to create a rent-exempt account with
+// size bytes of zeros and a given owner, at the program address of the seeds. The
+// payer pays the rent. If the address already has lamports, which anybody can send,
+// CreateAccount adds the missing rent, allocates and assigns instead.
 func (v *Invocation) CreateAccount(payer, account *AccountRef, size uint64, owner solana.PublicKey, seeds [][]byte) error {
 	rent, at := RentExemption(size), account.Key()
 	if account.Lamports() == 0 {

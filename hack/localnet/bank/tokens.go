@@ -21,7 +21,8 @@ const (
 // nativeDecimals are the decimals of the native mint, whose smallest unit is a lamport.
 const nativeDecimals = 9
 
-// ParseToken reads a token account, initialised or not; nil for other data.
+// ParseToken reads a token account, initialised or not. It returns nil for other
+// data.
 func ParseToken(data []byte) *token.Account {
 	var account token.Account
 	if len(data) != TokenAccountSize || account.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
@@ -30,8 +31,7 @@ func ParseToken(data []byte) *token.Account {
 	return &account
 }
 
-// ParseMint reads a mint, which need not be initialised; nil when the data is not a
-// mint's.
+// ParseMint reads a mint, initialised or not. It returns nil for other data.
 func ParseMint(data []byte) *token.Mint {
 	var mint token.Mint
 	if len(data) != TokenMintSize || mint.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
@@ -44,11 +44,12 @@ func isTokenProgram(key solana.PublicKey) bool {
 	return key == solana.TokenProgramID || key == solana.Token2022ProgramID
 }
 
-// mints are the decimals of mints that a transaction may not name itself; nil
-// for a transaction without a token program, which has no token balances.
+// mints are decimals by mint. They are read before a transaction runs, because the
+// transaction need not name the mints of its token accounts. mints is nil for a
+// transaction without a token program, which lists no token balances.
 type mints map[solana.PublicKey]uint8
 
-// mintsOf finds the mints of a transaction's token accounts as of a block. The
+// mintsOf reads the mints of a transaction's token accounts as of a block. The
 // caller holds mu.
 func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints {
 	if !slices.ContainsFunc(tx.Keys, isTokenProgram) {
@@ -82,7 +83,7 @@ func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 			continue
 		}
 		decimals, known := m[account.Mint]
-		if !known { // the transaction has made this mint
+		if !known { // the transaction may have created this mint
 			at := slices.IndexFunc(accounts, func(a workAccount) bool { return a.key == account.Mint })
 			if at < 0 {
 				continue
@@ -99,8 +100,8 @@ func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	return out
 }
 
-// tokenAmount is an amount of tokens in all the forms of a node's answer; the
-// history has null as the fraction of nothing.
+// tokenAmount is an amount of tokens in all the forms of a node's answer. UiAmount
+// is null for an amount of 0, as in Agave's transaction history.
 func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
 	exact := new(big.Rat).SetFrac(new(big.Int).SetUint64(amount), unit)
@@ -114,7 +115,8 @@ func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 	return out
 }
 
-// tokenAccount reads an initialised token account, or returns nil for any other.
+// tokenAccount reads an initialised token account. It returns nil for any other
+// account.
 func tokenAccount(r *record) *token.Account {
 	if r.data.length != TokenAccountSize || !isTokenProgram(r.owner) {
 		return nil

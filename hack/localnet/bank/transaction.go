@@ -11,8 +11,8 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// MaxTransactionSize is the size in bytes that one network packet leaves for
-// a transaction.
+// MaxTransactionSize is the largest size in bytes of a transaction, which has to
+// fit in one network packet.
 const MaxTransactionSize = 1232
 
 const signatureSize = 64
@@ -22,12 +22,12 @@ type Message struct {
 	solana.Message
 	// Bytes is the serialized message: what is signed.
 	Bytes []byte
-	// Keys are the accounts in the order that instructions index them. Those
-	// from lookup tables, which are the last, are there once it is resolved.
+	// Keys are the accounts in the order in which instructions index them. A
+	// resolved message also has the keys from its lookup tables, at the end.
 	Keys []solana.PublicKey
 	// Writable says for each of Keys whether the transaction may change it.
 	Writable []bool
-	// Loaded are the keys from lookup tables of a resolved message.
+	// Loaded are the keys from lookup tables, empty until the message is resolved.
 	Loaded rpc.LoadedAddresses
 }
 
@@ -37,8 +37,8 @@ type Transaction struct {
 	*Message
 	Raw        []byte
 	Signatures []solana.Signature
-	// hash identifies the message, so that the same message cannot land again
-	// under another valid signature.
+	// hash is the message's SHA-256. The bank refuses a message whose hash has
+	// landed, even under another valid signature.
 	hash [sha256.Size]byte
 }
 
@@ -57,8 +57,8 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 		return nil, fmt.Errorf("decode transaction: %w", err)
 	}
 	// The library accepts unknown versions, padded lengths and bytes after the
-	// end. What encodes to other bytes than it was decoded from is refused, or
-	// one transaction could be sent under many encodings.
+	// end. Only the canonical encoding is accepted here: otherwise one transaction
+	// could be sent in many encodings.
 	if len(tx.Signatures) < int(tx.Message.Header.NumRequiredSignatures) {
 		return nil, refused(SanitizeFailure)
 	}
@@ -80,8 +80,8 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 	return &Transaction{Message: message, Raw: raw, Signatures: tx.Signatures, hash: sha256.Sum256(body)}, nil
 }
 
-// sanitize makes Agave's first checks of header and indices, so that nothing
-// later can index out of range. Programs are never from lookup tables.
+// sanitize makes Agave's first checks of header and indices, so that no later
+// code indexes out of range. A program must not come from a lookup table.
 func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	keys, h := len(m.AccountKeys), m.Header
 	if int(h.NumRequiredSignatures)+int(h.NumReadonlyUnsignedAccounts) > keys ||
@@ -105,9 +105,9 @@ func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	return &Message{Message: *m, Bytes: raw, Keys: m.AccountKeys, Writable: writable(m), Loaded: nothingLoaded()}, nil
 }
 
-// writable returns the accounts that the header marks writable, without those
-// that no transaction can write: native programs, and a program that the
-// transaction invokes.
+// writable says for each account whether the header marks it writable. Two kinds
+// of account are never writable: reserved ones, and programs that the transaction
+// invokes.
 func writable(m *solana.Message) []bool {
 	signed, h := int(m.Header.NumRequiredSignatures), m.Header
 	out := make([]bool, len(m.AccountKeys))
@@ -127,13 +127,14 @@ func writable(m *solana.Message) []bool {
 	return out
 }
 
-// reserved reports whether no transaction can lock an account for writing.
+// reserved reports whether the network reserves an account, which no transaction
+// can then lock for writing.
 func reserved(key solana.PublicKey) bool {
 	return key == solana.SystemProgramID || key == solana.ComputeBudget || key == solana.AddressLookupTableProgramID
 }
 
-// VerifySignatures reports whether every signature is the one of its account
-// over the message.
+// VerifySignatures reports whether every signature is its account's signature of
+// the message.
 func (t *Transaction) VerifySignatures() bool {
 	for i, signature := range t.Signatures {
 		if !t.Keys[i].Verify(t.Bytes, signature) {

@@ -15,7 +15,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// webTransaction is the transaction that @solana/web3.js signed.
+// webTransaction reads a Transact that @solana/web3.js signed, and the fields that
+// the test expects in it. dataHash is the SHA-256 of the instruction data in hex.
 func webTransaction(t testing.TB) (raw []byte, recipient, blockhash, dataHash string) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/solana.json")
@@ -118,7 +119,7 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 	twoSignatures.Signatures = append(twoSignatures.Signatures, signature)
 	tests := map[string]struct {
 		raw  []byte
-		want string // the kind of transaction error, or empty when the bytes are no transaction
+		want string // the kind of transaction error; empty when the bytes are not a transaction
 	}{
 		"nothing":              {nil, ""},
 		"a truncated one":      {whole[:len(whole)-1], ""},

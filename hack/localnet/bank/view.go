@@ -12,7 +12,7 @@ import (
 // Commitment is the commitment level of a read.
 type Commitment int
 
-// The commitment levels, most settled first, as Agave defaults to the first.
+// The commitment levels, highest first. The zero value is Agave's default.
 const (
 	Finalized Commitment = iota
 	Confirmed
@@ -24,20 +24,22 @@ func (c Commitment) String() string {
 	return [...]string{"finalized", "confirmed", "processed"}[c]
 }
 
-// Why a block can be missing.
+// Errors of View.Block.
 var (
 	ErrBlockNotAvailable = errors.New("block not available yet at this commitment")
 	ErrBlockCleanedUp    = errors.New("block older than the kept history")
 	ErrSlotSkipped       = errors.New("slot has no block")
 )
 
-// View reads the chain at one commitment level's block, as one node sees it. It
-// is valid only inside the function that Read calls; the accounts, blocks and
-// transactions that it returns stay valid.
+// View reads the chain at one commitment level, as one node sees it. "The level's
+// block" is the newest block at that level. A View is valid only inside the
+// function that Read calls. The accounts, blocks and transactions that it returns
+// stay valid.
 type View struct {
 	bank *Bank
 	// tip is the newest block that the node has seen.
-	tip   *Block
+	tip *Block
+	// block is the level's block.
 	block *Block
 }
 
@@ -61,9 +63,9 @@ func (v View) Account(key solana.PublicKey) *Account {
 	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
-// WrittenAt returns the slot in which an account was last written, or closed; 0
-// when there is no account, or it is as it was at genesis. Since it goes back
-// when a fork undoes the write, two that differ mean that the account may.
+// WrittenAt returns the slot in which an account was last written or closed, or 0
+// when the bank keeps no write after genesis. A fork that undoes the write lowers
+// the slot. Two different results mean that the account may have changed.
 func (v View) WrittenAt(key solana.PublicKey) uint64 {
 	for _, version := range slices.Backward(v.bank.accounts[key]) {
 		if version.slot <= v.block.Slot {
@@ -122,19 +124,20 @@ func (v View) Transaction(signature solana.Signature) *Landed {
 	return nil
 }
 
-// Status is how settled a landed transaction is for a node.
+// Status is a landed transaction with the commitment that a node sees.
 type Status struct {
 	*Landed
 	// Commitment is the highest level at which it is visible.
 	Commitment Commitment
 	// Confirmations is the number of blocks on top of its block.
 	Confirmations uint64
-	// Recent: it is in the status cache, which covers MaxAge blocks.
+	// Recent says that the transaction is in the status cache, which covers MaxAge
+	// blocks.
 	Recent bool
 }
 
-// Status finds how settled a transaction is, or nil when the level does not
-// see it.
+// Status returns the status of a transaction, or nil when the transaction is not
+// visible at the level.
 func (v View) Status(signature solana.Signature) *Status {
 	landed := v.Transaction(signature)
 	if landed == nil {
@@ -160,22 +163,22 @@ func (v View) level(block *Block) Commitment {
 // AddressQuery selects transactions of an address.
 type AddressQuery struct {
 	Address solana.PublicKey
-	// Before and Until, when not zero, end the range on its newer and its older
-	// side; both are left out of the answer.
+	// Before and Until, when not zero, bound the range at its newer and its older
+	// end. Both are excluded.
 	Before, Until solana.Signature
 	Limit         int
 }
 
 // ByAddress lists transactions that name an address, newest first. An unknown
-// Before returns none, as on Agave; an unknown Until does not bound.
+// Before returns none, as on Agave. An unknown Until is ignored.
 func (v View) ByAddress(q AddressQuery) []Status {
 	all := v.bank.byAddress[q.Address]
 	before := v.bank.bySignature[q.Before]
 	if q.Before != (solana.Signature{}) && before == nil {
 		return nil
 	}
-	// They are in the order of the chain, so that a page far back costs no more
-	// than the first.
+	// The list is in the order of the chain, so that a binary search finds a page
+	// far back as quickly as the first page.
 	end := sort.Search(len(all), func(i int) bool {
 		return all[i].Block.Slot > v.block.Slot || before != nil && !all[i].olderThan(before)
 	})
@@ -196,9 +199,9 @@ func (l *Landed) olderThan(other *Landed) bool {
 	return l.Index < other.Index
 }
 
-// PrioritizationFees returns the smallest price, in micro-lamports a unit, that got
-// a transaction into each of the newest MaxAge closed blocks. With addresses,
-// only transactions that write one of them count.
+// PrioritizationFees returns, for each of the newest MaxAge closed blocks, the
+// smallest price of its transactions in micro-lamports a unit, or 0 without any.
+// With addresses, only transactions that write one of the addresses count.
 func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.PriorizationFeeResult {
 	chain := v.bank.chain[:v.bank.chain.position(v.tip)]
 	if len(chain) > MaxAge {

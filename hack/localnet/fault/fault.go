@@ -1,10 +1,10 @@
-// Package fault says how an RPC endpoint of the local chain misbehaves: rules
-// that a test, a drill or a person sets, and the draw that decides, call by
-// call, which of them apply. The endpoint itself acts on them.
+// Package fault says how an RPC endpoint of the local chain misbehaves. A test, a
+// drill or a person sets rules. For each call an Injector draws which rules apply,
+// and the endpoint acts on the result.
 //
-// A draw depends on the injector's seed, the method and how many calls of that
-// method came before, and on nothing else: the third getBalance has the same
-// fate in every run, however the calls of other methods fall between.
+// A draw depends only on the injector's seed, the method, the number of earlier
+// calls of that method, and the rule's position. The third getBalance therefore has
+// the same faults in every run, whatever other methods are called in between.
 package fault
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Methods that some faults are about.
+// Methods to which some faults are limited.
 const (
 	methodSend      = "sendTransaction"
 	methodBlockhash = "getLatestBlockhash"
@@ -27,106 +27,107 @@ const (
 // MethodSocket is the method name that stands for opening a WebSocket.
 const MethodSocket = "webSocket"
 
-// Health is a false answer of getHealth.
+// Health is a fixed answer of getHealth. The empty Health is the true answer.
 type Health string
 
-// The lies; the empty Health is the truth.
+// The fixed answers of getHealth.
 const (
-	// HealthOK says ok, however far the node is behind.
+	// HealthOK answers ok, however far the node is behind.
 	HealthOK Health = "ok"
-	// HealthBehind says that the node is behind, though it is not.
+	// HealthBehind answers that the node is behind, even when it is not.
 	HealthBehind Health = "behind"
 )
 
-// Outcome is the outcome that an endpoint reports for every transaction, true or not.
+// Outcome is an outcome that an endpoint claims for every transaction. The empty
+// Outcome is the true outcome.
 type Outcome string
 
-// The outcomes; the empty Outcome is the truth.
+// The claimed outcomes.
 const (
-	// OutcomeSucceeds: every signature is final without an error, and every
-	// simulation and preflight succeeds.
+	// OutcomeSucceeds claims that every signature is final without an error, and
+	// that every simulation and preflight succeeds.
 	OutcomeSucceeds Outcome = "succeeds"
-	// OutcomeFails: every signature is final with Rule.Err, and every simulation
-	// and preflight ends in it.
+	// OutcomeFails claims that every signature is final with Rule.Err, and that
+	// every simulation and preflight fails with it.
 	OutcomeFails Outcome = "fails"
 )
 
-// Socket is what goes wrong with WebSocket connections.
+// Socket is a fault of WebSocket connections.
 type Socket string
 
-// The faults of sockets.
+// The faults of WebSocket connections.
 const (
-	// SocketCut cuts connections: it is drawn once for each connection and slot.
+	// SocketCut cuts connections. It is drawn once for each connection and slot.
 	SocketCut Socket = "cut"
-	// SocketSilent keeps the connection and its answers to calls, but loses
-	// notifications: it is drawn once for each notification.
+	// SocketSilent loses notifications; answers to calls still arrive. It is drawn
+	// once for each notification.
 	SocketSilent Socket = "silent"
 )
 
-// Error is a JSON-RPC error to answer with. The zero Error is none.
+// Error is a JSON-RPC error to answer with. The zero Error means no error.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// Rule is one way to misbehave. Every field but the first two is an effect, and
-// a rule has one or more of them. Of several rules that apply to one call the
-// delays add up, the largest lag, the largest lead and the shortest history
-// count, and the first that fails the call, or has an outcome, decides how.
+// Rule is one way to misbehave. All fields but the first two describe effects; a
+// rule has at least one effect. When several rules apply to one call, their delays
+// add up, and the largest lag, the largest lead and the shortest history count. The
+// first rule that fails the call decides how it fails, and the first rule with an
+// Outcome decides the outcome.
 type Rule struct {
-	// Method is what the rule applies to; "" is every method.
+	// Method is the method to which the rule applies; "" means every method.
 	Method string `json:"method,omitempty"`
-	// Probability is the chance that the rule applies to a call, up to 1; 0
-	// stands for 1.
+	// Probability is the probability that the rule applies to a call, up to 1; 0
+	// means 1.
 	Probability float64 `json:"probability,omitempty"`
 
-	// Latency delays the answer, and Jitter by a random part of it more.
+	// Latency delays the answer. Jitter adds a random delay below Jitter.
 	Latency, Jitter time.Duration `json:"-"`
-	// AfterActing lets the call have its effect before it is delayed or fails.
+	// AfterActing lets the call take effect before it is delayed or fails.
 	AfterActing bool `json:"afterActing,omitempty"`
-	// At most one of Status, Error, Cut and Hang is set. Status answers with
-	// an HTTP status of 400 to 599, in JSON and with the header Retry-After (in
-	// whole seconds, rounded up) when RetryAfter is set.
+	// At most one of Status, Error, Cut and Hang is set. Status answers with an
+	// HTTP status of 400 to 599 and a JSON body. RetryAfter adds the header
+	// Retry-After, in whole seconds, rounded up.
 	Status     int           `json:"status,omitempty"`
 	RetryAfter time.Duration `json:"-"`
 	// Error answers with a JSON-RPC error.
 	Error Error `json:"error,omitzero"`
 	// Cut closes the connection without an answer.
 	Cut bool `json:"cut,omitempty"`
-	// Hang gives no answer until the client goes away.
+	// Hang sends no answer and waits until the client goes away.
 	Hang bool `json:"hang,omitempty"`
 
-	// Drop answers sendTransaction with the signature and forgets the
-	// transaction.
+	// Drop answers sendTransaction with the signature and drops the transaction.
 	Drop bool `json:"drop,omitempty"`
 	// Empty answers as if nothing existed: balance 0, null for accounts,
 	// statuses and transactions, and empty lists.
 	Empty bool `json:"empty,omitempty"`
-	// Lag answers from the state of that many slots ago. More than 128 of them
-	// make the node unhealthy, as on Agave.
+	// Lag answers from the state of Lag slots ago. A lag above 128 makes the node
+	// unhealthy, as on Agave.
 	Lag uint64 `json:"lag,omitempty"`
-	// FrozenBlockhash makes getLatestBlockhash repeat the answer at the time when
-	// the rule was set, with its context slot and regardless of minContextSlot,
-	// like a cache in front of a node.
+	// FrozenBlockhash makes getLatestBlockhash repeat the answer of the time when
+	// the rule was set, as a cache in front of a node does. The context slot is that
+	// of the old answer, and minContextSlot is not checked.
 	FrozenBlockhash bool `json:"frozenBlockhash,omitempty"`
-	// Health is the answer of getHealth, true or not.
+	// Health is a fixed answer of getHealth.
 	Health Health `json:"health,omitempty"`
-	// History serves blocks and transactions of the newest that many blocks
-	// only; 0 is no limit.
+	// History serves only blocks and transactions of the newest History slots; 0
+	// means no limit.
 	History uint64 `json:"history,omitempty"`
 
-	// Ahead is how many slots the node claims beyond the true one: in getSlot, in
-	// every context slot and when it checks minContextSlot. A rule that also has
-	// a Lag answers from the past and claims to be at the newest slot.
+	// Ahead is the number of slots that the node adds to its true slot: in getSlot,
+	// in every context slot and in the check of minContextSlot. With an equal Lag
+	// the node passes an old state off as the newest.
 	Ahead uint64 `json:"ahead,omitempty"`
-	// HeightAhead is how many blocks the node adds to every block height that it
-	// reports, including the last valid height of a blockhash.
+	// HeightAhead is the number of blocks that the node adds to every block height,
+	// the last valid block height of a blockhash included.
 	HeightAhead uint64 `json:"heightAhead,omitempty"`
-	// SlotAsHeight gives slots in place of block heights, which is 22 million too
-	// many on mainnet. A blockhash's last valid height is then its slot plus 150.
+	// SlotAsHeight answers with slots instead of block heights, on mainnet 22 million
+	// too many. The last valid block height of a blockhash is then its slot plus 150.
 	SlotAsHeight bool `json:"slotAsHeight,omitempty"`
-	// Outcome is reported for every transaction, and Err is the error if it is a
-	// failure: JSON as Agave writes it, such as {"InstructionError":[2,{"Custom":1}]}.
+	// Outcome is claimed for every transaction. Err is the transaction error of
+	// OutcomeFails in Agave's JSON, such as {"InstructionError":[2,{"Custom":1}]}.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Err     string  `json:"-"`
 
@@ -134,7 +135,7 @@ type Rule struct {
 	Socket Socket `json:"socket,omitempty"`
 }
 
-// Validate says which field does not fit, and what it should be.
+// Validate returns an error that names an invalid field and what it should be.
 func (r *Rule) Validate() error {
 	switch {
 	case r.Probability < 0 || r.Probability > 1 || r.Probability != r.Probability:
@@ -158,7 +159,7 @@ func (r *Rule) Validate() error {
 	return r.validateAnswer()
 }
 
-// validateMethod checks that a fault that only some methods can have is not set for another.
+// validateMethod checks that a fault of only some methods is not set for another method.
 func (r *Rule) validateMethod() error {
 	switch {
 	case r.Drop && r.Method != "" && r.Method != methodSend:
@@ -175,7 +176,7 @@ func (r *Rule) validateMethod() error {
 	return nil
 }
 
-// validateAnswer checks the faults that change what is answered.
+// validateAnswer checks the faults that change the answer, and that there is an effect.
 func (r *Rule) validateAnswer() error {
 	switch {
 	case r.Health != "" && r.Health != HealthOK && r.Health != HealthBehind:
@@ -195,7 +196,7 @@ func (r *Rule) validateAnswer() error {
 // concerns reports whether the rule applies to a method.
 func (r *Rule) concerns(method string) bool { return r.Method == "" || r.Method == method }
 
-// failures counts the ways in which the rule fails a call.
+// failures is the number of ways in which the rule fails a call.
 func (r *Rule) failures() (n int) {
 	for _, set := range []bool{r.Status != 0, r.Error.Code != 0, r.Cut, r.Hang} {
 		if set {
@@ -205,7 +206,8 @@ func (r *Rule) failures() (n int) {
 	return n
 }
 
-// Validate says which rule does not fit, counting from 0, and why.
+// Validate returns an error that names an invalid rule, counting from 0, and its
+// invalid field.
 func Validate(rules []Rule) error {
 	for i := range rules {
 		if err := rules[i].Validate(); err != nil {

@@ -96,7 +96,8 @@ func TestParseRulesErrors(t *testing.T) {
 	}
 }
 
-// fates plans calls of a method and marks each that fails with x.
+// fates plans a number of calls of a method and returns a character for each: x for
+// a call that fails, a dot for any other.
 func fates(in *fault.Injector, method string, calls int) string {
 	var out strings.Builder
 	for range calls {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Wait lets time pass; it reports false when ctx ends first.
+// Wait waits for d. It reports false when ctx ends first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -22,8 +22,8 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// FailHTTP ends a request as the rule says; body answers with a status and what
-// comes with it. A hang lasts until the client goes away or closed is closed.
+// FailHTTP fails a request in the way that the rule says. body writes the answer of
+// a rule with a status. A hang ends when the client goes away or closed is closed.
 func (r *Rule) FailHTTP(w http.ResponseWriter, req *http.Request, closed <-chan struct{}, body func()) {
 	if r.Status != 0 {
 		if r.RetryAfter > 0 {
@@ -39,5 +39,5 @@ func (r *Rule) FailHTTP(w http.ResponseWriter, req *http.Request, closed <-chan 
 		case <-closed:
 		}
 	}
-	panic(http.ErrAbortHandler) // this is how a handler closes its connection without an answer
+	panic(http.ErrAbortHandler) // makes the server close the connection without an answer
 }

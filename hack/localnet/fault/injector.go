@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Plan is what the rules make of one call.
+// Plan is the faults of one call: the combined effects of the rules that apply.
 type Plan struct {
 	// Before and After delay the call before and after it acts.
 	Before, After time.Duration
 	// Failure is the rule that fails the call; nil when none does.
 	Failure *Rule
 
-	// The other fields are as in Rule; zero when the rule does not concern the call.
+	// The other fields are as in Rule, combined over the rules that apply.
 	Drop, Empty, FrozenBlockhash bool
 	Lag, History                 uint64
 	Health                       Health
@@ -26,8 +26,8 @@ type Plan struct {
 	Err                          string
 }
 
-// Injector has the rules of one endpoint and draws which of them apply. It is
-// safe for concurrent use.
+// Injector has the rules of one endpoint and draws which rules apply. It is safe
+// for concurrent use.
 type Injector struct {
 	seed uint64
 
@@ -42,15 +42,16 @@ func NewInjector(seed uint64) *Injector {
 	return &Injector{seed: seed, drawn: make(map[string]uint64), applied: make(map[string]uint64)}
 }
 
-// Set replaces all rules at once, or none when one is not valid. Calls under
-// way keep the plan that they began with. The draws go on where they were.
+// Set replaces all rules at once. When a rule is invalid, Set changes nothing and
+// returns an error. Calls that are executing keep their plan. The counts of draws
+// do not start anew.
 func (in *Injector) Set(rules []Rule) error {
 	if err := Validate(rules); err != nil {
 		return err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// Never changed in place: plans have pointers into it.
+	// The slice is never changed in place: plans have pointers into it.
 	in.rules = slices.Clone(rules)
 	return nil
 }
@@ -62,8 +63,7 @@ func (in *Injector) Rules() []Rule {
 	return append([]Rule{}, in.rules...)
 }
 
-// Applied counts how often each effect applied since the start, under its name
-// in JSON.
+// Applied returns how often each effect applied since the start, by its JSON name.
 func (in *Injector) Applied() map[string]uint64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -95,8 +95,8 @@ func (in *Injector) Plan(method string) Plan {
 	return p
 }
 
-// Notify draws the faults of a notification for a subscribing method: the lag of
-// the state that it is looked up in, and whether it is lost.
+// Notify draws the faults of one check of a subscription that was made by method:
+// the lag of the state that the check reads, and whether a notification is lost.
 func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -113,7 +113,7 @@ func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	return lag, lost
 }
 
-// Lost counts a notification that was lost.
+// Lost counts a lost notification.
 func (in *Injector) Lost() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -135,14 +135,14 @@ func (in *Injector) CutSocket() bool {
 	return false
 }
 
-// next numbers the draws of a key.
+// next returns the number of the next draw of a key, from 0.
 func (in *Injector) next(key string) uint64 {
 	n := in.drawn[key]
 	in.drawn[key] = n + 1
 	return n
 }
 
-// Random is the source for rule i and the n-th draw of a key.
+// Random is the random source for rule i and the n-th draw of a key.
 func Random(seed uint64, key string, n uint64, i int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
@@ -152,7 +152,8 @@ func Random(seed uint64, key string, n uint64, i int) *rand.Rand {
 
 // draw decides whether the rule applies.
 func (r *Rule) draw(random *rand.Rand) bool {
-	// Always drawn, so that the jitter after it does not depend on probability.
+	// The number is always drawn, so that the later jitter does not depend on
+	// Probability.
 	chance := random.Float64()
 	return r.Probability == 0 || chance < r.Probability
 }
@@ -174,7 +175,7 @@ func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
 	}
 }
 
-// change adds what the rule changes in the method's answer.
+// change adds to the plan the rule's effects on the answer of a method.
 func (in *Injector) change(p *Plan, rule *Rule, method string) {
 	if rule.History > 0 && (p.History == 0 || rule.History < p.History) {
 		p.History = rule.History
@@ -202,7 +203,7 @@ func (in *Injector) change(p *Plan, rule *Rule, method string) {
 	}
 }
 
-// failure names the way in which the rule fails a call.
+// failure is the JSON name of the way in which the rule fails a call.
 func (r *Rule) failure() string {
 	switch {
 	case r.Status != 0:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// duration is a text such as "250ms" in JSON.
+// duration is a time.Duration that is a text such as "250ms" in JSON.
 type duration time.Duration
 
 // MarshalText writes a duration as Go does.
@@ -26,7 +26,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fields are a Rule without its methods.
+// fields is a Rule without its methods.
 type fields Rule
 
 // wireRule is a Rule's JSON form.
@@ -38,12 +38,12 @@ type wireRule struct {
 	Err        json.RawMessage `json:"err,omitempty"`
 }
 
-// MarshalJSON writes the rule with its effects alone.
+// MarshalJSON writes the fields of the rule that are set.
 func (r Rule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireRule{(*fields)(&r), duration(r.Latency), duration(r.Jitter), duration(r.RetryAfter), json.RawMessage(r.Err)})
 }
 
-// UnmarshalJSON reads a rule and refuses unknown fields; it does not validate
+// UnmarshalJSON reads a rule and refuses unknown fields. It does not validate the
 // values.
 func (r *Rule) UnmarshalJSON(raw []byte) error {
 	w := wireRule{fields: &fields{}}
@@ -71,7 +71,8 @@ func ParseRules(raw []byte) ([]Rule, error) {
 	return rules, Validate(rules)
 }
 
-// DecodeStrictly reads one JSON value that has no fields but those of to.
+// DecodeStrictly reads one JSON value into the target to. It returns an error for
+// fields that the target does not have, and for bytes after the value.
 func DecodeStrictly(raw []byte, to any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()

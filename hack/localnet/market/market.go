@@ -1,7 +1,7 @@
 // Package market is the program of the local chain that swaps wrapped SOL for
-// tokens: one market for each mint, of constant product, with a fee. It stands
-// in for the router program of a real chain and the venues that it routes to.
-// An admin sets its price and depth at any time.
+// tokens. Each mint has one market, of constant product and with a fee. The program
+// replaces the router program of a real chain and the markets behind it. An admin
+// sets the price and the depth of a market at any time.
 package market
 
 import (
@@ -23,14 +23,15 @@ var ProgramID = solana.PublicKey(sha256.Sum256([]byte("relaypool local chain mar
 // MaxBPS is 100 %, in basis points.
 const MaxBPS = 10_000
 
-// stateSize is the data of a market's account: State, integers little-endian.
+// stateSize is the size of a market's account in bytes. Its data is State with
+// little-endian integers.
 var stateSize = binary.Size(State{})
 
-// Reserves are the amounts that a market prices with: their ratio is its price,
-// their size its depth. They need not equal the balances of its vaults, but the
-// vault of tokens holds at least Tokens.
+// Reserves are the amounts from which a market computes its outputs. Their ratio is
+// the price, their size the depth. They may differ from the balances of the market's
+// vaults, but the token vault holds at least Tokens.
 type Reserves struct {
-	// Lamports of wrapped SOL, and Tokens in the mint's smallest unit; neither is 0.
+	// Lamports is of wrapped SOL. Tokens is in the mint's smallest unit. Neither is 0.
 	Lamports, Tokens uint64
 }
 
@@ -40,7 +41,7 @@ type State struct {
 	Reserves
 	// FeeBPS is the part of each input that the market keeps, in basis points.
 	FeeBPS uint16
-	// Bump is that of the market's address.
+	// Bump is the bump seed of the market's address.
 	Bump uint8
 }
 
@@ -56,13 +57,13 @@ func ParseState(data []byte) (*State, error) {
 func (s *State) bytes() []byte {
 	data, err := binary.Append(nil, binary.LittleEndian, s)
 	if err != nil {
-		panic(err) // all its fields have a size
+		panic(err) // cannot happen: all fields have a fixed size
 	}
 	return data
 }
 
-// Output is the number of tokens that lamports buy now, rounded down:
-// tokens · in' / (lamports + in'), with in' the input less the fee.
+// Output is the number of tokens that an input of lamports buys, rounded down. With
+// in the input less the fee, it is s.Tokens · in / (s.Lamports + in).
 func (s *State) Output(lamports uint64) uint64 {
 	in := scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
 	sum, overflow := bits.Add64(s.Lamports, in, 0)
@@ -72,7 +73,7 @@ func (s *State) Output(lamports uint64) uint64 {
 	return scale(s.Tokens, in, sum)
 }
 
-// scale gives ⌊x · by / of⌋ for by ≤ of and of > 0.
+// scale returns ⌊x · by / of⌋, for by ≤ of and of > 0.
 func scale(x, by, of uint64) uint64 {
 	high, low := bits.Mul64(x, by)
 	quotient, _ := bits.Div64(high, low, of)
@@ -81,8 +82,8 @@ func scale(x, by, of uint64) uint64 {
 
 // Market is the addresses of one mint's market.
 type Market struct {
-	// Mint is the mint of the tokens for sale. Address holds the state and owns
-	// VaultSOL and VaultTokens, its associated token accounts.
+	// Mint is the mint of the tokens for sale. Address is the account with the State.
+	// VaultSOL and VaultTokens are the associated token accounts of Address.
 	Mint, Address, VaultSOL, VaultTokens solana.PublicKey
 	bump                                 uint8
 }
@@ -105,9 +106,9 @@ func For(mint solana.PublicKey) (*Market, error) {
 
 func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), mint[:]} }
 
-// Genesis returns a market's accounts for genesis, vaults included; the caller
-// adds the mint. The vault of tokens holds stock: the admin sets the reserves,
-// which cannot exceed it.
+// Genesis returns a market's accounts for genesis, vaults included. The caller adds
+// the mint. stock is the balance of the token vault; reserves.Tokens must not exceed
+// it.
 func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint16, stock uint64) map[solana.PublicKey]bank.Account {
 	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, Bump: m.bump}
 	reserve := bank.RentExemption(bank.TokenAccountSize)
@@ -120,8 +121,8 @@ func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint1
 	}
 }
 
-// SetReserves makes the instruction by which the admin sets price and depth.
-// The vault of tokens must cover them.
+// SetReserves makes the instruction by which the admin sets the reserves. The token
+// vault must hold reserves.Tokens at least.
 func (m *Market) SetReserves(admin solana.PublicKey, reserves Reserves) solana.Instruction {
 	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
 		solana.Meta(admin).SIGNER(), solana.Meta(m.Address).WRITE(), solana.Meta(m.VaultTokens),
@@ -134,19 +135,19 @@ func (r Reserves) append(tag byte) []byte {
 
 // Trade is a user's swap.
 type Trade struct {
-	// User signs. WSOL and Tokens are the user's token accounts, of wrapped SOL
-	// and of the market's mint.
+	// User is the signer. WSOL and Tokens are the user's token accounts of wrapped
+	// SOL and of the market's mint.
 	User, WSOL, Tokens solana.PublicKey
 	// AmountIn is in lamports. The swap fails with Custom(6001) when its output
 	// is below MinOut, which is in the mint's smallest unit.
 	AmountIn, MinOut uint64
-	// KeepBPS is the part of the output, in basis points, that the market keeps
-	// regardless of MinOut. It tests the checks of a client that uses a router.
+	// KeepBPS is the part of the output, in basis points, that the market keeps. If it
+	// is above 0, the swap ignores MinOut. It is there to test a client's checks.
 	KeepBPS uint16
 }
 
-// Swap makes the instruction of a trade. The program ignores accounts after
-// the ones that it needs.
+// Swap makes the instruction of a trade. The program ignores accounts that follow
+// those of this instruction.
 func (m *Market) Swap(t Trade) *solana.GenericInstruction {
 	data := binary.LittleEndian.AppendUint64([]byte{tagSwap}, t.AmountIn)
 	data = binary.LittleEndian.AppendUint64(data, t.MinOut)

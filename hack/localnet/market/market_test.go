@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/market"
 )
 
-// output is the arithmetic of a market in numbers of unlimited size.
+// output is State.Output in big integers.
 func output(r market.Reserves, feeBPS uint16, lamports uint64) *big.Int {
 	n := func(x uint64) *big.Int { return new(big.Int).SetUint64(x) }
 	in := new(big.Int).Mul(n(lamports), n(market.MaxBPS-uint64(feeBPS)))

@@ -9,8 +9,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// The program's custom errors, with the codes that the real router has for
-// them.
+// The program's custom errors. The codes are those of the real router.
 const (
 	ErrSlippage            bank.CustomError = 6001
 	ErrInvalidTokenAccount bank.CustomError = 6025
@@ -24,8 +23,8 @@ const (
 )
 
 const (
-	// setUnits and swapUnits are what the program's own work costs: a swap, with
-	// the token program's part, comes to what one hop of a real router does.
+	// setUnits and swapUnits are the compute units of the program itself. A swap,
+	// with the token program's units, costs as much as one hop of a real router.
 	setUnits  = 5_000
 	swapUnits = 70_000
 )
@@ -86,9 +85,8 @@ func parseReserves(args []byte) Reserves {
 	return Reserves{Lamports: binary.LittleEndian.Uint64(args), Tokens: binary.LittleEndian.Uint64(args[8:])}
 }
 
-// covered refuses reserves that the vault could not pay out. A swap pays out at
-// most the reserve of tokens, and lowers the reserve and the vault by the same
-// amount, so the reserves stay covered.
+// covered checks that neither reserve is 0 and that the token vault holds the reserve
+// of tokens. A swap keeps the vault sufficient: it lowers both by the same amount.
 func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 	held, err := readTokens(vault)
 	if err != nil {
@@ -100,7 +98,7 @@ func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 	return nil
 }
 
-// open reads a market's account.
+// open reads a market's account and derives the market's addresses.
 func open(account *bank.AccountRef) (*State, *Market, error) {
 	if account.Owner() != ProgramID {
 		return nil, nil, bank.ErrUninitializedAccount
@@ -116,8 +114,8 @@ func open(account *bank.AccountRef) (*State, *Market, error) {
 	return state, at, nil
 }
 
-// readTokens returns the real router's InvalidTokenAccount for an account that is
-// not a token account. The token program checks the mint when tokens move.
+// readTokens reads a token account. For any other account it returns
+// ErrInvalidTokenAccount. The token program checks the mint when tokens move.
 func readTokens(account *bank.AccountRef) (*token.Account, error) {
 	held := bank.ParseToken(account.Data())
 	if account.Owner() != solana.TokenProgramID || held == nil || held.State == token.Uninitialized {
@@ -126,8 +124,8 @@ func readTokens(account *bank.AccountRef) (*token.Account, error) {
 	return held, nil
 }
 
-// swap takes wrapped SOL from the user and pays tokens out of the vault. A short
-// swap keeps a part of the tokens back and ignores the user's minimum.
+// swap moves wrapped SOL from the user to the vault and tokens from the vault to the
+// user. A short swap keeps a part of the tokens and ignores the user's minimum.
 func swap(v *bank.Invocation, args []byte, short bool) error {
 	if err := v.Consume(swapUnits); err != nil {
 		return err
@@ -177,8 +175,8 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	return v.Invoke(pay, append(seeds(state.Mint), []byte{at.bump}))
 }
 
-// checkTrade checks the accounts of a swap: market, user, the user's two, the
-// vaults, token program.
+// checkTrade checks the accounts of a swap: market, user, the user's two token
+// accounts, the two vaults and the token program.
 func checkTrade(a []*bank.AccountRef, at *Market) error {
 	account, user, vaultSOL, vaultTokens, program := a[0], a[1], a[4], a[5], a[6]
 	if account.Key() != at.Address || vaultSOL.Key() != at.VaultSOL || vaultTokens.Key() != at.VaultTokens {

@@ -35,13 +35,13 @@ func key(name string) solana.PrivateKey {
 
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
-// world is a chain with a mint, "mint", and perhaps its market. "admin" governs
-// both and pays for everything; "user" has wrapped SOL and a token account.
+// world is a chain with a mint, "mint", and its market. "admin" is the authority of
+// both and pays all fees. "user" has wrapped SOL and a token account.
 type world struct {
 	*bank.Bank
 	t  testing.TB
 	at *market.Market
-	// wsol and tokens are the user's.
+	// wsol and tokens are the user's token accounts.
 	wsol, tokens solana.PublicKey
 	runs         uint32
 }
@@ -71,7 +71,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// associated makes the token account of a named wallet.
+// associated creates the associated token account of a named wallet.
 func (w *world) associated(name string, mint solana.PublicKey) solana.PublicKey {
 	w.t.Helper()
 	return w.associatedOf(address(name), mint)
@@ -91,9 +91,9 @@ func (w *world) associatedOf(wallet, mint solana.PublicKey) solana.PublicKey {
 	return at
 }
 
-// run lands instructions of the admin, which the user signs if necessary. It returns the units
-// that they used, their error as RPC clients see it ("null" for none), and their
-// logs.
+// run lands a transaction of the admin, which the user signs too if necessary. It returns the
+// units used, the logs, and the error as in JSON-RPC, without the wrapping
+// InstructionError; "null" means no error.
 func (w *world) run(instructions ...solana.Instruction) (units uint64, failure string, logs []string) {
 	w.t.Helper()
 	var hash solana.Hash
@@ -208,7 +208,7 @@ func TestSetReservesRefuses(t *testing.T) {
 		"somebody who is not the admin":    {reserves, func(ix *solana.GenericInstruction) { ix.AccountValues[0] = solana.Meta(address("user")).SIGNER() }, `"InvalidArgument"`},
 		"an admin who did not sign":        {reserves, func(ix *solana.GenericInstruction) { ix.AccountValues[0] = solana.Meta(address("x")) }, `"MissingRequiredSignature"`},
 		"another vault":                    {reserves, func(ix *solana.GenericInstruction) { ix.AccountValues[2].PublicKey = address("x") }, `"InvalidSeeds"`},
-		"a market that is none":            {reserves, func(ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, `"UninitializedAccount"`},
+		"an account that is no market":     {reserves, func(ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, `"UninitializedAccount"`},
 		"data that ends early":             {reserves, func(ix *solana.GenericInstruction) { ix.DataBytes = ix.DataBytes[:16] }, `"InvalidInstructionData"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,13 +288,13 @@ func TestSwapRefuses(t *testing.T) {
 		"tokens into somebody else's": {in: sol, altered: func(w *world, ix *solana.GenericInstruction) {
 			ix.AccountValues[3].PublicKey = w.associated("other", w.at.Mint)
 		}, want: `{"Custom":6025}`},
-		"tokens into what is no account": {in: sol, altered: at(3, address("x")), want: `{"Custom":6025}`},
-		"tokens into an account of SOL":  {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[3].PublicKey = w.wsol }, want: `{"Custom":3}`},
-		"another vault of SOL":           {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[4].PublicKey = w.wsol }, want: `"InvalidSeeds"`},
-		"another vault of tokens":        {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[5].PublicKey = w.tokens }, want: `"InvalidSeeds"`},
-		"another token program":          {in: sol, altered: at(6, solana.Token2022ProgramID), want: `"IncorrectProgramId"`},
-		"data that ends early":           {in: sol, altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes = ix.DataBytes[:16] }, want: `"InvalidInstructionData"`},
-		"too few accounts":               {in: sol, altered: func(_ *world, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:6] }, want: `"NotEnoughAccountKeys"`},
+		"tokens into a missing account": {in: sol, altered: at(3, address("x")), want: `{"Custom":6025}`},
+		"tokens into wrapped SOL":       {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[3].PublicKey = w.wsol }, want: `{"Custom":3}`},
+		"another vault of SOL":          {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[4].PublicKey = w.wsol }, want: `"InvalidSeeds"`},
+		"another vault of tokens":       {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[5].PublicKey = w.tokens }, want: `"InvalidSeeds"`},
+		"another token program":         {in: sol, altered: at(6, solana.Token2022ProgramID), want: `"IncorrectProgramId"`},
+		"data that ends early":          {in: sol, altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes = ix.DataBytes[:16] }, want: `"InvalidInstructionData"`},
+		"too few accounts":              {in: sol, altered: func(_ *world, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:6] }, want: `"NotEnoughAccountKeys"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,15 +9,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// derived is a program address with what the program needs to sign for it.
+// derived is a program address with its seeds, by which the program signs for it.
 type derived struct {
 	key solana.PublicKey
-	// seeds include the bump.
+	// seeds include the bump, as the last seed.
 	seeds [][]byte
 }
 
-// units is what finding the address costs on the chain: one attempt for each
-// bump from 255 down.
+// units is the cost of finding the address on the chain, in compute units: one
+// attempt for each bump from 255 down.
 func (d *derived) units() uint64 {
 	bump := d.seeds[len(d.seeds)-1][0]
 	return addressUnits * (256 - uint64(bump))
@@ -66,8 +66,8 @@ func (p *program) derive(of *pool, seeds []shieldpool.Seed, nullifier []byte) (d
 	return derived{key: key, seeds: append(parts, []byte{bump})}, nil
 }
 
-// byAddress finds the pool with that address. Every lookup pays for the search
-// of its three addresses.
+// byAddress returns the pool at an address. It consumes the compute units for finding
+// the addresses of the pool, its tree and its treasury.
 func (p *program) byAddress(v *bank.Invocation, key solana.PublicKey) (*pool, error) {
 	for i := range p.pools {
 		of := &p.pools[i]

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// BenchmarkTransact is the chain's work for one submission of a relay: a simulation, the
-// preflight of a send with its signatures, and the execution. It does not include proving and
-// signing, which are the client's work.
+// BenchmarkTransact measures the chain's work for one submission of a relay: a simulation, the
+// verification of signatures and the simulation of a preflight, and the execution. Proving and
+// signing are not included.
 func BenchmarkTransact(b *testing.B) {
 	w := newWorld(b)
 	b.ReportAllocs()
@@ -32,8 +32,8 @@ func BenchmarkTransact(b *testing.B) {
 	}
 }
 
-// BenchmarkSimulate repeats the simulation of one transaction whose proof was verified before: a
-// busy chain must be able to run these concurrently.
+// BenchmarkSimulate repeats the simulation of one transaction whose proof has a cached verdict. A
+// busy chain must run such simulations concurrently.
 func BenchmarkSimulate(b *testing.B) {
 	w := newWorld(b)
 	tx := w.sign(w.payer, w.instruction(w.call(nil)))
@@ -53,8 +53,8 @@ func BenchmarkSimulate(b *testing.B) {
 	})
 }
 
-// BenchmarkSimulateDuringExecution is BenchmarkSimulate while every 16th call executes a
-// transaction with a new proof, which has to be verified.
+// BenchmarkSimulateDuringExecution is BenchmarkSimulate in parallel, where every 16th call also
+// executes a transaction with a new proof, which has to be verified.
 func BenchmarkSimulateDuringExecution(b *testing.B) {
 	profile := shieldpool.Development()
 	profile.RootHistory = 4096

@@ -5,11 +5,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// authoritySize is the data of the pool account: the authority's address.
+// authoritySize is the size of the pool account's data, the authority's address, in
+// bytes.
 const authoritySize = 32
 
-// initialize creates pool, tree and treasury. Its first caller becomes the
-// authority.
+// initialize creates the accounts of a pool: pool, tree and treasury. The payer
+// becomes the pool's authority. It succeeds once for each pool.
 func (p *program) initialize(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "Initialize takes no data but its tag")

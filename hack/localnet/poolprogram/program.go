@@ -1,9 +1,9 @@
 // Package poolprogram is the shielded pool program of the local chain: the
-// rules of the protocol as a program of package bank, driven by the same
-// profile as the relay, with real proof verification.
+// rules of the protocol as a program of package bank, with real proof verification.
+// It uses the same kind of profile as the relay.
 //
-// It knows Initialize, Transact and the four instructions of a swap; any other
-// tag fails with InvalidInstructionData.
+// It has the instructions Initialize, Transact, TransactSwap, PrepareSwapSol,
+// ExecuteSwap and CloseSwapState. Any other tag fails with InvalidInstructionData.
 package poolprogram
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The program's custom errors. Where the protocol names no code for a refusal,
-// the nearest permanent one is used and the log says which rule was broken.
+// The program's custom errors. When the protocol has no code for a refusal, the
+// program uses the nearest permanent code and logs the broken rule.
 const (
 	errRootNotFound            = bank.CustomError(shieldpool.CodeRootNotFound)
 	errProofInvalid            = bank.CustomError(shieldpool.CodeProofInvalid)
@@ -32,22 +32,23 @@ const (
 	errSwapNotReady            = bank.CustomError(shieldpool.CodeSwapNotReady)
 )
 
-// What ExecuteSwap refuses of a router's work. The protocol names no code for
-// either, so they are of its family of permanent refusals.
+// Codes with which ExecuteSwap refuses what a router did. The protocol has no code
+// for them, so they come from its family of permanent refusals.
 const (
-	// CodeOutputBelowMinimum: recipient_ata did not grow by the user's minimum.
+	// CodeOutputBelowMinimum means that recipient_ata did not grow by the user's
+	// minimum.
 	CodeOutputBelowMinimum uint32 = 0x1038
-	// CodeInputNotConsumed: the router left wrapped SOL of the swap behind.
+	// CodeInputNotConsumed means that the router did not take all of the swap's
+	// wrapped SOL.
 	CodeInputNotConsumed uint32 = 0x1039
 
 	errOutputBelowMinimum = bank.CustomError(CodeOutputBelowMinimum)
 	errInputNotConsumed   = bank.CustomError(CodeInputNotConsumed)
 )
 
-// Compute units of the parts of an instruction. They are a model that puts
-// Transact between the 150 k and 186 k, and TransactSwap between the 175 k and
-// 188 k, that were measured with an independent program, spread by the search
-// for program addresses like there.
+// Compute units of the parts of an instruction. With them Transact costs 150 k to
+// 186 k and TransactSwap 175 k to 188 k, as measured with an independent program.
+// As there, the spread comes from the search for program addresses.
 const (
 	entryUnits   = 2_000
 	addressUnits = 1_500
@@ -56,8 +57,8 @@ const (
 	swapUnits    = 17_000
 )
 
-// program is the pool program under one profile. It keeps no state of the
-// chain: that is all in accounts.
+// program is the pool program under one profile. All of the chain's state is in
+// accounts, none in program.
 type program struct {
 	profile  *shieldpool.Profile
 	pools    []pool
@@ -70,8 +71,8 @@ type pool struct {
 	address, tree, treasury derived
 }
 
-// New makes the program for a profile and the verifying key of its circuit,
-// which must have the nine public signals. The error says what does not fit.
+// New makes the program for a profile and the verifying key of the circuit. The key
+// must have nine public signals. The error names what is missing or invalid.
 func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 	if profile == nil || key == nil {
 		return bank.Program{}, errors.New("pool program: want a profile and a verifying key")
@@ -98,8 +99,8 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 	}, nil
 }
 
-// checkProfile refuses a profile under which an instruction would lack an
-// account that the program needs.
+// checkProfile checks that the profile has a mint, and that its account list of each
+// instruction has every role that the program needs.
 func checkProfile(profile *shieldpool.Profile) error {
 	if len(profile.Mints) == 0 {
 		return fmt.Errorf("pool program: profile %q has no mints, want at least one", profile.Name)
@@ -139,7 +140,7 @@ func (p *program) process(v *bank.Invocation) error {
 	err := p.dispatch(v)
 	var custom bank.CustomError
 	if errors.As(err, &custom) {
-		// Codes of invoked programs pass through and have no name here.
+		// The code may be that of an invoked program, which has no name here.
 		if name, ok := p.profile.Errors[uint32(custom)]; ok {
 			v.Log("Program log: Error: %s", name)
 		}
@@ -175,13 +176,13 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	}
 }
 
-// roles returns the instruction's accounts by role, with the rights of each
-// checked against the profile's order.
+// roles returns the instruction's accounts by role. order is the profile's account
+// list. roles checks that each account has the list's signer and writable flags.
 func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
 	return rolesFrom(v, 0, order)
 }
 
-// rolesFrom is roles for those accounts that begin at position first.
+// rolesFrom is roles for the accounts from position first on.
 func rolesFrom(v *bank.Invocation, first int, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
 	out := make(map[shieldpool.Role]*bank.AccountRef, len(order))
 	for i, role := range order {

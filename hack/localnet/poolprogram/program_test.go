@@ -123,10 +123,10 @@ func TestInitializeRefuses(t *testing.T) {
 	}
 }
 
-// TestProofsOfSnarkJSPass runs two deposits that circom and snarkjs proved, starting with the
-// empty tree, and the withdrawal that follows them. Their amounts are below the protocol's
-// minimum and they bind no destination in our form, so the profile is changed in those
-// values.
+// TestProofsOfSnarkJSPass runs two deposits and a withdrawal that circom and snarkjs proved,
+// starting with the empty tree. The deposits are below the protocol's minimum, and the withdrawal
+// does not bind its destination as in the development profile. The test changes the profile in
+// these two points.
 func TestProofsOfSnarkJSPass(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("testdata/verification_key.json")

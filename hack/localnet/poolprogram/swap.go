@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The roles that the instructions of a swap's second leg need.
+// The account roles that the instructions of a swap's second leg need.
 var (
 	prepareRoles = []shieldpool.Role{
 		shieldpool.RolePayer, shieldpool.RoleSwapState, shieldpool.RoleSwapWSOL, shieldpool.RoleTokenProgram,
@@ -21,8 +21,8 @@ var (
 	closeWrappedRoles = []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleTokenProgram}
 )
 
-// prepareSwapSol wraps a swap's lamports, once. Anybody may ask for it, alone
-// and again, so there is nothing in it to choose.
+// prepareSwapSol wraps a swap's lamports, once. Anybody may send it, also alone and
+// repeatedly, and therefore it takes no parameters.
 func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "PrepareSwapSol takes no data but its tag")
@@ -56,8 +56,8 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	return v.Invoke(token.NewSyncNativeInstruction(wsol.Key()).Build())
 }
 
-// stateTokens returns the balance of a token account, which must be a swap
-// state's for the mint.
+// stateTokens returns the balance of a token account. It must be the swap state's
+// associated token account for the mint.
 func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solana.PublicKey) (uint64, error) {
 	at, err := associated(v, state, mint)
 	if err != nil {
@@ -69,21 +69,22 @@ func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solan
 	return balance(v, account, mint, state)
 }
 
-// execution is one ExecuteSwap while it runs.
+// execution is one running ExecuteSwap.
 type execution struct {
 	program  *program
 	v        *bank.Invocation
 	accounts map[shieldpool.Role]*bank.AccountRef
 	at       derived
 	state    *swapState
-	// wsol and recipient are the balances before the router runs, in lamports
-	// and in the output mint's smallest unit.
+	// wsol and recipient are the balances of the state's wrapped SOL and of the
+	// recipient's tokens before the router runs, in the smallest unit of each.
 	wsol, recipient uint64
 }
 
-// executeSwap lets a router swap the lamports of the state, moves the output to
-// the recipient and closes the state with its token accounts. The caller
-// chooses the router: only the recipient's output is checked.
+// executeSwap calls a router to swap the state's lamports, moves the output to the
+// recipient, and closes the state and its token accounts. The caller chooses the
+// router. The program checks only that all lamports are taken and that the recipient
+// gets the minimum.
 func (p *program) executeSwap(v *bank.Invocation) error {
 	x := &execution{program: p, v: v}
 	for _, step := range []func() error{x.checkState, x.checkTokens, x.route, x.checkConsumed, x.pay, x.close} {
@@ -113,8 +114,8 @@ func (x *execution) checkState() (err error) {
 		return err
 	}
 	if !x.state.wrapped {
-		// Otherwise a stranger's wrapped SOL would be swapped instead of the user's
-		// lamports, and those would go to the payer.
+		// Without this check a stranger could send wrapped SOL to the state's account.
+		// The swap would take that, and the user's lamports would go to the payer.
 		return x.v.Refuse(bank.ErrInvalidArgument, "the swap's lamports are not wrapped: PrepareSwapSol comes first")
 	}
 	if x.accounts[shieldpool.RoleRouterProgram].Key() == x.v.ProgramID {
@@ -123,7 +124,7 @@ func (x *execution) checkState() (err error) {
 	return nil
 }
 
-// stateAt returns the address of the state of a swap in a pool.
+// stateAt derives the address of a swap's state from its pool and nullifier.
 func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (derived, error) {
 	of, err := p.byAddress(v, poolAccount.Key())
 	if err != nil {
@@ -151,8 +152,8 @@ func (x *execution) checkTokens() (err error) {
 	return err
 }
 
-// route calls the router with the accounts that follow the program's own. The
-// state signs; of all others the rights are those that the transaction gave.
+// route calls the router with the accounts that follow the program's own. The state
+// signs. All other accounts have the rights that they have in the transaction.
 func (x *execution) route() error {
 	first := len(x.program.profile.Accounts.ExecuteSwap)
 	metas := make([]*solana.AccountMeta, 0, x.v.Accounts()-first)
@@ -181,8 +182,8 @@ func (x *execution) checkConsumed() error {
 	return nil
 }
 
-// pay moves the whole output, donated tokens included, to the recipient and
-// demands the user's minimum.
+// pay moves the whole output, donated tokens included, to the recipient. It checks
+// that the recipient's balance has grown by the user's minimum.
 func (x *execution) pay() error {
 	mint := x.state.OutputMint
 	output, recipient := x.accounts[shieldpool.RoleSwapOutput], x.accounts[shieldpool.RoleRecipientATA]
@@ -206,8 +207,8 @@ func (x *execution) pay() error {
 	return nil
 }
 
-// close returns the rents to the payer of this transaction, with anything that
-// others sent to the accounts.
+// close closes the state and its token accounts to the payer of this transaction. The
+// payer gets their rents and all lamports that others sent to them.
 func (x *execution) close() error {
 	payer := x.accounts[shieldpool.RolePayer]
 	for _, role := range []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput} {
@@ -218,8 +219,8 @@ func (x *execution) close() error {
 	return closeAccount(x.accounts[shieldpool.RoleSwapState], payer)
 }
 
-// closeSwapState returns all lamports of a swap to the user's wallet after its
-// timeout. Anybody may call it, so the payer gets nothing.
+// closeSwapState returns all lamports of a swap to the user's wallet after the swap's
+// timeout. Anybody may send it, and therefore the payer gets nothing.
 func (p *program) closeSwapState(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "CloseSwapState takes no data but its tag")
@@ -259,8 +260,8 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	return closeAccount(account, wallet)
 }
 
-// unwrap closes the state's account of wrapped SOL to the wallet. It and the
-// token program follow the accounts of every refund.
+// unwrap closes the state's account of wrapped SOL to the wallet. In the instruction,
+// this account and the token program follow the accounts of an unwrapped refund.
 func (p *program) unwrap(v *bank.Invocation, first int, wallet *bank.AccountRef, state derived) error {
 	accounts, err := rolesFrom(v, first, p.profile.Accounts.CloseWrapped)
 	if err != nil {

@@ -23,8 +23,9 @@ const (
 	swapNotReady  = `{"Custom":4151}`
 )
 
-// refusal is why one of a transaction's instructions failed, as RPC clients see
-// it, counted behind the compute limit; "" when none did.
+// refusal is the error of an instruction as in JSON-RPC, without the wrapping
+// InstructionError, or "" for a nil err. instruction is the expected index: the
+// compute limit is instruction 0.
 func refusal(t testing.TB, err *bank.TransactionError, instruction string) string {
 	t.Helper()
 	if err == nil {
@@ -64,8 +65,8 @@ func TestPrepareSwapSolWrapsOnce(t *testing.T) {
 
 func TestPrepareSwapSolIgnoresLamportsOfOthers(t *testing.T) {
 	t.Parallel()
-	// The amount equals the swap's, so that balances alone would lead to the wrong
-	// state.
+	// The amount sent equals the swap's, so that a program that looks only at balances
+	// would take the swap for wrapped.
 	t.Run("lamports to the state, before and after", func(t *testing.T) {
 		t.Parallel()
 		s := newSwap(t, 1)
@@ -145,8 +146,9 @@ func TestExecuteSwapPaysTheRecipientAndReturnsTheRents(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		before func(*swapping)
-		// wantPayer is what the payer gets in addition to rents, wantTokens what the
-		// recipient gets in addition to the market's output.
+		// wantPayer is the number of lamports that the payer gets in addition to rents.
+		// wantTokens is the number of tokens that the recipient gets in addition to the
+		// market's output.
 		wantPayer, wantTokens uint64
 	}{
 		"no interference":                         {},
@@ -187,7 +189,7 @@ func TestExecuteSwapPaysTheRecipientAndReturnsTheRents(t *testing.T) {
 	}
 }
 
-// s2 is the lamports in a swap of gross lamports.
+// s2 is the net amount of a swap of gross lamports.
 func s2(gross int64) uint64 {
 	net, _ := shieldpool.Development().Fees.Net(uint64(gross))
 	return net
@@ -206,14 +208,15 @@ func (s *swapping) strangerPrepares() {
 func TestExecuteSwapChecksTheUsersMinimum(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		// above is how far the minimum exceeds the market's output.
+		// above is the minimum less the market's output. had is the recipient's balance
+		// before the swap.
 		above, had uint64
 		want       string
 	}{
 		"exactly the minimum":                           {0, 0, ""},
 		"one unit less than the minimum":                {1, 0, `{"Custom":4152}`},
-		"the largest minimum, never in reach":           {1 << 62, 0, `{"Custom":4152}`},
-		"less than the minimum, to one who has it long": {1, 1 << 50, `{"Custom":4152}`},
+		"a minimum far out of reach":                    {1 << 62, 0, `{"Custom":4152}`},
+		"less than the minimum to a full token account": {1, 1 << 50, `{"Custom":4152}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,8 +236,8 @@ func TestExecuteSwapChecksTheUsersMinimum(t *testing.T) {
 	}
 }
 
-// TestDonatedTokensCountForTheRecipientAlone checks that tokens already in the output account go
-// to the recipient and count as output, since they reach the recipient.
+// TestDonatedTokensCountForTheRecipientAlone checks that tokens that a stranger sent to the output
+// account go to the recipient and count towards the minimum.
 func TestDonatedTokensCountForTheRecipientAlone(t *testing.T) {
 	t.Parallel()
 	probe := newSwap(t, 1)
@@ -257,7 +260,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 		trade   func(*swapping, *market.Trade)
 		altered change
 		before  func(*swapping)
-		// unprepared omits PrepareSwapSol.
+		// unprepared leaves out PrepareSwapSol.
 		unprepared bool
 		want       string
 	}{
@@ -289,7 +292,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 			trade: func(_ *swapping, t *market.Trade) { t.KeepBPS = 5000 }, want: `{"Custom":4152}`},
 		"a router that keeps all of the output": {
 			trade: func(_ *swapping, t *market.Trade) { t.KeepBPS = market.MaxBPS }, want: `{"Custom":4152}`},
-		"a router whose own minimum is not reached, whose code passes through": {
+		"a router that fails by its own minimum, with the router's code": {
 			trade: func(s *swapping, t *market.Trade) { t.MinOut = s.price() + 1 }, want: `{"Custom":6001}`},
 		"a destination that the state does not own": {
 			trade: func(s *swapping, t *market.Trade) { t.Tokens = s.Terms.RecipientATA }, want: `{"Custom":6025}`},
@@ -348,7 +351,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 	}
 }
 
-// steal makes the token program move the wrapped SOL to a thief.
+// steal changes ix so that the token program, as the router, moves the wrapped SOL to a thief.
 func (s *swapping) steal(ix *solana.GenericInstruction) {
 	s.t.Helper()
 	thief, _, err := solana.FindAssociatedTokenAddress(address("thief"), solana.WrappedSol)
@@ -363,7 +366,7 @@ func (s *swapping) steal(ix *solana.GenericInstruction) {
 	s.viaTokenProgram(ix, tokenprogram.NewTransferInstruction(s.net, s.WSOL, thief, s.State, nil).Build())
 }
 
-// viaTokenProgram makes the token program the router, for one instruction of it.
+// viaTokenProgram changes ix so that the token program is the router and runs the instruction of.
 func (s *swapping) viaTokenProgram(ix *solana.GenericInstruction, of solana.Instruction) {
 	s.t.Helper()
 	data, err := of.Data()
@@ -399,7 +402,8 @@ func (s *swapping) freezeRecipient() {
 	s.Advance(1)
 }
 
-// A proof may name a token account of another mint: then no swap can pay it.
+// TestARecipientOfAnotherMintIsNotPaid executes a swap whose proof names a token account of another
+// mint than the output mint.
 func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -420,8 +424,8 @@ func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
 	}
 }
 
-// With the mint in its seeds the program has several pools, and a swap belongs
-// to one of them.
+// TestASwapBelongsToOnePool uses a profile with the mint in the seeds, under which the program has
+// several pools.
 func TestASwapBelongsToOnePool(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
@@ -461,8 +465,8 @@ func TestCloseSwapStateReturnsEverythingToTheWallet(t *testing.T) {
 		before   func(*swapping)
 		stranger bool
 		wrapped  bool
-		// want is what the wallet gets in addition to the state's rent and the swap's
-		// lamports.
+		// want is the number of lamports that the wallet gets in addition to the state's
+		// rent and the swap's lamports.
 		want uint64
 	}{
 		"unwrapped":                  {},
@@ -472,7 +476,7 @@ func TestCloseSwapStateReturnsEverythingToTheWallet(t *testing.T) {
 		"wrapped by a stranger":      {before: func(s *swapping) { s.strangerPrepares() }, wrapped: true, want: tokenRent},
 		"with lamports sent to it":   {before: func(s *swapping) { s.sendLamports(s.State, 29) }, want: 29},
 		"unwrapped, but with dust":   {before: func(s *swapping) { s.sendWrapped(s.WSOL, 31) }, wrapped: true, want: tokenRent + 31},
-		"unwrapped, dust left alone": {before: func(s *swapping) { s.sendWrapped(s.WSOL, 31) }},
+		"unwrapped, dust left there": {before: func(s *swapping) { s.sendWrapped(s.WSOL, 31) }},
 		"wrapped, with dust": {before: func(s *swapping) {
 			s.must(s.prepare(s.payer.PublicKey()))
 			s.sendWrapped(s.WSOL, 37)
@@ -552,21 +556,21 @@ func TestCloseSwapStateRefuses(t *testing.T) {
 		altered change
 		want    string
 	}{
-		"data after the tag":                   {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{13, 0} }, want: `{"Custom":4193}`},
-		"another pool":                         {altered: at(1, stranger), want: `"InvalidSeeds"`},
-		"an address without a state":           {altered: at(2, stranger), want: uninitialized},
-		"the tree in the state's place":        {altered: at(2, func(s *swapping) solana.PublicKey { return s.pool.MerkleTree }), want: `"InvalidAccountData"`},
-		"another wallet":                       {altered: at(3, stranger), want: `"InvalidSeeds"`},
-		"the payer as wallet":                  {altered: at(3, func(s *swapping) solana.PublicKey { return s.payer.PublicKey() }), want: `"InvalidSeeds"`},
-		"the recipient's token account as it":  {altered: at(3, func(s *swapping) solana.PublicKey { return s.Terms.RecipientATA }), want: `"InvalidSeeds"`},
-		"a wallet passed as read-only":         {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues[3].IsWritable = false }, want: `"InvalidArgument"`},
-		"another system program":               {altered: at(4, stranger), want: `"IncorrectProgramId"`},
-		"wrapped lamports without their place": {wrapped: true, altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:5] }, want: `"NotEnoughAccountKeys"`},
-		"wrapped lamports at another place":    {wrapped: true, altered: at(5, stranger), want: `"InvalidSeeds"`},
-		"wrapped lamports at the output's":     {wrapped: true, altered: at(5, func(s *swapping) solana.PublicKey { return s.Output }), want: `"InvalidSeeds"`},
-		"wrapped with another token program":   {wrapped: true, altered: at(6, stranger), want: `"IncorrectProgramId"`},
-		"wrapped without a token program":      {wrapped: true, altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:6] }, want: `"NotEnoughAccountKeys"`},
-		"a payer that did not sign the message": {altered: func(_ *swapping, ix *solana.GenericInstruction) {
+		"data after the tag":                 {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.DataBytes = []byte{13, 0} }, want: `{"Custom":4193}`},
+		"another pool":                       {altered: at(1, stranger), want: `"InvalidSeeds"`},
+		"an address without a state":         {altered: at(2, stranger), want: uninitialized},
+		"the tree in the state's place":      {altered: at(2, func(s *swapping) solana.PublicKey { return s.pool.MerkleTree }), want: `"InvalidAccountData"`},
+		"another wallet":                     {altered: at(3, stranger), want: `"InvalidSeeds"`},
+		"the payer as wallet":                {altered: at(3, func(s *swapping) solana.PublicKey { return s.payer.PublicKey() }), want: `"InvalidSeeds"`},
+		"the recipient's ATA as wallet":      {altered: at(3, func(s *swapping) solana.PublicKey { return s.Terms.RecipientATA }), want: `"InvalidSeeds"`},
+		"a wallet passed as read-only":       {altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues[3].IsWritable = false }, want: `"InvalidArgument"`},
+		"another system program":             {altered: at(4, stranger), want: `"IncorrectProgramId"`},
+		"wrapped without the wSOL account":   {wrapped: true, altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:5] }, want: `"NotEnoughAccountKeys"`},
+		"wrapped with another wSOL account":  {wrapped: true, altered: at(5, stranger), want: `"InvalidSeeds"`},
+		"wrapped with the output account":    {wrapped: true, altered: at(5, func(s *swapping) solana.PublicKey { return s.Output }), want: `"InvalidSeeds"`},
+		"wrapped with another token program": {wrapped: true, altered: at(6, stranger), want: `"IncorrectProgramId"`},
+		"wrapped without a token program":    {wrapped: true, altered: func(_ *swapping, ix *solana.GenericInstruction) { ix.AccountValues = ix.AccountValues[:6] }, want: `"NotEnoughAccountKeys"`},
+		"a payer that did not sign": {altered: func(_ *swapping, ix *solana.GenericInstruction) {
 			ix.AccountValues[0] = solana.Meta(address("x")).WRITE()
 		}, want: `"MissingRequiredSignature"`},
 	}
@@ -591,8 +595,8 @@ func TestCloseSwapStateRefuses(t *testing.T) {
 	}
 }
 
-// A refund may have been made for wrapped lamports before a fork undid the
-// token accounts.
+// TestARefundThatNamesAnAccountWhichIsNotThereFails sends a refund of wrapped lamports to a chain
+// without the token accounts, as after a fork that undid them.
 func TestARefundThatNamesAnAccountWhichIsNotThereFails(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t).fundedSwap(1)
@@ -604,8 +608,8 @@ func TestARefundThatNamesAnAccountWhichIsNotThereFails(t *testing.T) {
 	s.must(s.refund(s.payer.PublicKey(), false))
 }
 
-// TestOneEndOfASwapExcludesTheOther ends swaps both ways, in one block and in one
-// transaction.
+// TestOneEndOfASwapExcludesTheOther ends each swap twice, by execution or refund, in one block and
+// in one transaction. The second must fail.
 func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 	t.Parallel()
 	type end func(*swapping) []solana.Instruction
@@ -636,7 +640,7 @@ func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 			if _, err := s.run(s.payer, ends[0](s)...); err != nil {
 				t.Fatal(err)
 			}
-			// Another limit, so that the second is not the first one's bytes.
+			// A price, so that the second transaction has other bytes than the first.
 			limit := binary.LittleEndian.AppendUint64([]byte{3}, 1)
 			_, err := s.run(s.payer, append([]solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, limit)}, second...)...)
 			if got, want := refusal(t, err, digit(1+len(second))), uninitialized; got != want {
@@ -661,7 +665,7 @@ func TestOneEndOfASwapExcludesTheOther(t *testing.T) {
 
 func digit(n int) string { return string(rune('0' + n)) }
 
-// revived sends lamports to the ended swap's state before it is used again.
+// revived adds a transfer of lamports to the ended swap's state before the instructions.
 func (s *swapping) revived(then []solana.Instruction) []solana.Instruction {
 	return append([]solana.Instruction{system.NewTransferInstruction(stateRent, s.payer.PublicKey(), s.State).Build()}, then...)
 }

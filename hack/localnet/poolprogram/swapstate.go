@@ -7,14 +7,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapWrappedAt is the first reserved byte of a swap state account.
+// swapWrappedAt is the offset of the first reserved byte of a swap state account.
 const swapWrappedAt = 128
 
 // swapState is the data of a swap state account.
 type swapState struct {
 	*shieldpool.SwapState
-	// wrapped is in the first reserved byte. Balances do not show it: anybody may
-	// send lamports to the state, and wrapped SOL to its account.
+	// wrapped says that the lamports are wrapped. It is stored in the first reserved
+	// byte. Balances cannot show it: anybody may send lamports to the state, and
+	// wrapped SOL to the state's token account.
 	wrapped bool
 }
 
@@ -26,9 +27,9 @@ func (s *swapState) bytes() []byte {
 	return b
 }
 
-// readSwapState returns UninitializedAccount without such a swap: it was never
-// made, or it has ended. No other kind of the program's accounts has the size
-// of a state.
+// readSwapState reads a swap's state. It returns UninitializedAccount for a swap that
+// was never created or has ended. The size tells a swap's state from the program's
+// other accounts.
 func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, error) {
 	if account.Owner() != v.ProgramID {
 		return nil, v.Refuse(bank.ErrUninitializedAccount, "there is no such swap: it is settled, or was never made")
@@ -43,8 +44,8 @@ func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, er
 	return &swapState{state, account.Data()[swapWrappedAt] == 1}, nil
 }
 
-// closeAccount moves all lamports of a program account to another. Nothing of
-// it is left, even for the rest of the transaction.
+// closeAccount moves all lamports of a program account to another account. It clears
+// data and owner, so that later instructions of the transaction find no account.
 func closeAccount(account, to *bank.AccountRef) error {
 	lamports := account.Lamports()
 	if err := account.SubLamports(lamports); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// The market of the worlds: 150 tokens a SOL, 6 decimals, and 30 basis points.
+	// The market of a world: 150 tokens a SOL, 6 decimals, and a fee of 30 basis points.
 	marketLamports = 10_000 * solana.LAMPORTS_PER_SOL
 	marketTokens   = 1_500_000_000_000
 	marketFee      = 30
@@ -26,7 +26,7 @@ var (
 	tokenRent = bank.RentExemption(bank.TokenAccountSize)
 )
 
-// swapAccounts are a mint, its market, and the authority over both.
+// swapAccounts are the accounts at genesis for swaps: the native mint, a mint and its market.
 func swapAccounts(t testing.TB) map[solana.PublicKey]bank.Account {
 	t.Helper()
 	at := usdMarket(t)
@@ -48,17 +48,17 @@ func usdMarket(t testing.TB) *market.Market {
 	return at
 }
 
-// swapping is a swap after its first leg, with the user's wallet.
+// swapping is a swap after its first leg (TransactSwap), with the user's wallet.
 type swapping struct {
 	*world
 	*shieldpool.Swap
 	at     *market.Market
 	wallet solana.PublicKey
-	// net are the swap's lamports.
+	// net is the swap's lamports after the fee.
 	net uint64
 }
 
-// terms are of a swap for usd into the wallet's associated account.
+// terms are the terms of a swap for usd into the wallet's associated token account.
 func (w *world) terms(wallet solana.PublicKey, least uint64) shieldpool.SwapTerms {
 	w.t.Helper()
 	ata, _, err := solana.FindAssociatedTokenAddress(wallet, address("usd"))
@@ -68,7 +68,7 @@ func (w *world) terms(wallet solana.PublicKey, least uint64) shieldpool.SwapTerm
 	return shieldpool.SwapTerms{OutputMint: address("usd"), RecipientATA: ata, MinOutput: least}
 }
 
-// swapOf is a change for call.
+// swapOf is a change for call that makes a TransactSwap of gross lamports.
 func swapOf(gross int64, terms shieldpool.SwapTerms) func(*shieldpool.PublicInputs, *shieldpool.Destination) {
 	return func(in *shieldpool.PublicInputs, d *shieldpool.Destination) {
 		d.Swap = &terms
@@ -77,7 +77,7 @@ func swapOf(gross int64, terms shieldpool.SwapTerms) func(*shieldpool.PublicInpu
 	}
 }
 
-// fundedSwap runs a TransactSwap of one SOL with a minimum.
+// fundedSwap runs a TransactSwap of one SOL with a minimum output.
 func (w *world) fundedSwap(least uint64) *swapping {
 	w.t.Helper()
 	return w.fundedSwapOf(w.terms(address("wallet"), least))
@@ -96,7 +96,7 @@ func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapping {
 	return s
 }
 
-// newSwap is a funded swap, its token accounts made.
+// newSwap is a funded swap in a new world. Its token accounts exist.
 func newSwap(t testing.TB, least uint64) *swapping {
 	t.Helper()
 	s := newWorld(t).fundedSwap(least)
@@ -104,7 +104,7 @@ func newSwap(t testing.TB, least uint64) *swapping {
 	return s
 }
 
-// must runs instructions that the payer pays for, in a slot of their own.
+// must runs instructions of the payer, which must succeed, and opens the next slot.
 func (w *world) must(instructions ...solana.Instruction) bank.Meta {
 	w.t.Helper()
 	tx, err := w.run(w.payer, instructions...)
@@ -116,7 +116,7 @@ func (w *world) must(instructions ...solana.Instruction) bank.Meta {
 	return w.meta(tx)
 }
 
-// conserved fails the test when a transaction made or lost lamports.
+// conserved checks that a transaction created and destroyed no lamports.
 func (w *world) conserved(tx *bank.Transaction) {
 	w.t.Helper()
 	meta := w.meta(tx)
@@ -135,7 +135,7 @@ func (s *swapping) prepare(payer solana.PublicKey) *solana.GenericInstruction {
 	return generic(s.t)(s.Prepare(payer))
 }
 
-// execute is ExecuteSwap around an honest trade on the market, or a changed one.
+// execute is ExecuteSwap with the market as router. change may alter the trade.
 func (s *swapping) execute(change func(*market.Trade)) *solana.GenericInstruction {
 	s.t.Helper()
 	trade := market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: s.net}
@@ -167,7 +167,7 @@ func generic(t testing.TB) func(solana.Instruction, error) *solana.GenericInstru
 	}
 }
 
-// state is the swap's state; nil when there is none.
+// state is the swap's state, or nil when the swap does not exist.
 func (s *swapping) state() *shieldpool.SwapState {
 	s.t.Helper()
 	account := s.account(s.State)
@@ -181,7 +181,7 @@ func (s *swapping) state() *shieldpool.SwapState {
 	return state
 }
 
-// tokens is the balance of a token account; 0 when there is none.
+// tokens is the balance of a token account, or 0 when there is no such account.
 func (w *world) tokens(at solana.PublicKey) uint64 {
 	w.t.Helper()
 	account := w.account(at)
@@ -195,7 +195,7 @@ func (w *world) tokens(at solana.PublicKey) uint64 {
 	return parsed.Amount
 }
 
-// price is the market's present output for the swap's lamports.
+// price is the market's current output for the swap's lamports.
 func (s *swapping) price() uint64 {
 	s.t.Helper()
 	state, err := market.ParseState(s.account(s.at.Address).Data)
@@ -205,7 +205,7 @@ func (s *swapping) price() uint64 {
 	return state.Output(s.net)
 }
 
-// toTimeout advances until the open slot is a number of slots past the timeout slot.
+// toTimeout advances until the open slot is the timeout slot plus past.
 func (s *swapping) toTimeout(past int) {
 	s.t.Helper()
 	var slot uint64
@@ -213,7 +213,7 @@ func (s *swapping) toTimeout(past int) {
 	s.Advance(s.state().TimeoutSlot + uint64(past) - slot)
 }
 
-// sendLamports, sendWrapped and mintTo make the changes that any stranger may make to an account.
+// sendLamports, sendWrapped and mintTo send lamports, wrapped SOL and tokens, as a stranger may.
 func (w *world) sendLamports(to solana.PublicKey, lamports uint64) {
 	w.t.Helper()
 	w.must(system.NewTransferInstruction(lamports, w.payer.PublicKey(), to).Build())

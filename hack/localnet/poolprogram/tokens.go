@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// associated finds the token account of a wallet, which costs what the search
-// for its address does.
+// associated finds the associated token account of a wallet. It consumes the compute
+// units of the search for the address.
 func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.PublicKey, error) {
 	at, bump, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
@@ -17,8 +17,9 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 	return at, v.Consume(addressUnits * (256 - uint64(bump)))
 }
 
-// balance returns the tokens in an account. It refuses one that is not a token
-// account of the mint, or not of the owner unless that is zero.
+// balance returns the balance of a token account. It returns an error when the
+// account is not a token account of the mint, or has another owner than the given
+// one; a zero owner matches any.
 func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
 		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
@@ -35,8 +36,8 @@ func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.Pu
 	return held.Amount, nil
 }
 
-// closeTokens closes a token account of a swap's state; of wrapped SOL with all
-// that is in it.
+// closeTokens closes a token account of a swap's state and moves the account's
+// lamports to the account to. For wrapped SOL they include the balance.
 func closeTokens(v *bank.Invocation, account, to *bank.AccountRef, state derived) error {
 	return v.Invoke(token.NewCloseAccountInstruction(account.Key(), to.Key(), state.key, nil).Build(), state.seeds)
 }

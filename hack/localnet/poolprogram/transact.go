@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// transaction is one Transact or TransactSwap while it runs.
+// transaction is one running Transact or TransactSwap.
 type transaction struct {
 	*shieldpool.Call
 	program    *program
@@ -25,9 +25,9 @@ type transaction struct {
 
 var nullifierRoles = [2]shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1}
 
-// transact spends up to two notes, appends up to two and moves the public
-// amount; of a TransactSwap into a new swap state. Everything is checked before
-// anything changes; the order puts what costs little first.
+// transact spends up to two notes, appends up to two notes and moves the public
+// amount. A TransactSwap moves the amount to a new swap state. All checks come before
+// all changes, the cheap checks first.
 func (p *program) transact(v *bank.Invocation, order []shieldpool.AccountRole) error {
 	t := &transaction{program: p, v: v, order: order}
 	for _, step := range []func() error{
@@ -56,7 +56,8 @@ func (t *transaction) decode() error {
 	return nil
 }
 
-// checkAccounts compares every account with the address of its role.
+// checkAccounts checks the accounts' rights, pool and mint, and the addresses of the
+// roles.
 func (t *transaction) checkAccounts() error {
 	var err error
 	if t.accounts, err = roles(t.v, t.order); err != nil {
@@ -73,14 +74,14 @@ func (t *transaction) checkAccounts() error {
 	if !ok {
 		return t.v.Refuse(errInvalidInstructionData, "the mint is not one of the pool's")
 	}
-	// Without the mint in its seeds one pool serves every mint of the profile.
+	// Without the mint in the seeds, one pool serves every mint of the profile.
 	if of := t.program.poolOf(mint); of.address.key != t.pool.address.key {
 		return bank.ErrInvalidSeeds
 	}
 	return t.checkAddresses()
 }
 
-// checkAddresses checks the accounts at program addresses.
+// checkAddresses checks that each account of a derived role has the derived address.
 func (t *transaction) checkAddresses() (err error) {
 	expected := map[shieldpool.Role]derived{
 		shieldpool.RoleMerkleTree: t.pool.tree,
@@ -138,8 +139,8 @@ func (t *transaction) checkRoot() error {
 
 func (t *transaction) checkUnspent() error {
 	for i, role := range nullifierRoles {
-		// Ownership by the program is what marks a nullifier as spent: anybody
-		// can make a system account there by sending lamports.
+		// A nullifier is spent when the program owns its account. Existence is not
+		// enough: anybody can create a system account there by sending lamports.
 		if t.Inputs.HasNullifier(i) && t.accounts[role].Owner() == t.v.ProgramID {
 			return errDoubleSpend
 		}
@@ -147,8 +148,8 @@ func (t *transaction) checkUnspent() error {
 	return nil
 }
 
-// checkDestination compares the recipient, or the terms of the swap, with the
-// proof, and the amount with the fees.
+// checkDestination checks that the proof binds the recipient or the terms of the
+// swap, and that the amount is at least the minimum deposit or more than the fee.
 func (t *transaction) checkDestination() error {
 	fees, destination := t.program.profile.Fees, shieldpool.Destination{Swap: t.Swap}
 	switch {
@@ -185,8 +186,9 @@ func (t *transaction) checkProof() error {
 	return nil
 }
 
-// move moves the public amount: a deposit from the payer into the pool, a
-// withdrawal from the pool to treasury and recipient, or to a swap's new state.
+// move moves the public amount. A deposit goes from the payer to the pool. A
+// withdrawal goes from the pool to the treasury (the fee) and to the recipient or a
+// new swap state.
 func (t *transaction) move() error {
 	gross, poolAccount := t.Inputs.Gross(), t.accounts[shieldpool.RolePool]
 	switch {
@@ -218,8 +220,8 @@ func (t *transaction) move() error {
 	}
 }
 
-// openSwap makes the state of a swap with so many lamports, in addition to the
-// rent that the payer advances.
+// openSwap creates the state of a swap of a number of lamports. The payer pays the
+// account's rent. The caller adds the lamports.
 func (t *transaction) openSwap(account *bank.AccountRef, lamports uint64) error {
 	if err := t.v.Consume(swapUnits); err != nil {
 		return err

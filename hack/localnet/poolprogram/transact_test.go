@@ -117,8 +117,7 @@ func TestAZeroNullifierIsNoInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 2 {
-		// The second round spends the other input together with a zero one, which passed
-		// before.
+		// Each round has a zero nullifier, so that a second zero nullifier is accepted, too.
 		c := w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Nullifiers[i] = [32]byte{} })
 		w.mustRun(c)
 		if w.account(w.nullifier(c, i)) != nil {
@@ -182,7 +181,7 @@ func TestTransactRefuses(t *testing.T) {
 	type inputs = shieldpool.PublicInputs
 	type destination = shieldpool.Destination
 	tests := map[string]struct {
-		inputs  func(w *world, in *inputs, d *destination) // before the proof is made
+		inputs  func(w *world, in *inputs, d *destination) // runs before the proof is made
 		altered func(w *world, ix *solana.GenericInstruction)
 		want    string
 		wantLog string
@@ -193,7 +192,7 @@ func TestTransactRefuses(t *testing.T) {
 		"data of 520 bytes": {altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes = ix.DataBytes[:520] }, want: custom(invalidData), wantLog: "Program log: Error: InvalidInstructionData"},
 		"a byte after the data": {
 			altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes = append(ix.DataBytes, 0) }, want: custom(invalidData)},
-		"a note envelope that counts none": {
+		"a note envelope with no notes": {
 			altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes = append(ix.DataBytes, "CLVK\x01\x00"...) }, want: custom(invalidData)},
 		"a byte after the last note": {
 			altered: func(_ *world, ix *solana.GenericInstruction) {
@@ -244,7 +243,7 @@ func TestTransactRefuses(t *testing.T) {
 
 		"an unknown root": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Root[31]++ }, want: custom(rootNotFound), wantLog: "Program log: Error: RootNotFound"},
-		"the zero root, with which the ring's unused slots are filled": {
+		"the zero root, which fills unused places of the root history": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Root = [32]byte{} }, want: custom(rootNotFound)},
 		"a first nullifier that was spent": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Nullifiers[0] = field("nullifier 1", 1) }, want: custom(doubleSpend)},
@@ -384,8 +383,8 @@ func TestTransactCostsAsMuchAsWasMeasured(t *testing.T) {
 	}
 }
 
-// TestABlockTakesAsManyTransactsAsMainnetWould limits the local chain to the throughput
-// that the tree account's write lock allows one pool, with any number of payers.
+// TestABlockTakesAsManyTransactsAsMainnetWould checks the throughput of one pool. All its
+// transactions write the tree account, so that the limit for one account counts for all payers.
 func TestABlockTakesAsManyTransactsAsMainnetWould(t *testing.T) {
 	t.Parallel()
 	w := emptyWorld(t, withRing(4096), nil)

@@ -14,7 +14,7 @@ import (
 func TestTransactSwapMovesTheNetLamportsIntoANewState(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ sent, wantLaidOut, wantDust uint64 }{
-		"where nothing is":                          {0, stateRent, 0},
+		"where there is no account":                 {0, stateRent, 0},
 		"where a stranger sent less than the rent":  {rentMinimum, stateRent - rentMinimum, 0},
 		"where a stranger sent more than the rent":  {stateRent + 7, 0, 7},
 		"where a stranger sent more than the swap":  {2 * uint64(sol), 0, 2*uint64(sol) - stateRent},
@@ -97,7 +97,7 @@ func TestTransactSwapRefuses(t *testing.T) {
 		"a deposit": {
 			inputs: func(_ *world, in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.PublicAmount = sol },
 			want:   custom(invalidAmount), wantLog: "negative amount"},
-		"a first nullifier of zero, whose state every such swap would share": {
+		"a first nullifier of zero": {
 			inputs: func(_ *world, in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Nullifiers[0] = [32]byte{} },
 			want:   custom(invalidData), wantLog: "first nullifier"},
 		"an amount equal to its fee": {

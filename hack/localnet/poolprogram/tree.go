@@ -19,23 +19,24 @@ const (
 	rootAt      = frontierAt + merkle.Height*field
 	ringAt      = rootAt + field
 
-	// ringPart is how many roots the search reads at once.
+	// ringPart is the number of roots that search reads at once.
 	ringPart = 64
 	capacity = uint64(1) << merkle.Height
 )
 
-// tree is the Merkle tree account while an instruction runs. It reads only the
-// data it needs, because a root history can be megabytes long.
+// tree is the Merkle tree account of a running instruction. It reads only the data
+// that it needs, because a root history can be megabytes long.
 type tree struct {
 	account *bank.AccountRef
 	// ring is the length of the root history.
-	ring      int
+	ring int
+	// next is the index of the next leaf, rootIndex that of the newest root.
 	next      uint64
 	rootIndex int
 }
 
-// openTree reads the tree's indices. It returns ErrInvalidAccountData for data
-// that cannot be a tree's.
+// openTree reads the tree's indices. It returns ErrInvalidAccountData for data that
+// is not a tree.
 func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	t := &tree{account: account, ring: p.profile.RootHistory}
 	if account.Length() < p.profile.TreeLength() {
@@ -50,12 +51,12 @@ func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	return t, nil
 }
 
-// slotAt is the offset of the root at an index of the history.
+// slotAt is the offset in the account's data of the root at an index of the history.
 func (t *tree) slotAt(slot int) int { return ringAt + field*slot }
 
-// knows reports whether a root is in the history; the all-zero root never is.
-// It searches from the newest to the oldest, because clients prove against
-// recent roots.
+// knows reports whether a root is in the history. The all-zero root never counts as
+// in the history. The search goes from the newest root to the oldest, because clients
+// prove against recent roots.
 func (t *tree) knows(root [field]byte) bool {
 	if root == ([field]byte{}) {
 		return false
@@ -63,7 +64,8 @@ func (t *tree) knows(root [field]byte) bool {
 	return t.search(root, 0, t.rootIndex+1) || t.search(root, t.rootIndex+1, t.ring)
 }
 
-// search looks through the history's indices from last-1 down to first for a root.
+// search reports whether a root is at the indices first to last-1 of the history. It
+// starts at last-1.
 func (t *tree) search(root [field]byte, first, last int) bool {
 	for last > first {
 		from := max(first, last-ringPart)
@@ -78,8 +80,8 @@ func (t *tree) search(root [field]byte, first, last int) bool {
 	return false
 }
 
-// append adds leaves. The root after each goes to the next index of the history.
-// Hashing is deferred until the account is read.
+// append adds leaves. The root after each leaf goes to the next index of the history.
+// The hashing is deferred until the account is read or committed.
 func (t *tree) append(leaves []fr.Element) error {
 	if t.next+uint64(len(leaves)) > capacity {
 		return errMerkleTreeFull
@@ -98,7 +100,7 @@ func (t *tree) append(leaves []fr.Element) error {
 	})
 }
 
-// patches returns the changes that the leaves make to the account's data.
+// patches returns the changes of the account's data when the leaves are appended.
 func (t *tree) patches(next uint64, rootIndex int, frontier *[merkle.Height]fr.Element, leaves []fr.Element) []bank.Patch {
 	grown, err := merkle.RestoreTree(next, *frontier)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ringLengths are the real one, the shortest in which a transaction leaves its
-// own root known, and longer ones for load.
+// ringLengths are lengths of the root history: the shortest in which both roots of a
+// transaction with two leaves fit, that of the real program, and longer ones.
 var ringLengths = []int{2, 100, 4096, 100_000}
 
 func withRing(length int) *shieldpool.Profile {
@@ -44,8 +44,8 @@ func TestAPoolIsInitialisedWithARingOfAnyLength(t *testing.T) {
 	}
 }
 
-// TestLeavesGoAroundARingOfAnyLength compares the account with the relay's own
-// model of it, across the ring's end.
+// TestLeavesGoAroundARingOfAnyLength compares the account with the relay's model of
+// the tree while the newest root moves past the end of the root history to its start.
 func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 	t.Parallel()
 	for _, ring := range ringLengths {
@@ -83,7 +83,7 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 			if err := w.tree().SelfCheck(); err != nil {
 				t.Error(err)
 			}
-			for name, root := range map[string][32]byte{"one that has left": oldest, "zero, which fills the ring": {}} {
+			for name, root := range map[string][32]byte{"evicted": oldest, "zero": {}} {
 				if _, err := w.run(w.payer, w.instruction(on(root))); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
 					t.Errorf("a root that is %s: got %s, want RootNotFound", name, wire(t, err))
 				}
@@ -133,8 +133,8 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 	}
 }
 
-// TestALongHistoryIsNotCopied bounds the allocations of an append. It is not parallel, because it
-// reads the allocations of the whole process.
+// TestALongHistoryIsNotCopied checks that an append to a long root history allocates little. It is
+// not parallel, because it reads the allocations of the whole process.
 func TestALongHistoryIsNotCopied(t *testing.T) {
 	const ring, rounds, most = 100_000, 20, 200 << 10
 	w := emptyWorld(t, withRing(ring), nil)
@@ -157,9 +157,9 @@ func TestALongHistoryIsNotCopied(t *testing.T) {
 	}
 }
 
-// BenchmarkRing measures, by the length of the root history, the execution of a
-// transaction with a verified proof, and the search for an unknown root, the
-// only one that reads all of the history.
+// BenchmarkRing measures how three operations depend on the length of the root
+// history: the execution of a transaction with a verified proof, the search for an
+// unknown root, which reads all of the history, and the relay's parsing.
 func BenchmarkRing(b *testing.B) {
 	for _, ring := range ringLengths[1:] {
 		w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, withRing(ring), nil)

@@ -8,24 +8,26 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verdictsKept bounds the memory of the verifier to about 2 MB. It is half a
-// minute of 300 transactions a second, and more than a fork can bring back.
+// verdictsKept is the number of cached verdicts, about 2 MB. At 300 transactions a
+// second they last half a minute, which is longer than a fork can reach back.
 const verdictsKept = 8192
 
-// verifier checks proofs and caches its last verdicts: a transaction is
-// simulated before it is executed, and sent to several nodes repeatedly until
-// it lands, each time with the same proof.
+// verifier verifies proofs and caches the newest verdicts. A transaction needs the
+// same verdict several times: it is simulated, sent to several nodes, and sent again
+// until it lands.
 type verifier struct {
 	verify func(proof []byte, in *shieldpool.PublicInputs) bool
 
 	mu       sync.Mutex
 	verdicts map[[sha256.Size]byte]*verdict
-	// order is a ring of the verdicts' keys; oldest is the next to go.
+	// order is a ring buffer of the verdicts' keys. oldest is the index of the key
+	// that is evicted next.
 	order  [][sha256.Size]byte
 	oldest int
 }
 
-// verdict is settled by the first who asks; the others wait for it.
+// verdict is the result of one verification. The first caller verifies; concurrent
+// callers wait for the result.
 type verdict struct {
 	once  sync.Once
 	holds bool
@@ -35,8 +37,8 @@ func newVerifier(verify func(proof []byte, in *shieldpool.PublicInputs) bool) *v
 	return &verifier{verify: verify, verdicts: make(map[[sha256.Size]byte]*verdict)}
 }
 
-// verifyWith returns a verifier under a key, for proofs with A as the prover
-// made it.
+// verifyWith returns a function that verifies proofs under a key. As on the chain, it
+// accepts only plain proofs, whose point A is not negated.
 func verifyWith(key *groth16.Key) func([]byte, *shieldpool.PublicInputs) bool {
 	return func(proof []byte, in *shieldpool.PublicInputs) bool {
 		parsed, err := groth16.ParseProof(proof)
@@ -49,8 +51,8 @@ func verifyWith(key *groth16.Key) func([]byte, *shieldpool.PublicInputs) bool {
 	}
 }
 
-// holds reports whether the proof is valid for the public inputs. A proof
-// without a cached verdict is verified.
+// holds reports whether the proof is valid for the public inputs. It verifies only
+// if no verdict is cached.
 func (v *verifier) holds(proof []byte, in *shieldpool.PublicInputs) bool {
 	hash := sha256.New()
 	hash.Write(proof)
@@ -60,7 +62,7 @@ func (v *verifier) holds(proof []byte, in *shieldpool.PublicInputs) bool {
 	return of.holds
 }
 
-// verdict returns the verdict of an id, not settled when it is new.
+// verdict returns the cached verdict of an id, or a new one that is not yet verified.
 func (v *verifier) verdict(id [sha256.Size]byte) *verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// counting is a verifier that counts its verifications; a proof is valid when
-// its first byte is 1.
+// counting is a verifier that counts its verifications. A proof is valid when its
+// first byte is 1.
 func counting() (v *verifier, verified *atomic.Int64) {
 	verified = new(atomic.Int64)
 	return newVerifier(func(proof []byte, _ *shieldpool.PublicInputs) bool {

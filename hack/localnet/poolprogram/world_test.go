@@ -27,7 +27,7 @@ const (
 	units       = 400_000
 )
 
-// key makes the key pair that belongs to a name, so that failures repeat.
+// key derives a key pair from a name, so that every run uses the same keys.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -35,15 +35,15 @@ func key(name string) solana.PrivateKey {
 
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
-// field makes a canonical field element out of a label and a number.
+// field derives a canonical field element from a label and a number.
 func field(label string, n uint64) (f [32]byte) {
 	f = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), n))
 	f[0] = 0
 	return f
 }
 
-// world is a chain with the pool program, a funded payer and a key under which any statement can
-// be proven.
+// world is a chain with the pool program and a funded payer. The test can prove any statement,
+// because it has the secrets of the verifying key.
 type world struct {
 	*bank.Bank
 	t     testing.TB
@@ -54,7 +54,8 @@ type world struct {
 
 var secrets = trapdoor.New("pool program", shieldpool.SignalCount)
 
-// secretsKey is parsed once: making its tables takes longer than a test.
+// secretsKey is the verifying key of secrets. It is parsed once, because the tables of a parsed key
+// take longer to compute than a test takes.
 var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
 	raw, err := secrets.VerifyingKey()
 	if err != nil {
@@ -63,14 +64,14 @@ var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
 	return groth16.ParseKey(raw)
 })
 
-// emptyWorld has no pool yet. The profile and key are the development profile
-// and the trapdoor's unless set; preset accounts are there from genesis.
+// emptyWorld is a world without a pool. A nil profile is the development profile, a nil
+// verifyingKey that of secrets. preset are further accounts at genesis.
 func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
 	t.Helper()
 	return limitedWorld(t, bank.BlockLimits{}, profile, verifyingKey, preset...)
 }
 
-// limitedWorld is emptyWorld with other limits of a block than mainnet's.
+// limitedWorld is emptyWorld with the given block limits.
 func limitedWorld(t testing.TB, limits bank.BlockLimits, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
 	t.Helper()
 	if profile == nil {
@@ -105,7 +106,7 @@ func limitedWorld(t testing.TB, limits bank.BlockLimits, profile *shieldpool.Pro
 	return w
 }
 
-// presetPool returns the accounts of a pool with the given tree, for emptyWorld.
+// presetPool returns the accounts of a pool with the given tree, as preset of emptyWorld.
 func presetPool(t testing.TB, profile *shieldpool.Profile, tree *shieldpool.TreeAccount) []bank.Program {
 	t.Helper()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -121,7 +122,7 @@ func presetPool(t testing.TB, profile *shieldpool.Profile, tree *shieldpool.Tree
 	}
 }
 
-// newWorld has an initialised pool with a deposit of 100 SOL in it.
+// newWorld is a world with an initialised pool that holds a deposit of 100 SOL.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := emptyWorld(t, nil, nil)
@@ -152,8 +153,8 @@ func (w *world) fund(to solana.PublicKey, lamports uint64) {
 	w.Advance(1)
 }
 
-// call makes a proven call on the current root, a transfer unless change says
-// otherwise.
+// call makes a call with a valid proof for the current root. It is a transfer unless
+// change makes it a deposit, a withdrawal or a swap.
 func (w *world) call(change func(*shieldpool.PublicInputs, *shieldpool.Destination)) *shieldpool.Call {
 	w.t.Helper()
 	w.calls++
@@ -178,7 +179,7 @@ func (w *world) call(change func(*shieldpool.PublicInputs, *shieldpool.Destinati
 	return c
 }
 
-// withdrawal is a change for call.
+// withdrawal is a change for call that makes a withdrawal of gross lamports.
 func withdrawal(gross int64, to solana.PublicKey) func(*shieldpool.PublicInputs, *shieldpool.Destination) {
 	return func(in *shieldpool.PublicInputs, d *shieldpool.Destination) {
 		d.Recipient = to
@@ -200,7 +201,7 @@ func (w *world) instruction(c *shieldpool.Call) *solana.GenericInstruction {
 	return solana.NewInstruction(ix.ProgramID(), ix.Accounts(), data)
 }
 
-// run signs and executes instructions.
+// run executes instructions in one transaction of the payer and returns its error.
 func (w *world) run(payer solana.PrivateKey, instructions ...solana.Instruction) (*bank.Transaction, *bank.TransactionError) {
 	w.t.Helper()
 	tx := w.sign(payer, instructions...)
@@ -290,7 +291,7 @@ func (w *world) nullifier(c *shieldpool.Call, i int) solana.PublicKey {
 	return at
 }
 
-// wire is the error as RPC clients see it; "null" for none.
+// wire is the error as an RPC client receives it, or "null" for a nil error.
 func wire(t testing.TB, err *bank.TransactionError) string {
 	t.Helper()
 	raw, marshalErr := json.Marshal(err)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxBody bounds a request, in bytes.
+	// maxBody is the largest body of a request, in bytes.
 	maxBody = 256 << 10
-	// hugeAnswer is how much a huge answer carries for nothing, in bytes.
+	// hugeAnswer is the size of the padding in an answer with the lie Huge, in bytes.
 	hugeAnswer = 16 << 20
 )
 
-// apiError is an answer with status 400, as Jupiter writes it.
+// apiError is the body of an answer with status 400, in Jupiter's form.
 type apiError struct {
 	Message string `json:"error"`
 	Code    string `json:"errorCode,omitempty"`
@@ -26,7 +26,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Message }
 
-// The codes of Jupiter that the router gives.
+// The error codes of Jupiter that the router uses.
 const (
 	codeNotTradable = "TOKEN_NOT_TRADABLE"
 	codeNoRoute     = "COULD_NOT_FIND_ANY_ROUTE"
@@ -39,8 +39,8 @@ func noRoute() error {
 	return &apiError{Message: "Could not find any route", Code: codeNoRoute}
 }
 
-// handle makes the handler of a call. It applies the faults first, then sends the
-// result of answer, changed by the lies.
+// handle makes the handler of a call. The handler first applies the faults. It then
+// sends the result of answer, or its error, with the lies applied.
 func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		d, plan := r.draw(call), r.faults.Plan(call)
@@ -49,7 +49,7 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 			return
 		}
 		if plan.Failure != nil {
-			// Gateways answer in plain text, and the API in JSON: a client must accept both.
+			// A gateway answers in plain text and the API in JSON. A client must handle both.
 			status := plan.Failure.Status
 			plan.Failure.FailHTTP(w, req, nil, func() { http.Error(w, http.StatusText(status), status) })
 			return
@@ -74,7 +74,7 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 	}
 }
 
-// write sends an answer, or the broken form that a lie gives it.
+// write sends an answer. The lies Garbage, Huge and Truncated replace or break it.
 func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) {
 	body, err := json.Marshal(answer)
 	if err != nil {

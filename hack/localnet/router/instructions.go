@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// computeUnits is the limit that the router proposes.
+// computeUnits is the compute unit limit that the router proposes.
 const computeUnits = 120_000
 
 // swapRequest has the fields that the router reads from the body of
@@ -22,11 +22,12 @@ type swapRequest struct {
 	Quote *quote           `json:"quoteResponse"`
 	User  solana.PublicKey `json:"userPublicKey"`
 	Wrap  *bool            `json:"wrapAndUnwrapSol"`
-	// Destination takes the output in place of the user's associated account.
+	// Destination, if set, is the token account that gets the output. The default is
+	// the user's associated token account.
 	Destination solana.PublicKey `json:"destinationTokenAccount"`
 }
 
-// instructions is the body of its answer.
+// instructions is the body of an answer to POST /swap-instructions.
 type instructions struct {
 	TokenLedger       *instruction       `json:"tokenLedgerInstruction"`
 	ComputeBudget     []instruction      `json:"computeBudgetInstructions"`
@@ -59,8 +60,8 @@ func encode(program solana.PublicKey, metas []*solana.AccountMeta, data []byte) 
 	return out
 }
 
-// instructions answers POST /swap-instructions. It trusts the quote that comes
-// back, as Jupiter does: the chain checks the minimum.
+// instructions answers POST /swap-instructions. As Jupiter does, it trusts the quote
+// that the client sends back: the program on the chain checks the minimum output.
 func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	var asked swapRequest
 	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
@@ -84,7 +85,7 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The account that Jupiter has the user create before the swap.
+	// Jupiter's set-up instructions create the user's token account for the output.
 	create, err := token.CreateIdempotent(user, user, asked.Quote.OutputMint)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	return out, nil
 }
 
-// tradeOf makes the trade of a quote.
+// tradeOf makes the trade of a quote, with the lies of the draft about amounts.
 func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
 	out := &market.Trade{User: user, AmountIn: uint64(q.InAmount), MinOut: uint64(q.Threshold)}
 	var err error
@@ -131,7 +132,7 @@ func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
 	return out, nil
 }
 
-// padded returns the accounts that make a route wide.
+// padded returns the extra accounts of a wide route.
 func padded(q *quote) []*solana.AccountMeta {
 	first := 0
 	if q.Outside {
@@ -144,7 +145,7 @@ func padded(q *quote) []*solana.AccountMeta {
 	return out
 }
 
-// lie changes an honest answer as its draft says.
+// lie applies the draft's lies about program, accounts and tables to an answer.
 func lie(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
 	add := func(m *solana.AccountMeta) { swap.AccountValues = append(swap.AccountValues, m) }
 	if d.tells(WrongProgram) {

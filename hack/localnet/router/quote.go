@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// tradeAccounts is how many accounts a swap on a market names.
+	// tradeAccounts is the number of accounts that the instruction of a swap needs.
 	tradeAccounts = 7
-	// tablePadding is how many accounts of wide routes the lookup table holds.
+	// tablePadding is the number of padding accounts in the lookup table.
 	tablePadding = 40
 
 	defaultSlippageBPS = 50
@@ -40,8 +40,8 @@ type quote struct {
 	RoutePlan   []hop            `json:"routePlan"`
 	ContextSlot uint64           `json:"contextSlot"`
 	TimeTaken   float64          `json:"timeTaken"`
-	// Wide and Outside are not Jupiter's: they say how to pad the instruction.
-	// Clients send quotes back unchanged.
+	// Wide and Outside are not fields of Jupiter. They say how to pad the
+	// instruction, and come back with the quote, which clients send unchanged.
 	Wide    int  `json:"wideAccounts,omitempty"`
 	Outside bool `json:"wideOutside,omitempty"`
 }
@@ -62,7 +62,8 @@ type swapInfo struct {
 	FeeMint    solana.PublicKey `json:"feeMint"`
 }
 
-// amount is a number of lamports or tokens, a decimal string in JSON.
+// amount is a number of lamports or of a token's smallest unit. In JSON it is a
+// decimal string.
 type amount uint64
 
 // MarshalText writes the decimal digits.
@@ -78,24 +79,25 @@ func (a *amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// padding is the i-th account that wide routes name. Nothing is there.
+// padding is the address of the i-th padding account. No such account exists.
 func padding(i int) solana.PublicKey {
 	n := binary.LittleEndian.AppendUint32([]byte("relaypool local chain router padding v1"), uint32(i)) //nolint:gosec // a few hundred
 	return sha256.Sum256(n)
 }
 
-// question is what a client asks of GET /quote.
+// question is the parameters of GET /quote.
 type question struct {
 	input, output solana.PublicKey
 	amount        uint64
 	slippage      uint64
-	// most is the number of accounts that the instruction may name.
-	most   int
+	// most is the largest number of accounts that the instruction may name.
+	most int
+	// direct asks for a route over one market only.
 	direct bool
 }
 
-// parseQuestion reads the parameters. Others of Jupiter's are ignored, because
-// they choose among markets, and there is one for each mint.
+// parseQuestion reads the parameters of GET /quote. Jupiter's other parameters
+// choose among markets; they are ignored, because each mint has one market.
 func parseQuestion(q url.Values) (*question, error) {
 	parameter := func(name string, parse func(string) error) error {
 		if err := parse(q.Get(name)); err != nil {
@@ -179,7 +181,7 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	return answer, nil
 }
 
-// threshold is what is left of an output after the slippage, rounded up.
+// threshold is the output less the slippage, rounded up.
 func threshold(out, slippageBPS uint64) uint64 { return out - share(out, slippageBPS) }
 
 // share returns bps basis points of an amount, rounded down.
@@ -188,8 +190,7 @@ func share(of, bps uint64) uint64 {
 	return n.Div(n, big.NewInt(market.MaxBPS)).Uint64()
 }
 
-// impact returns how much the trade moves the price against itself, as a
-// fraction.
+// impact returns the price impact of a trade as a fraction, in decimal.
 func impact(state *market.State, lamports uint64) string {
 	in := float64(lamports)
 	return strconv.FormatFloat(in/(float64(state.Lamports)+in), 'f', -1, 64)

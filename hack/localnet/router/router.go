@@ -1,7 +1,7 @@
 // Package router is the swap router of the local chain: an HTTP server with
 // the part of Jupiter's swap API v1 that a relay calls, over the markets of
-// package market. It is honest by default; its settings make it fail and lie, as
-// the router of a real chain might.
+// package market. By default it is honest. Its settings make it fail and lie, as a
+// real router might.
 package router
 
 import (
@@ -24,7 +24,7 @@ const (
 	CallInstructions = "swap-instructions"
 )
 
-// Ledger is the chain that the router reads its markets from, a bank.Bank.
+// Ledger is the chain from which the router reads its markets: a bank.Bank.
 type Ledger interface {
 	Read(bank.Commitment, func(bank.View))
 }
@@ -34,16 +34,17 @@ type Options struct {
 	// Ledger and Log are required.
 	Ledger Ledger
 	Log    *slog.Logger
-	// Table is a lookup table on the chain that contains TableAddresses and that
-	// every answer names; zero for none.
+	// Table is the lookup table that every answer names, or zero for none. It exists
+	// on the chain and holds TableAddresses.
 	Table solana.PublicKey
-	// APIKey, unless empty, is what the header x-api-key must hold.
+	// APIKey, if set, is the value that the header x-api-key must have.
 	APIKey string
-	// Seed makes the draws of faults and lies repeat.
+	// Seed makes random faults and lies repeat.
 	Seed uint64
 }
 
-// Router answers quotes and gives instructions. It is safe for concurrent use.
+// Router answers requests for quotes and for swap instructions. It is safe for
+// concurrent use.
 type Router struct {
 	opts   Options
 	mux    *http.ServeMux
@@ -54,11 +55,11 @@ type Router struct {
 	stats    Stats
 }
 
-// Stats is what a router has counted since its start.
+// Stats are the counts of a router since its start.
 type Stats struct {
 	// Calls are the calls received, by name.
 	Calls map[string]uint64 `json:"calls"`
-	// Refused are the answers with an errorCode, by that code.
+	// Refused are the answers with status 400, by their errorCode, which may be "".
 	Refused map[string]uint64 `json:"refused"`
 	// Faults are the faults that took effect, by their names in a rule's JSON.
 	Faults map[string]uint64 `json:"faults"`
@@ -66,8 +67,7 @@ type Stats struct {
 	Lies map[Lie]uint64 `json:"lies"`
 }
 
-// New makes a router that is honest and never fails. The error names the option
-// that is missing.
+// New makes a router without faults and lies. The error names the missing option.
 func New(opts Options) (*Router, error) {
 	switch {
 	case opts.Ledger == nil:
@@ -84,8 +84,8 @@ func New(opts Options) (*Router, error) {
 	return r, nil
 }
 
-// TableAddresses are what the router's lookup table is to hold: all that every
-// swap on the market names, and the accounts of its wide routes.
+// TableAddresses are the addresses for the router's lookup table: the accounts and
+// programs of every swap on the market, and the padding accounts of wide routes.
 func TableAddresses(m *market.Market) []solana.PublicKey {
 	out := []solana.PublicKey{
 		market.ProgramID, m.Address, m.VaultSOL, m.VaultTokens, m.Mint, solana.WrappedSol, solana.TokenProgramID, solana.SystemProgramID,
@@ -99,7 +99,7 @@ func TableAddresses(m *market.Market) []solana.PublicKey {
 // ServeHTTP answers GET /quote and POST /swap-instructions.
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
-// Stats counts calls, refusals, faults and lies.
+// Stats returns a copy of the counts.
 func (r *Router) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +109,8 @@ func (r *Router) Stats() Stats {
 	}
 }
 
-// market reads a mint's market and the slot that it is as of; nil when there is
-// none.
+// market reads a mint's market and its state, and returns the slot of that state. at
+// is nil when the mint has no market.
 func (r *Router) market(mint solana.PublicKey) (at *market.Market, state *market.State, slot uint64) {
 	at, err := market.For(mint)
 	if err != nil {

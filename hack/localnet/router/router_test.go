@@ -85,7 +85,8 @@ func (w *world) set(s router.Settings) {
 	}
 }
 
-// question are the parameters that a relay asks with.
+// question are the parameters of a relay's GET /quote. more are pairs of a name and
+// a value.
 func question(more ...string) url.Values {
 	q := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {address("usd").String()}, "amount": {"1000000000"},
@@ -97,7 +98,7 @@ func question(more ...string) url.Values {
 	return q
 }
 
-// call returns an answer's status and body.
+// call makes a request and returns the answer's status and body.
 func (w *world) call(method, path string, body io.Reader) (int, []byte) {
 	w.t.Helper()
 	status, raw, err := w.try(w.t.Context(), method, path, body)
@@ -157,7 +158,7 @@ type wire struct {
 	Data string `json:"data"`
 }
 
-// flags writes the accounts as in the protocol: s signer, w writable.
+// flags writes each account as its address and its flags: s for signer, w for writable.
 func (i wire) flags() (out []string) {
 	for _, a := range i.Accounts {
 		s := a.Pubkey
@@ -197,7 +198,7 @@ func (w *world) instructions(quote map[string]any, more map[string]any) *answer 
 	return &out
 }
 
-// honest is the instruction that a client must get for a quote.
+// honest is the instruction that an honest router answers with.
 func (w *world) honest(in, least uint64) *solana.GenericInstruction {
 	w.t.Helper()
 	user := address("user")
@@ -234,7 +235,7 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 func TestAQuoteHasWhatTheMarketGives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	// 150 tokens a SOL, less 30 basis points and the price's own move.
+	// The output is 150 tokens a SOL, less the fee of 30 basis points and the price impact.
 	const out, least = 149_535_091, 148_039_741
 	market, mint, wsol := w.at.Address.String(), address("usd").String(), solana.WrappedSol.String()
 	want := map[string]any{
@@ -387,13 +388,13 @@ func TestAWideRouteNamesMoreAccountsUntilFewerAreAskedFor(t *testing.T) {
 		want     int
 		inTable  bool
 	}{
-		"wide":                           {router.Settings{Wide: 30}, nil, 30, true},
-		"wide, and not in the table":     {router.Settings{Wide: 30, Outside: true}, nil, 30, false},
-		"fewer accounts asked for":       {router.Settings{Wide: 30}, []string{"maxAccounts", "20"}, 13, true},
-		"as many as the trade has":       {router.Settings{Wide: 30}, []string{"maxAccounts", "7"}, 0, true},
-		"more asked for than it is wide": {router.Settings{Wide: 30}, []string{"maxAccounts", "64"}, 30, true},
-		"direct routes asked for":        {router.Settings{Wide: 30}, []string{"onlyDirectRoutes", "true"}, 0, true},
-		"direct routes not asked for":    {router.Settings{Wide: 30}, []string{"onlyDirectRoutes", "false"}, 30, true},
+		"wide":                         {router.Settings{Wide: 30}, nil, 30, true},
+		"wide, and not in the table":   {router.Settings{Wide: 30, Outside: true}, nil, 30, false},
+		"fewer accounts asked for":     {router.Settings{Wide: 30}, []string{"maxAccounts", "20"}, 13, true},
+		"as many as the trade has":     {router.Settings{Wide: 30}, []string{"maxAccounts", "7"}, 0, true},
+		"more accounts than the route": {router.Settings{Wide: 30}, []string{"maxAccounts", "64"}, 30, true},
+		"direct routes asked for":      {router.Settings{Wide: 30}, []string{"onlyDirectRoutes", "true"}, 0, true},
+		"direct routes not asked for":  {router.Settings{Wide: 30}, []string{"onlyDirectRoutes", "false"}, 30, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -441,7 +442,7 @@ func TestLiesOfQuotes(t *testing.T) {
 			}
 		}
 		if lie == router.WrongMint {
-			differs["outputMint"] = "another" // another mint, if the field is there; the value does not matter
+			differs["outputMint"] = "another" // in place of the mint, whose value does not matter
 			if got["outputMint"] == honest["outputMint"] {
 				t.Error("wrong_mint: the mint is right")
 			}

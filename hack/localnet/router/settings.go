@@ -13,28 +13,27 @@ import (
 // Lie is one way in which an answer is hostile or broken.
 type Lie string
 
-// The lies. Those about quotes apply to GET /quote, those about instructions to
-// POST /swap-instructions.
+// The lies. lies says to which calls each applies.
 const (
-	// WrongMint quotes another output mint than was asked for.
+	// WrongMint quotes another output mint than the client asked for.
 	WrongMint Lie = "wrong_mint"
-	// WrongAmount quotes another input amount than was asked for.
+	// WrongAmount quotes another input amount than the client asked for.
 	WrongAmount Lie = "wrong_amount"
-	// LowThreshold quotes twice the market's output, threshold included; its
-	// instruction then has no minimum and pays the market's output.
+	// LowThreshold doubles the output and the threshold of a quote. The instruction
+	// has no minimum and pays the market's true output.
 	LowThreshold Lie = "low_threshold_lie"
 
 	// WrongProgram answers with an instruction of another program.
 	WrongProgram Lie = "wrong_program"
-	// PayerAccount adds the rule's account, writable and signer; PayerWritable
-	// adds it writable only.
+	// PayerAccount adds the rule's account as writable and signer; PayerWritable
+	// adds the account as writable only.
 	PayerAccount  Lie = "payer_account"
 	PayerWritable Lie = "payer_writable"
 	// ExtraSigner adds an unknown signer.
 	ExtraSigner Lie = "extra_signer"
 	// OtherUser answers with the instruction of another user.
 	OtherUser Lie = "other_user"
-	// ShortOutput has the market keep half of the output, regardless of the minimum.
+	// ShortOutput makes the market keep half of the output, whatever the minimum.
 	ShortOutput Lie = "short_output"
 	// PartialFill swaps half of the input.
 	PartialFill Lie = "partial_fill"
@@ -43,14 +42,14 @@ const (
 	BogusTable   Lie = "bogus_table"
 	ForeignTable Lie = "foreign_table"
 
-	// Garbage answers with a page of HTML and status 200, Truncated with half of
-	// the answer before the connection ends, Huge with 16 MiB.
+	// Garbage answers with a page of HTML and status 200. Truncated sends half of the
+	// answer and cuts the connection. Huge adds 16 MiB of padding to the answer.
 	Garbage   Lie = "garbage"
 	Truncated Lie = "truncated"
 	Huge      Lie = "huge"
 )
 
-// lies returns the calls that each lie can apply to.
+// lies returns the calls to which each lie can apply.
 func lies() map[Lie][]string {
 	quote, instructions, both := []string{CallQuote}, []string{CallInstructions}, []string{CallQuote, CallInstructions}
 	return map[Lie][]string{
@@ -61,38 +60,39 @@ func lies() map[Lie][]string {
 	}
 }
 
-// LieRule makes some calls lie.
+// LieRule puts a lie into the answers of some calls.
 type LieRule struct {
 	Lie Lie `json:"lie"`
-	// Call is CallQuote or CallInstructions; "" is every call that the lie can apply to.
+	// Call is CallQuote or CallInstructions; "" means every call to which the lie can
+	// apply.
 	Call string `json:"call,omitempty"`
-	// Probability is the chance that a call lies, up to 1; 0 stands for 1.
+	// Probability is the probability that a call has the lie, up to 1; 0 means 1.
 	Probability float64 `json:"probability,omitempty"`
-	// Account is what PayerAccount and PayerWritable add: a relay's fee payer,
-	// or a token account of it.
+	// Account is the account that PayerAccount and PayerWritable add: a relay's fee
+	// payer, or a token account of the fee payer.
 	Account solana.PublicKey `json:"account,omitzero"`
 }
 
-// Settings is how a router behaves. The zero value is honest and never fails.
+// Settings is how a router behaves. The zero value has no faults and no lies.
 type Settings struct {
-	// Wide is the number of extra accounts that the instruction of a route that is
-	// not direct names, as a route over several markets does. They are read-only
-	// and unused; maxAccounts of a quote bounds them.
+	// Wide is the number of extra accounts in the instruction, as a route over
+	// several markets has. They are read-only and unused. The parameter maxAccounts
+	// of a quote bounds them; a direct route has none.
 	Wide int `json:"wide,omitempty"`
-	// Outside says that the extra accounts are not in the lookup table, so that
-	// each of them takes 32 bytes of the transaction.
+	// Outside says that the extra accounts are not in the lookup table. Each of them
+	// then takes 32 bytes of the transaction.
 	Outside bool `json:"outside,omitempty"`
-	// Faults are rules with latency, jitter, status, retryAfter, cut and hang, and
-	// CallQuote, CallInstructions or none as their method.
+	// Faults are rules with latency, jitter, status, retryAfter, cut and hang only.
+	// Their method is CallQuote, CallInstructions or empty.
 	Faults []fault.Rule `json:"faults,omitempty"`
-	// Lies apply together: a call has every lie that it draws.
+	// Lies are drawn one by one. A call has every lie that is drawn for it.
 	Lies []LieRule `json:"lies,omitempty"`
 }
 
 // maxWide is more accounts than any transaction can name.
 const maxWide = 256
 
-// Validate says which setting does not fit, and what it should be.
+// Validate returns an error that names an invalid setting and what it should be.
 func (s *Settings) Validate() error {
 	if s.Wide < 0 || s.Wide > maxWide {
 		return fmt.Errorf("wide is %d, expected 0 to %d accounts", s.Wide, maxWide)
@@ -113,7 +113,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// validFault refuses the effects that only an endpoint of the chain can have.
+// validFault returns an error for an effect that only an RPC endpoint can have.
 func validFault(rule *fault.Rule) error {
 	served := fault.Rule{
 		Method: rule.Method, Probability: rule.Probability, Latency: rule.Latency, Jitter: rule.Jitter,
@@ -156,8 +156,8 @@ func ParseSettings(raw []byte) (Settings, error) {
 	return s, nil
 }
 
-// Set replaces the settings, all at once; the zero value makes the router honest
-// again. When one does not fit, nothing changes.
+// Set replaces all settings at once. The zero value makes the router honest again.
+// When a setting is invalid, Set changes nothing and returns an error.
 func (r *Router) Set(s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -181,8 +181,8 @@ func (r *Router) Settings() Settings {
 	return s
 }
 
-// draft is how one call is to be answered: the settings as of its beginning, and
-// the lies that apply to it.
+// draft says how to answer one call: the settings at its start, and the lies that
+// are drawn for it.
 type draft struct {
 	wide    int
 	outside bool
@@ -194,8 +194,8 @@ func (d *draft) tells(lie Lie) bool {
 	return ok
 }
 
-// draw decides how the next call of a name is answered. It depends only on the
-// seed, the name and the number of earlier calls, so that a schedule repeats.
+// draw decides how to answer the next call of a name. The lies depend only on the
+// settings, the seed, the name and the number of earlier calls, so that they repeat.
 func (r *Router) draw(call string) *draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()

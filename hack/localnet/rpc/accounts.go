@@ -22,7 +22,8 @@ type dataSlice struct {
 	Length uint64 `json:"length"`
 }
 
-// of returns the slice of data, as much as there is.
+// of returns the part of data that the slice selects, as far as data reaches. A nil
+// slice selects all data.
 func (s *dataSlice) of(data []byte) []byte {
 	if s == nil {
 		return data
@@ -40,13 +41,13 @@ type account struct {
 	Space      int              `json:"space"`
 }
 
-// inBase64 is data with its encoding. The library's type would have a tree of
-// megabytes encoded twice.
+// inBase64 is data in base64 with the encoding's name. The library's type would
+// encode a tree of megabytes twice.
 func inBase64(data []byte) [2]string {
 	return [2]string{base64.StdEncoding.EncodeToString(data), "base64"}
 }
 
-// encodeAccount returns the account's form on the wire; a missing one is null.
+// encodeAccount returns the account's JSON form, or nil for a missing account.
 func encodeAccount(a *bank.Account, slice *dataSlice) *account {
 	if a == nil {
 		return nil

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// slotsPerEpoch is mainnet's.
+	// slotsPerEpoch is the number on mainnet.
 	slotsPerEpoch = 432_000
-	// maxFeeAddresses bounds getRecentPrioritizationFees.
+	// maxFeeAddresses is the largest number of addresses in a call of
+	// getRecentPrioritizationFees.
 	maxFeeAddresses = 128
 )
 
@@ -30,8 +31,8 @@ func (c *call) getVersion(p params) (any, error) {
 
 func (c *call) getGenesisHash(p params) (any, error) { return c.genesis, p.read(0) }
 
-// onView makes a method that answers with fn's result. Its only parameter, which
-// is optional, says which state fn reads.
+// onView makes a method that answers with fn's result. The method's only parameter
+// is an optional contextConfig, which says which state fn reads.
 func onView(fn func(view) any) method {
 	return func(c *call, p params) (any, error) {
 		var cfg contextConfig
@@ -58,8 +59,8 @@ func latestBlockhash(v view) any {
 	return answerAt(v.Slot(), rpc.LatestBlockhashResult{Blockhash: hash, LastValidBlockHeight: last})
 }
 
-// getLatestBlockhash answers with the newest blockhash, or, while that is
-// frozen, with the newest at the time when the faults were set.
+// getLatestBlockhash answers with the newest blockhash. Under the fault
+// frozenBlockhash it repeats the answer of the time when the fault was set.
 func (c *call) getLatestBlockhash(p params) (any, error) {
 	if !c.plan.FrozenBlockhash {
 		return onView(latestBlockhash)(c, p)

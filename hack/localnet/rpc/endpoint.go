@@ -1,7 +1,7 @@
 // Package rpc serves a bank over Solana's JSON-RPC, with the shapes and error
-// codes of Agave: the part of its methods that a relay and its clients call.
-// An Endpoint is one node's RPC, or one provider's: several of them may serve
-// one bank, each with faults of its own.
+// codes of Agave. It has the methods that a relay and its clients call. An
+// Endpoint is the RPC of one node or one provider. Several endpoints may serve one
+// bank, each with its own faults.
 package rpc
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// version is the release of Agave whose answers these are modelled on.
+// version is the release of Agave on which the answers are modelled.
 const version = "2.3.0"
 
 // Options configures an Endpoint. All fields but Seed are required.
@@ -41,14 +41,15 @@ type Endpoint struct {
 	log     *slog.Logger
 	methods map[string]method
 	faults  *fault.Injector
-	// setting serialises replacements of the rules.
+	// setting serialises SetFaults.
 	setting sync.Mutex
-	// frozen are the answers of getLatestBlockhash when the faults were set.
+	// frozen has the answers of getLatestBlockhash when the fault frozenBlockhash
+	// was set, by commitment level.
 	frozen atomic.Pointer[map[bank.Commitment]any]
-	// subscribed counts the subscriptions of all sockets, for their ids.
+	// subscribed counts the subscriptions of all sockets and gives each its id.
 	subscribed atomic.Uint64
 
-	// unhook cancels the bank's calls of wake.
+	// unhook ends the bank's calls of wake.
 	unhook    func()
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -63,8 +64,7 @@ type Endpoint struct {
 // method answers one call with a result to marshal.
 type method func(*call, params) (any, error)
 
-// New makes an endpoint without faults, to be closed after use. The error names the option that is
-// missing.
+// New makes an endpoint without faults. The caller closes it. The error names the missing option.
 func New(opts Options) (*Endpoint, error) {
 	switch {
 	case opts.Bank == nil:
@@ -79,8 +79,8 @@ func New(opts Options) (*Endpoint, error) {
 	return newEndpoint(opts), nil
 }
 
-// Another makes a second endpoint without faults for the same bank, to be
-// closed after use as well.
+// Another makes another endpoint for the same bank, without faults. The caller
+// closes it.
 func (e *Endpoint) Another(seed uint64) *Endpoint {
 	return newEndpoint(Options{Bank: e.bank, Genesis: e.genesis, Airdrop: e.airdrop, Seed: seed, Log: e.log})
 }
@@ -122,8 +122,8 @@ func methods() map[string]method {
 	}
 }
 
-// SetFaults replaces the endpoint's fault rules; with none it is faultless. The
-// error names the rule and the invalid field, and then the old rules stay.
+// SetFaults replaces the endpoint's fault rules; no rules means no faults. After
+// an error the old rules stay. The error names the rule and the invalid field.
 func (e *Endpoint) SetFaults(rules []fault.Rule) error {
 	if err := e.CheckFaults(rules); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (e *Endpoint) knows(method string) bool {
 	return method == methodSubscribe || method == "" || method == fault.MethodSocket
 }
 
-// freeze keeps the current blockhashes for a rule that freezes them, unless such a
-// rule was there already.
+// freeze stores the current blockhashes for the fault frozenBlockhash. If a current
+// rule has this fault, the stored blockhashes stay as they are.
 func (e *Endpoint) freeze() {
 	for _, rule := range e.faults.Rules() {
 		if rule.FrozenBlockhash {
@@ -175,10 +175,10 @@ func (e *Endpoint) freeze() {
 // Faults returns the rules that are set.
 func (e *Endpoint) Faults() []fault.Rule { return e.faults.Rules() }
 
-// Stats is what an endpoint has counted since its start.
+// Stats are the counts of an endpoint since its start.
 type Stats struct {
-	// Calls are the calls received, by method; calls of methods that do not
-	// exist are under "".
+	// Calls are the calls received, by method. Calls of unknown methods count
+	// under "".
 	Calls map[string]uint64 `json:"calls"`
 	// Sockets are the WebSocket connections that are open now.
 	Sockets int `json:"sockets"`
@@ -186,7 +186,7 @@ type Stats struct {
 	Faults map[string]uint64 `json:"faults"`
 }
 
-// Stats counts calls and faults.
+// Stats returns a copy of the counts.
 func (e *Endpoint) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -50,7 +50,7 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 	}
 }
 
-// FuzzServeHTTP sends any body and requires an answer in JSON.
+// FuzzServeHTTP sends any body and requires that a successful answer is JSON.
 func FuzzServeHTTP(f *testing.F) {
 	for _, method := range []string{
 		"getAccountInfo", "getMultipleAccounts", "getSignatureStatuses", "getSignaturesForAddress", "getTransaction",

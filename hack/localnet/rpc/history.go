@@ -13,7 +13,7 @@ import (
 const (
 	maxStatuses   = 256
 	maxSignatures = 1000
-	// maxBlocks bounds getBlocks, in slots.
+	// maxBlocks is the largest range of getBlocks, in slots.
 	maxBlocks = 500_000
 )
 
@@ -42,8 +42,8 @@ func (c *call) getSignatureStatuses(p params) (any, error) {
 	})
 }
 
-// claimFinal makes all signatures final with the false outcome of the node's
-// rule: those that never landed in the newest finalized slot.
+// claimFinal makes all statuses final, with the false outcome of the call's faults.
+// Signatures that never landed get root as their slot.
 func (c *call) claimFinal(values []*rpc.SignatureStatusesResult, root uint64) {
 	for i, value := range values {
 		slot := root
@@ -67,7 +67,7 @@ func encodeStatus(status *bank.Status) *rpc.SignatureStatusesResult {
 	return out
 }
 
-// outcome returns an untyped nil for no error.
+// outcome returns err, or an untyped nil for a nil err.
 func outcome(err *bank.TransactionError) any {
 	if err == nil {
 		return nil
@@ -75,7 +75,7 @@ func outcome(err *bank.TransactionError) any {
 	return err
 }
 
-// deprecatedStatus is the older form of an outcome, in addition to err.
+// deprecatedStatus is the value of the deprecated field status for an outcome.
 func deprecatedStatus(err any) rpc.DeprecatedTransactionMetaStatus {
 	if err != nil {
 		return rpc.DeprecatedTransactionMetaStatus{"Err": err}
@@ -88,7 +88,7 @@ func (c *call) getSignaturesForAddress(p params) (any, error) {
 	var cfg struct {
 		contextConfig
 		Limit         *int             `json:"limit"`
-		Before, Until solana.Signature // matched without regard to case
+		Before, Until solana.Signature // JSON names are matched without regard to case
 	}
 	if err := p.read(1, &address, &cfg); err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (c *call) getTransaction(p params) (any, error) {
 	})
 }
 
-// encodeLanded returns a transaction with its meta data and, when the client
-// names the versions that it supports, its version.
+// encodeLanded returns a transaction with its metadata. It adds the transaction's
+// version when the client sets maxSupportedTransactionVersion.
 func encodeLanded(l *bank.Landed, cfg *historyConfig) (map[string]any, error) {
 	out := map[string]any{"transaction": inBase64(l.Raw), "meta": encodeMeta(l)}
 	v0 := l.GetVersion() == solana.MessageVersionV0
@@ -170,7 +170,7 @@ func encodeLanded(l *bank.Landed, cfg *historyConfig) (map[string]any, error) {
 func encodeMeta(l *bank.Landed) any {
 	return struct {
 		rpc.TransactionMeta
-		// ReturnData is never there, and the library would write it.
+		// ReturnData is never set. This field keeps the library from writing it.
 		ReturnData json.RawMessage `json:"returnData,omitempty"`
 	}{TransactionMeta: rpc.TransactionMeta{
 		Err: outcome(l.Meta.Err), Status: deprecatedStatus(outcome(l.Meta.Err)), Fee: l.Meta.Fee,

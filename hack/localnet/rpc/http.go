@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// maxBody is Agave's default limit on a request, in bytes.
+// maxBody is Agave's default limit on the body of a request, in bytes.
 const maxBody = 50 << 10
 
 // ServeHTTP answers POSTed JSON-RPC calls, and requests to open a WebSocket on any path.
@@ -43,7 +43,7 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		// The client is gone: no answer is read.
+		// The client has gone and reads no answer.
 		return
 	}
 	answer, failure := e.answer(r.Context(), e.parse(body, e.methods))
@@ -61,7 +61,7 @@ func (e *Endpoint) write(w http.ResponseWriter, answer any) {
 	}
 }
 
-// failHTTP ends a request as a rule says.
+// failHTTP fails a request in the way that rule says.
 func (e *Endpoint) failHTTP(w http.ResponseWriter, r *http.Request, rule *fault.Rule) {
 	rule.FailHTTP(w, r, e.closed, func() {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -70,7 +70,7 @@ func (e *Endpoint) failHTTP(w http.ResponseWriter, r *http.Request, rule *fault.
 	})
 }
 
-// statusError is the body of an HTTP status, as providers write it.
+// statusError is the body of an answer with an HTTP status, as providers write it.
 func statusError(rule *fault.Rule) *Error {
 	return &Error{Code: rule.Status, Message: http.StatusText(rule.Status)}
 }

@@ -31,18 +31,18 @@ func fail(id json.RawMessage, err *Error) any {
 	return errorResponse{Version: "2.0", Error: err, ID: id}
 }
 
-// pending is one call of a client, with what its faults make of it. Batches are
-// not part of this chain: an array is an invalid request.
+// pending is one call of a client with its method and its faults. This chain has
+// no batches: an array is an invalid request.
 type pending struct {
 	request
-	// refusal is the answer when the message is no call; nil when it is one.
+	// refusal is the answer to a message that is not a call, nil for a call.
 	refusal any
 	serve   method
 	plan    fault.Plan
 }
 
-// transport is the rule by which the connection fails, or nil: one that answers
-// with a JSON-RPC error does not count.
+// transport returns the rule that fails the call on the connection (by status, cut
+// or hang), or nil. A rule that answers with a JSON-RPC error does not count.
 func (p *pending) transport(afterActing bool) *fault.Rule {
 	rule := p.plan.Failure
 	if rule == nil || rule.Error.Code != 0 || rule.AfterActing != afterActing {
@@ -62,8 +62,8 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
 		p.refusal = fail(p.ID, &Error{Code: codeInvalidRequest, Message: "Invalid request"})
 		return p
 	}
-	// Methods that do not exist share one name, or clients could fill the
-	// memory with their counts.
+	// Unknown methods count under one name. Otherwise clients could fill the memory
+	// with counts.
 	var name string
 	if serve, ok := methods[p.Method]; ok {
 		name, p.serve = p.Method, serve
@@ -74,7 +74,8 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
 }
 
 // answer executes a call under its faults. It returns the value to marshal, or
-// the rule by which the transport fails: a hang when ctx ends first.
+// the rule that fails the call on the connection. When ctx ends first, that rule is
+// a hang.
 func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
 	if p.refusal != nil {
 		return p.refusal, nil
@@ -96,7 +97,7 @@ func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
 	return answer, nil
 }
 
-// act makes the call and returns its answer.
+// act executes the call and returns its answer, which may be an error.
 func (e *Endpoint) act(p *pending) any {
 	result, err := e.call(p)
 	if err == nil {

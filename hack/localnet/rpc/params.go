@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// params are the positional parameters of a call; Agave takes no named ones.
+// params are the positional parameters of a call. Agave has no named parameters.
 type params []json.RawMessage
 
-// read decodes the parameters; the first least are required. An absent or null
-// one leaves its target unchanged.
+// read decodes the parameters into the targets to. The first least parameters are
+// required. An optional parameter that is absent or null leaves its target unchanged.
 func (p params) read(least int, to ...any) error {
 	switch {
 	case len(p) < least:
@@ -32,7 +32,7 @@ func (p params) read(least int, to ...any) error {
 	return nil
 }
 
-// plain describes a JSON fault without the value that caused it.
+// plain describes a JSON error without the value that caused it.
 func plain(err error) string {
 	var fault *json.UnmarshalTypeError
 	if errors.As(err, &fault) {
@@ -41,7 +41,7 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// atMost refuses a list that is too long.
+// atMost returns an error for a list that is too long.
 func atMost(most, got int) error {
 	if got > most {
 		return invalidParams("Too many inputs provided; max %d", most)
@@ -49,7 +49,7 @@ func atMost(most, got int) error {
 	return nil
 }
 
-// level is a commitment on the wire; finalized when it is absent.
+// level is a commitment level in JSON. An absent level is finalized.
 type level bank.Commitment
 
 // UnmarshalText reads a level by its name.
@@ -63,11 +63,11 @@ func (l *level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown variant `%s`, expected one of `processed`, `confirmed`, `finalized`", text)
 }
 
-// base64Only is the encoding of accounts and transactions: no other is served,
-// and it is the default of every method, which on Agave base58 often is.
+// base64Only is the encoding of accounts and transactions. This chain serves no
+// other, and base64 is the default of every method. Agave's default is often base58.
 type base64Only struct{}
 
-// UnmarshalText refuses any other.
+// UnmarshalText returns an error for any other encoding.
 func (base64Only) UnmarshalText(text []byte) error {
 	if string(text) != "base64" {
 		return fmt.Errorf("unknown variant `%s`, expected `base64`", text)
@@ -75,13 +75,14 @@ func (base64Only) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// contextConfig is the part that most methods' configurations share.
+// contextConfig is the part that the configurations of most methods share.
 type contextConfig struct {
 	Commitment     level   `json:"commitment"`
 	MinContextSlot *uint64 `json:"minContextSlot"`
 }
 
-// settled refuses processed, which methods that read history do not serve.
+// settled returns an error for processed, which methods that read history do not
+// support.
 func (c contextConfig) settled() error {
 	if bank.Commitment(c.Commitment) == bank.Processed {
 		return invalidParams("Method does not support commitment below `confirmed`")
@@ -89,13 +90,13 @@ func (c contextConfig) settled() error {
 	return nil
 }
 
-// answer is a result with the slot that it was read at.
+// answer is a result with the slot of the state from which it was read.
 type answer struct {
 	Context answerContext `json:"context"`
 	Value   any           `json:"value"`
 }
 
-// answerContext has no version in a notification.
+// answerContext is the context of an answer. In a notification it has no version.
 type answerContext struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Slot       uint64 `json:"slot"`

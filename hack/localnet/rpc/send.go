@@ -36,9 +36,9 @@ func (c *call) sendTransaction(p params) (any, error) {
 			return nil, err
 		}
 	}
-	// Like a node that forwards to a leader, answer with the signature in any
-	// case: a transaction that cannot land is dropped. It executes now or never,
-	// so maxRetries has no effect.
+	// A node forwards a transaction to the leader and answers with the signature,
+	// whether the transaction can land or not. Here it executes, waits for a block or
+	// is dropped at once, so that maxRetries has no effect.
 	if verified && !c.plan.Drop {
 		landed, outcome := c.bank.Submit(tx)
 		c.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
@@ -47,8 +47,8 @@ func (c *call) sendTransaction(p params) (any, error) {
 }
 
 // decode reads a transaction and resolves its lookup tables at the commitment
-// level. A node refuses one that it cannot resolve as malformed, with or
-// without preflight.
+// level. With or without preflight, a transaction with a table that does not
+// resolve is an invalid transaction, as on a node.
 func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err error) {
 	if len(raw) > bank.MaxTransactionSize {
 		return nil, invalidParams("decoded %s too large: %d bytes (max: %d bytes)", versionedTransaction, len(raw), bank.MaxTransactionSize)
@@ -69,7 +69,8 @@ func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err e
 	return tx, nil
 }
 
-// preflight refuses what would fail at the commitment level.
+// preflight returns the error of a transaction that would fail at the commitment
+// level, or that the endpoint's faults fail.
 func (c *call) preflight(tx *bank.Transaction, at bank.Commitment, verified bool) error {
 	if !verified {
 		return errSignatureFailure()
@@ -120,8 +121,9 @@ func (c *call) simulateTransaction(p params) (any, error) {
 	return answerAt(sim.Slot, result), nil
 }
 
-// simulate runs a transaction on the state at a commitment level. The reported
-// outcome is in the result, which may be false, and not in the simulation.
+// simulate runs a transaction on the state at a commitment level. sim has the true
+// outcome. result is the answer to the client: under the fault outcome it has a
+// false outcome.
 func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {
 	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash)
 	sim.Slot += c.plan.Ahead

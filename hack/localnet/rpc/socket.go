@@ -16,7 +16,7 @@ import (
 const (
 	// maxSocketMessage is Agave's limit on a client's message, in bytes.
 	maxSocketMessage = 4096
-	// writeWithin bounds one write to a client that does not read.
+	// writeWithin is the timeout of one write to a client that may not read.
 	writeWithin = 5 * time.Second
 )
 
@@ -24,18 +24,18 @@ const (
 type socket struct {
 	*Endpoint
 	conn *websocket.Conn
-	// woken has a token when the slot changed since the last check of
+	// woken has a token when the slot has changed since the last check of the
 	// subscriptions.
 	woken chan struct{}
-	// fresh are subscriptions that the client has no answer for yet. They belong
-	// to the reading goroutine.
+	// fresh are the subscriptions whose answer is not yet sent. Only the goroutine
+	// of serve uses them.
 	fresh []*subscription
 
 	mu   sync.Mutex
 	subs []*subscription
 }
 
-// serveSocket opens a WebSocket and serves it until one side ends it.
+// serveSocket opens a WebSocket and serves it until one side closes it.
 func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	e.count(fault.MethodSocket)
 	plan := e.faults.Plan(fault.MethodSocket)
@@ -44,16 +44,16 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	if rule := plan.Failure; rule != nil {
 		if rule.Error.Code != 0 {
-			// A handshake can only return errors of HTTP.
+			// A handshake can fail only with an HTTP status.
 			rule = &fault.Rule{Status: http.StatusServiceUnavailable}
 		}
 		e.failHTTP(w, r, rule)
 		return
 	}
-	// Agave does not check the origin either: a page of any site may subscribe.
+	// As on Agave, the origin is not checked: a page of any site may subscribe.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		// The client has been answered.
+		// Accept has answered the client.
 		e.log.Debug("WebSocket not opened", "error", err)
 		return
 	}
@@ -64,7 +64,7 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer e.dismiss(s)
-	// Once the connection is upgraded, the request's context no longer ends with it.
+	// After the upgrade the request's context no longer ends with the connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var notifying sync.WaitGroup
 	notifying.Go(func() { s.notifyAll(ctx) })
@@ -74,7 +74,7 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	notifying.Wait()
 }
 
-// admit enters a socket unless the endpoint is closed.
+// admit registers a socket unless the endpoint is closed. It reports whether it did.
 func (e *Endpoint) admit(s *socket) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +107,8 @@ func (e *Endpoint) wake() {
 	}
 }
 
-// Close cuts all WebSocket connections, waits for them and admits no more.
+// Close cuts all WebSocket connections and waits for them. The endpoint then opens
+// no further WebSocket.
 func (e *Endpoint) Close() {
 	e.closeOnce.Do(func() {
 		e.unhook()
@@ -122,9 +123,9 @@ func (e *Endpoint) Close() {
 	e.serving.Wait()
 }
 
-// cut closes the connection without a close message; further calls do nothing.
+// cut closes the connection without a close message. Further calls do nothing.
 func (s *socket) cut() {
-	// The only possible error is that the connection was closed already.
+	// The only possible error says that the connection is already closed.
 	_ = s.conn.CloseNow()
 }
 
@@ -149,10 +150,10 @@ func (s *socket) serve(ctx context.Context) {
 	}
 }
 
-// say writes an answer, if there is one, and then lets the notifications of fresh
-// subscriptions begin. Sooner, one could arrive before the client knows the
-// number of its subscription; later, a slot that follows the answer could pass
-// without a notification.
+// say writes an answer, unless it is nil, and starts the notifications of fresh
+// subscriptions. Both happen in one critical section. A notification therefore never
+// comes before the answer with the subscription's id, and no slot after the answer
+// passes without a notification.
 func (s *socket) say(ctx context.Context, answer any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +164,8 @@ func (s *socket) say(ctx context.Context, answer any) error {
 	return s.write(ctx, answer)
 }
 
-// withoutStatus makes a JSON-RPC error of the HTTP status that the call is to
-// fail with, as providers do on a socket, which has no HTTP status.
+// withoutStatus turns a failure with an HTTP status into a failure with a JSON-RPC
+// error, as providers do on a WebSocket, where an answer has no HTTP status.
 func (p *pending) withoutStatus() {
 	if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
 		err := statusError(rule)
@@ -183,7 +184,7 @@ func (s *socket) write(ctx context.Context, value any) error {
 	return s.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// notifyAll checks the subscriptions after every change of slot.
+// notifyAll checks the subscriptions after every change of the open slot.
 func (s *socket) notifyAll(ctx context.Context) {
 	for {
 		select {

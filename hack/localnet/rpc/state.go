@@ -9,11 +9,10 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// healthyLag is how far behind the cluster, in slots, Agave takes itself for
-// healthy.
+// healthyLag is the largest lag in slots at which Agave reports itself healthy.
 const healthyLag = 128
 
-// call is one call under way: the endpoint with what its faults make of it.
+// call is one call on the endpoint that executes, with the faults of this call.
 type call struct {
 	*Endpoint
 	plan fault.Plan
@@ -22,15 +21,16 @@ type call struct {
 // view is the bank's view under the endpoint's faults.
 type view struct {
 	bank.View
-	// first is the oldest slot of the endpoint's history.
+	// first is the oldest slot of the endpoint's history, or 0 when the history is
+	// not shortened.
 	first uint64
-	// empty: nothing that is asked for is there.
+	// empty says that the view answers as if nothing existed.
 	empty bool
-	// plan has what the node claims in place of the truth.
+	// plan has the false slots and heights that the node claims; nil for none.
 	plan *fault.Plan
 }
 
-// Slot is where the node says that it is.
+// Slot is the slot that the node claims for the view.
 func (v view) Slot() uint64 { return v.View.Slot() + v.ahead() }
 
 func (v view) ahead() uint64 {
@@ -40,22 +40,22 @@ func (v view) ahead() uint64 {
 	return v.plan.Ahead
 }
 
-// Height is the block height of that slot, as the node says.
+// Height is the block height that the node claims for the view.
 func (v view) Height() uint64 {
 	height, _ := v.heights()
 	return height
 }
 
-// LatestBlockhash is the newest blockhash with the last height that the node
-// says it is valid at.
+// LatestBlockhash is the newest blockhash, with the last valid block height that
+// the node claims for it.
 func (v view) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	hash, _ = v.View.LatestBlockhash()
 	_, lastValidHeight = v.heights()
 	return hash, lastValidHeight
 }
 
-// heights are the block height that the node reports, and the last one of its
-// newest blockhash.
+// heights are the block height and the last valid block height of the newest
+// blockhash that the node claims.
 func (v view) heights() (height, lastValid uint64) {
 	height = v.View.Height()
 	_, lastValid = v.View.LatestBlockhash()
@@ -69,7 +69,8 @@ func (v view) heights() (height, lastValid uint64) {
 	return height + more, lastValid + more
 }
 
-// read answers with what fn makes of the state that the configuration asks for.
+// read calls fn with the state at the configuration's commitment level and returns
+// fn's result. It returns an error below the configuration's minContextSlot.
 func (c *call) read(cfg contextConfig, fn func(view) (any, error)) (any, error) {
 	return c.readAt(bank.Commitment(cfg.Commitment), func(v view) (any, error) {
 		if cfg.MinContextSlot != nil && v.Slot() < *cfg.MinContextSlot {
@@ -79,7 +80,8 @@ func (c *call) read(cfg contextConfig, fn func(view) (any, error)) (any, error) 
 	})
 }
 
-// readAt answers with what fn makes of the state at a commitment level.
+// readAt calls fn with the state at a commitment level, under the call's faults,
+// and returns fn's result.
 func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, err error) {
 	c.bank.Behind(c.plan.Lag).Read(at, func(v bank.View) {
 		seen := view{View: v, empty: c.plan.Empty, plan: &c.plan}
@@ -91,11 +93,12 @@ func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, 
 	return out, err
 }
 
-// claimedUnits is what a simulation consumes that succeeds only as the node says.
+// claimedUnits is the units consumed in a simulation that fails and that the node
+// reports as a success.
 const claimedUnits = 150_000
 
-// errClaimed is the error that the node reports for every transaction; nil when
-// it reports success.
+// errClaimed is the error that the node claims for every transaction, or nil when
+// the node claims success.
 func (c *call) errClaimed() any {
 	if c.plan.Outcome == fault.OutcomeFails {
 		return json.RawMessage(c.plan.Err)
@@ -103,7 +106,7 @@ func (c *call) errClaimed() any {
 	return nil
 }
 
-// health is the number of slots that the node is too far behind, or 0.
+// health is the node's lag in slots if the lag makes it unhealthy, else 0.
 func (c *call) health() uint64 {
 	if c.plan.Lag > healthyLag {
 		return c.plan.Lag
@@ -111,7 +114,7 @@ func (c *call) health() uint64 {
 	return 0
 }
 
-// healthTold is the health that getHealth reports, which may be a lie.
+// healthTold is the health that getHealth reports, which a fault may make false.
 func (c *call) healthTold() uint64 {
 	switch c.plan.Health {
 	case fault.HealthOK:
@@ -131,7 +134,7 @@ func (v view) Account(key solana.PublicKey) *bank.Account {
 	return v.View.Account(key)
 }
 
-// Block returns the block at a slot; errors are as in bank.View.
+// Block returns the block at a slot, with the errors of bank.View.Block.
 func (v view) Block(slot uint64) (*bank.Block, error) {
 	if slot < v.first && slot <= v.Slot() {
 		return nil, bank.ErrBlockCleanedUp
@@ -164,8 +167,9 @@ func (v view) Transaction(signature solana.Signature) *bank.Landed {
 	return landed
 }
 
-// Status finds how settled a transaction is, or nil. The cache of recent
-// statuses is in memory, so it outlives a short history on disk.
+// Status returns the status of a transaction, or nil. Recent statuses are also
+// found below the oldest slot of a short history: a node's status cache is separate
+// from its history.
 func (v view) Status(signature solana.Signature) *bank.Status {
 	status := v.View.Status(signature)
 	if v.empty || status == nil || status.Block.Slot < v.first && !status.Recent {

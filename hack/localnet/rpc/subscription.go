@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// methodSubscribe is the only method on a WebSocket. There is no unsubscribe: a
-// subscription ends with its connection.
+// methodSubscribe is the only method on a WebSocket. A subscription ends with its
+// connection, because there is no method to unsubscribe.
 const methodSubscribe = "accountSubscribe"
 
-// notification is the message about one change.
+// notification is the message about one change of an account.
 type notification struct {
 	Version string             `json:"jsonrpc"`
 	Method  string             `json:"method"`
@@ -30,7 +30,7 @@ type subscription struct {
 	id  uint64
 	key solana.PublicKey
 	at  bank.Commitment
-	// slot is when the account was last written; 0 without an account.
+	// slot is the slot in which the account was last written; 0 without an account.
 	slot uint64
 	last *bank.Account
 }
@@ -50,12 +50,12 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 	return sub.id, nil
 }
 
-// changed reads the account and reports whether it differs from the last one: a
-// transaction has written it, or a fork has restored it.
+// changed reads the account and reports whether it differs from the last state: a
+// transaction has written it, or a fork has restored an older state.
 func (sub *subscription) changed(v view) bool {
 	slot := v.WrittenAt(sub.key)
-	// The data may be large: skip the comparison if nothing can have changed. The
-	// newest slot can still write an account again.
+	// The data may be large: skip the comparison when the account cannot have
+	// changed. In the newest slot it may be written again with the same slot.
 	if slot == sub.slot && slot < v.Slot() {
 		return false
 	}
@@ -71,7 +71,8 @@ func (sub *subscription) changed(v view) bool {
 }
 
 // look returns the notification that is due to a subscription, or nil. A deleted
-// account is sent as an empty one of the system program. The caller holds s.mu.
+// account is sent as an account of the system program without lamports and data. The
+// caller holds s.mu.
 func (s *socket) look(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
 	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}

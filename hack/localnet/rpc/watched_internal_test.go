@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// TestAWatchedAccountChangesWhenItIsWritten checks at moments that no client can choose, because
-// notifications come only some time after a change of slot.
+// TestAWatchedAccountChangesWhenItIsWritten calls changed at exact moments. A client cannot do so,
+// because its notifications come some time after a change of slot.
 func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 	t.Parallel()
 	seed := sha256.Sum256([]byte("faucet"))
@@ -67,8 +67,8 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 		// lamports is the balance that the subscriber knows afterwards.
 		lamports uint64
 	}{
-		{"nothing is there", func() {}, false, 0},
-		{"it is made", give(1_000_000), true, 1_000_000},
+		{"there is no account", func() {}, false, 0},
+		{"it is created", give(1_000_000), true, 1_000_000},
 		{"nothing more happens", func() {}, false, 1_000_000},
 		{"it is written again in the same slot", give(2_000_000), true, 3_000_000},
 		{"a slot passes", func() { b.Advance(1) }, false, 3_000_000},

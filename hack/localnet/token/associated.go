@@ -7,27 +7,30 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// What the Associated Token Account program is asked for.
+// Instruction tags, the error and compute units of the Associated Token Account
+// program.
 const (
 	tagCreate           = 0
 	tagCreateIdempotent = 1
 
-	// ErrInvalidOwner is the program's one error: the account has another owner
-	// than the wallet that it is derived from.
+	// ErrInvalidOwner is the program's only error: the owner of the token account is
+	// not the wallet from which the address is derived.
 	ErrInvalidOwner bank.CustomError = 0
 
 	associatedUnits = 5_500
-	// bumpUnits is what each attempt to find the address costs.
+	// bumpUnits is the cost of each bump seed that is tried to find the address.
 	bumpUnits = 1_500
-	// The instructions of the token program that it calls and the library lacks.
+	// The tags of two instructions of the token program. The library does not have
+	// them.
 	tagAccountDataSize          = 21
 	tagInitializeImmutableOwner = 22
-	// immutableOwner is the extension that it asks the size with.
+	// immutableOwner is the extension in the data of GetAccountDataSize.
 	immutableOwner = 7
 )
 
-// CreateIdempotent builds the instruction that makes the associated token
-// account of a wallet at a payer's cost, and does nothing when it is there.
+// CreateIdempotent builds the instruction that creates the associated token
+// account of a wallet and does nothing when the account exists. The payer pays the
+// rent.
 func CreateIdempotent(payer, wallet, mint solana.PublicKey) (*solana.GenericInstruction, error) {
 	address, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
@@ -45,7 +48,7 @@ func processAssociated(v *bank.Invocation) error {
 	if err := v.Consume(associatedUnits); err != nil {
 		return err
 	}
-	// Data came later than the program: none means Create.
+	// The program's first version had no instruction data: no data means Create.
 	tag := byte(tagCreate)
 	if len(v.Data) > 0 {
 		tag = v.Data[0]
@@ -89,7 +92,8 @@ func (c *creation) run(idempotent bool) error {
 	if c.account.Owner() != solana.SystemProgramID {
 		return bank.ErrIllegalOwner
 	}
-	// The token program would return the size; it also refuses a wrong mint.
+	// The real program reads the account's size from this call's return data. Here the
+	// call only checks the mint.
 	if err := c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(mint)},
 		[]byte{tagAccountDataSize, immutableOwner, 0})); err != nil {
 		return err
@@ -106,7 +110,7 @@ func (c *creation) run(idempotent bool) error {
 		append([]byte{spl.Instruction_InitializeAccount3}, wallet[:]...)))
 }
 
-// fits checks an existing account against the requested one.
+// fits checks that an existing account has the requested owner and mint.
 func (c *creation) fits(account *spl.Account) error {
 	if account.Owner != c.wallet.Key() {
 		c.Log("Program log: Associated token account owner does not match address derivation")

@@ -37,15 +37,15 @@ func TestAssociatedAccountsAreMade(t *testing.T) {
 		ix     solana.Instruction
 		wallet string
 		mint   solana.PublicKey
-		// sent are lamports sent to the address before.
+		// sent is the number of lamports sent to the address before the creation.
 		sent uint64
 	}{
 		"by Create":                    {create(t, "a", address("mint")), "a", address("mint"), 0},
 		"by CreateIdempotent":          {idempotent("b", address("mint")), "b", address("mint"), 0},
 		"by another library's Create":  {associated.NewCreateInstruction(address("payer"), address("c"), address("mint")).Build(), "c", address("mint"), 0},
 		"of the native mint":           {idempotent("d", solana.WrappedSol), "d", solana.WrappedSol, 0},
-		"where there is too little":    {idempotent("e", address("mint")), "e", address("mint"), 890_880},
-		"where there is the rent":      {idempotent("f", address("mint")), "f", address("mint"), reserve},
+		"with a part of the rent":      {idempotent("e", address("mint")), "e", address("mint"), 890_880},
+		"with the rent":                {idempotent("f", address("mint")), "f", address("mint"), reserve},
 		"of the native mint with more": {idempotent("g", solana.WrappedSol), "g", solana.WrappedSol, reserve + 7},
 	} {
 		at := ataOf(test.wallet, test.mint)
@@ -67,8 +67,8 @@ func TestAssociatedAccountsAreMade(t *testing.T) {
 	}
 }
 
-// TestAMadeAccountShowsItsInnerInstructions compares a creation's data for indexers and clients
-// with mainnet's.
+// TestAMadeAccountShowsItsInnerInstructions compares the inner instructions, logs and units of a
+// creation with those of mainnet.
 func TestAMadeAccountShowsItsInnerInstructions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -169,16 +169,16 @@ func TestBadCreationsAreRefused(t *testing.T) {
 		want string
 	}{
 		"an unknown instruction": {with([]byte{2}, keep), builtin("InvalidInstructionData")},
-		"bytes too many":         {with([]byte{1, 0}, keep), builtin("InvalidInstructionData")},
+		"too many bytes":         {with([]byte{1, 0}, keep), builtin("InvalidInstructionData")},
 		"another wallet":         {with([]byte{1}, wrong(2, address("bob"))), builtin("InvalidSeeds")},
 		"another mint":           {with([]byte{1}, wrong(3, address("other mint"))), builtin("InvalidSeeds")},
 		"another address":        {with([]byte{1}, wrong(1, address("bob"))), builtin("InvalidSeeds")},
 		"a read-only account":    {with([]byte{1}, func(m solana.AccountMetaSlice) { m[1].IsWritable = false }), builtin("PrivilegeEscalation")},
-		"a payer who cannot":     {with([]byte{1}, func(m solana.AccountMetaSlice) { m[0].PublicKey, m[0].IsSigner = address("bob's"), false }), builtin("PrivilegeEscalation")},
-		"what is no mint":        {create(t, "alice", address("alice's")), custom("2")},
-		"a mint that is nowhere": {create(t, "alice", address("nowhere")), builtin("IncorrectProgramId")},
+		"a payer who cannot pay": {with([]byte{1}, func(m solana.AccountMetaSlice) { m[0].PublicKey, m[0].IsSigner = address("bob's"), false }), builtin("PrivilegeEscalation")},
+		"an account for a mint":  {create(t, "alice", address("alice's")), custom("2")},
+		"a mint without account": {create(t, "alice", address("nowhere")), builtin("IncorrectProgramId")},
 		"a Token-2022 mint":      {create(t, "alice", address("foreign mint")), builtin("IncorrectProgramId")},
-		"one through Token-2022": {with([]byte{1}, func(m solana.AccountMetaSlice) {
+		"Token-2022's program": {with([]byte{1}, func(m solana.AccountMetaSlice) {
 			m[1].PublicKey, m[3].PublicKey, m[5].PublicKey = foreign, address("foreign mint"), solana.Token2022ProgramID
 		}), builtin("UnsupportedProgramId")},
 	} {
@@ -188,9 +188,8 @@ func TestBadCreationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAProgramMovesTokensOfItsAddress runs a program that owns tokens through one of its
-// addresses, as the swaps of the pool do. It wraps lamports, moves tokens and closes accounts by
-// invoking the token program.
+// TestAProgramMovesTokensOfItsAddress runs a program that owns tokens by a program address, as the
+// pool's swaps do. The program invokes the token program to move the tokens and close the account.
 func TestAProgramMovesTokensOfItsAddress(t *testing.T) {
 	t.Parallel()
 	vaultProgram := address("vault program")

@@ -2,7 +2,7 @@ package token
 
 import "github.com/relaypool/relaypool/hack/localnet/bank"
 
-// The program's errors, by the codes of the real one.
+// The errors of SPL Token, with the codes of the real program.
 const (
 	ErrNotRentExempt             bank.CustomError = 0
 	ErrInsufficientFunds         bank.CustomError = 1
@@ -22,7 +22,7 @@ const (
 	ErrNonNativeNotSupported     bank.CustomError = 19
 )
 
-// errorText is what the program logs of an error.
+// errorText is the text that the program logs for an error.
 func errorText(code bank.CustomError) string {
 	return [...]string{
 		ErrNotRentExempt:             "Lamport balance below rent-exempt threshold",

@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// initializeMint is InitializeMint2: account mint; data decimals, authority,
+// initializeMint is InitializeMint2. Account: mint. Data: decimals, mint authority,
 // optional freeze authority.
 func (c *call) initializeMint() error {
 	const authorityEnd = 1 + solana.PublicKeyLength
@@ -34,7 +34,8 @@ func rentExempt(account *bank.AccountRef) bool {
 	return account.Lamports() >= bank.RentExemption(uint64(account.Length())) //nolint:gosec // a length is not negative
 }
 
-// newAccount refuses data that is not that of a token account to be initialised.
+// newAccount checks that an account's data is a token account that is not yet
+// initialised.
 func newAccount(ref *bank.AccountRef) error {
 	old := bank.ParseToken(ref.Data())
 	switch {
@@ -46,8 +47,7 @@ func newAccount(ref *bank.AccountRef) error {
 	return nil
 }
 
-// initializeAccount is InitializeAccount3: accounts new account, mint; data
-// owner.
+// initializeAccount is InitializeAccount3. Accounts: new account, mint. Data: owner.
 func (c *call) initializeAccount() error {
 	ref, mint := c.accounts[0], c.accounts[1]
 	if err := newAccount(ref); err != nil {
@@ -66,7 +66,7 @@ func (c *call) initializeAccount() error {
 	return ref.SetData(encode(account))
 }
 
-// checkMint refuses an account that is not a mint of this program.
+// checkMint checks that an account is a mint of this program.
 func (c *call) checkMint(ref *bank.AccountRef) error {
 	if err := c.owned(ref); err != nil {
 		return err
@@ -77,12 +77,12 @@ func (c *call) checkMint(ref *bank.AccountRef) error {
 	return nil
 }
 
-// accountDataSize is GetAccountDataSize: account mint. It does not return the size
-// of a token account, because nothing here reads what programs return.
+// accountDataSize is GetAccountDataSize. Account: mint. It does not return the size of
+// a token account, because this chain has no return data.
 func (c *call) accountDataSize() error { return c.checkMint(c.accounts[0]) }
 
-// initializeImmutableOwner does nothing, as in the real program: accounts here
-// can change their owner.
+// initializeImmutableOwner changes nothing, as in the real program: accounts of SPL
+// Token can change their owner.
 func (c *call) initializeImmutableOwner() error {
 	if err := newAccount(c.accounts[0]); err != nil {
 		return err

@@ -1,11 +1,11 @@
-// Package token is the token programs of the local chain: SPL Token and the
-// Associated Token Account program with the accounts and errors of the real
-// ones and the instructions that the relay and its tests use, and Token-2022 as
-// a program that refuses everything.
+// Package token is the token programs of the local chain. SPL Token and the
+// Associated Token Account program have the accounts and errors of the real
+// programs, and the instructions that the relay and its tests use. Token-2022 is a
+// program that refuses every instruction.
 //
 // The other instructions of SPL Token (delegates, multisignatures, amounts as
-// text, the older forms of initialisation) fail with InvalidInstruction. Compute
-// units are a model, near what the real programs use.
+// text, the older forms of initialisation) fail with InvalidInstruction. The
+// compute units are close to those of the real programs.
 package token
 
 import (
@@ -24,7 +24,7 @@ func Programs() []bank.Program {
 	return []bank.Program{
 		{ID: solana.TokenProgramID, Account: bank.ProgramAccount(), Process: process(instructions())},
 		{ID: solana.SPLAssociatedTokenAccountProgramID, Account: bank.ProgramAccount(), Process: processAssociated},
-		// Token-2022 is here so that its mints can be distinguished from others.
+		// Token-2022 is here so that clients can tell its mints from those of SPL Token.
 		{ID: solana.Token2022ProgramID, Account: bank.ProgramAccount(), Process: func(v *bank.Invocation) error {
 			v.Log("Program log: Error: Token-2022 is not part of this chain")
 			return bank.ErrUnsupportedProgramID
@@ -35,14 +35,13 @@ func Programs() []bank.Program {
 // NativeMint is the account of the native mint, solana.WrappedSol, at genesis.
 func NativeMint() bank.Account { return MintAccount(spl.Mint{Decimals: 9, IsInitialized: true}) }
 
-// MintAccount is the account of a mint of SPL Token, to be put on the chain at
-// genesis.
+// MintAccount is the account of a mint of SPL Token, for the accounts at genesis.
 func MintAccount(mint spl.Mint) bank.Account {
 	return bank.Account{Lamports: bank.RentExemption(bank.TokenMintSize), Data: encode(mint), Owner: solana.TokenProgramID}
 }
 
-// Account is a token account, to be put on the chain at genesis. The lamports of a
-// native account are its reserve and its amount together.
+// Account is a token account, for the accounts at genesis. The lamports of a native
+// account are the sum of its reserve (IsNative) and its amount.
 func Account(account spl.Account) bank.Account {
 	lamports := bank.RentExemption(bank.TokenAccountSize)
 	if account.IsNative != nil {
@@ -55,7 +54,7 @@ func Account(account spl.Account) bank.Account {
 func encode(account bin.BinaryMarshaler) []byte {
 	var data bytes.Buffer
 	if err := account.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // cannot happen: writing to a buffer does not fail
 	}
 	return data.Bytes()
 }
@@ -64,13 +63,13 @@ func encode(account bin.BinaryMarshaler) []byte {
 type instruction struct {
 	name  string
 	units uint64
-	// accounts is how many accounts it names, and args the least number of bytes
-	// after its tag.
+	// accounts is the number of accounts that the instruction names. args is the
+	// smallest number of bytes after its tag.
 	accounts, args int
 	run            func(*call) error
 }
 
-// instructions are those of SPL Token, by their tags.
+// instructions are the instructions of SPL Token by tag.
 func instructions() map[byte]instruction {
 	const amount, key = 8, solana.PublicKeyLength
 	return map[byte]instruction{
@@ -89,16 +88,16 @@ func instructions() map[byte]instruction {
 	}
 }
 
-// call is one instruction while it runs.
+// call is one running instruction of SPL Token.
 type call struct {
 	*bank.Invocation
 	// args are the instruction's data after its tag.
 	args []byte
-	// accounts are only those that the instruction names.
+	// accounts are the accounts that the instruction names, without any after them.
 	accounts []*bank.AccountRef
 }
 
-// process makes the program of the instructions.
+// process makes the function of a program with the given instructions.
 func process(known map[byte]instruction) func(*bank.Invocation) error {
 	return func(v *bank.Invocation) error {
 		err := dispatch(v, known)
@@ -132,10 +131,10 @@ func dispatch(v *bank.Invocation, known map[byte]instruction) error {
 	return ix.run(c)
 }
 
-// amount reads the first argument of the instructions that move tokens.
+// amount is the first argument of transfer, mintTo and burn.
 func (c *call) amount() uint64 { return binary.LittleEndian.Uint64(c.args) }
 
-// optionalKey reads a key after a byte that says whether there is one.
+// optionalKey reads a byte that says whether a key follows, and the key.
 func optionalKey(args []byte) (*solana.PublicKey, error) {
 	switch {
 	case len(args) > 0 && args[0] == 0:
@@ -146,8 +145,9 @@ func optionalKey(args []byte) (*solana.PublicKey, error) {
 	return solana.PublicKeyFromBytes(args[1 : 1+solana.PublicKeyLength]).ToPointer(), nil
 }
 
-// openAccount reads an initialised token account. Like the real program it lets
-// the runtime refuse a write to an account that the program does not own.
+// openAccount reads an initialised token account. As in the real program, it does not
+// check the account's owner: the runtime refuses a write to an account of another
+// program.
 func openAccount(ref *bank.AccountRef) (*spl.Account, error) {
 	account := bank.ParseToken(ref.Data())
 	switch {
@@ -171,7 +171,7 @@ func openMint(ref *bank.AccountRef) (*spl.Mint, error) {
 	return mint, nil
 }
 
-// owned refuses an account of another program.
+// owned checks that this program owns the accounts.
 func (c *call) owned(accounts ...*bank.AccountRef) error {
 	for _, account := range accounts {
 		if account.Owner() != c.ProgramID {
@@ -181,7 +181,7 @@ func (c *call) owned(accounts ...*bank.AccountRef) error {
 	return nil
 }
 
-// authorised refuses a signer that is not the one expected, or did not sign.
+// authorised checks that signer is the expected key and has signed.
 func authorised(expected solana.PublicKey, signer *bank.AccountRef) error {
 	switch {
 	case signer.Key() != expected:

@@ -16,7 +16,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// preset are token accounts of alice's, bob's and others for the tables below.
+// preset are the accounts of the tests below, by name: token accounts of alice and bob, and
+// accounts that are frozen, blank or invalid.
 func preset() map[string]bank.Account {
 	of := func(owner, mint string, amount uint64, change func(*tokenprogram.Account)) bank.Account {
 		account := tokenprogram.Account{Mint: address(mint), Owner: address(owner), Amount: amount, State: tokenprogram.Initialized}
@@ -53,8 +54,8 @@ func preset() map[string]bank.Account {
 	}
 }
 
-// ix builds an instruction of the token program. A ! after a name marks a signer, and a - a
-// read-only account.
+// ix builds an instruction of the token program. The names are accounts, which are writable. A ! at
+// the end of a name marks a signer, a - marks a read-only account.
 func ix(tag byte, args []byte, names ...string) solana.Instruction {
 	metas := make(solana.AccountMetaSlice, len(names))
 	for i, name := range names {
@@ -76,7 +77,7 @@ func keyed(tag byte, name string) []byte {
 	return append([]byte{tag}, of[:]...)
 }
 
-// The tags of the instructions, as they are published.
+// The tags of the instructions, as the token program publishes them.
 const (
 	initializeMultisig, transfer                                         = 2, 3
 	setAuthority, mintTo, burn, closeAccount, freezeAccount, thawAccount = 6, 7, 8, 9, 10, 11
@@ -107,17 +108,17 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 		"a transfer to no account":                {ix(transfer, u64(1), "alice's", "no account", "alice!"), []string{"alice"}, builtin("InvalidAccountData")},
 		"a transfer to a blank account":           {ix(transfer, u64(1), "alice's", "blank", "alice!"), []string{"alice"}, builtin("UninitializedAccount")},
 		"a transfer from a mint":                  {ix(transfer, u64(1), "mint", "bob's", "alice!"), []string{"alice"}, builtin("InvalidAccountData")},
-		"a transfer from another program":         {ix(transfer, u64(1), "foreign", "bob's", "alice!"), []string{"alice"}, builtin("ExternalAccountDataModified")},
-		"a transfer of nothing from there":        {ix(transfer, u64(0), "foreign", "bob's", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
-		"a transfer within there":                 {ix(transfer, u64(1), "foreign", "foreign", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
+		"a transfer from a foreign account":       {ix(transfer, u64(1), "foreign", "bob's", "alice!"), []string{"alice"}, builtin("ExternalAccountDataModified")},
+		"a transfer of 0 from a foreign account":  {ix(transfer, u64(0), "foreign", "bob's", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
+		"a foreign account's transfer to itself":  {ix(transfer, u64(1), "foreign", "foreign", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
 		"a transfer from a read-only account":     {ix(transfer, u64(1), "alice's-", "bob's", "alice!"), []string{"alice"}, builtin("ReadonlyDataModified")},
-		"tokens made by somebody else":            {ix(mintTo, u64(1), "mint", "alice's", "alice!"), []string{"alice"}, custom("4")},
+		"tokens minted by somebody else":          {ix(mintTo, u64(1), "mint", "alice's", "alice!"), []string{"alice"}, custom("4")},
 		"tokens of a fixed supply":                {ix(mintTo, u64(1), "fixed mint", "fixed", "authority!"), []string{"authority"}, custom("5")},
 		"tokens for another mint's account":       {ix(mintTo, u64(1), "mint", "other", "authority!"), []string{"authority"}, custom("3")},
 		"tokens for a frozen account":             {ix(mintTo, u64(1), "mint", "frozen", "authority!"), []string{"authority"}, custom("17")},
-		"native tokens made":                      {ix(mintTo, u64(1), "wrapped sol", "native", "authority!"), []string{"authority"}, custom("10")},
+		"native tokens minted":                    {ix(mintTo, u64(1), "wrapped sol", "native", "authority!"), []string{"authority"}, custom("10")},
 		"tokens that overflow":                    {ix(mintTo, u64(1), "mint", "full", "authority!"), []string{"authority"}, custom("14")},
-		"no tokens into another program's":        {ix(mintTo, u64(0), "mint", "foreign", "authority!"), []string{"authority"}, builtin("IncorrectProgramId")},
+		"0 tokens minted to a foreign account":    {ix(mintTo, u64(0), "mint", "foreign", "authority!"), []string{"authority"}, builtin("IncorrectProgramId")},
 		"more burnt than there is":                {ix(burn, u64(101), "alice's", "mint", "alice!"), []string{"alice"}, custom("1")},
 		"tokens burnt by somebody else":           {ix(burn, u64(1), "alice's", "mint", "bob!"), []string{"bob"}, custom("4")},
 		"native tokens burnt":                     {ix(burn, u64(1), "native", "wrapped sol", "alice!"), []string{"alice"}, custom("10")},
@@ -133,7 +134,7 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 		"an account frozen of another mint":       {ix(freezeAccount, nil, "alice's", "other mint-", "authority!"), []string{"authority"}, custom("3")},
 		"an account of a mint that cannot freeze": {ix(freezeAccount, nil, "other", "other mint-", "authority!"), []string{"authority"}, custom("16")},
 		"a native account frozen":                 {ix(freezeAccount, nil, "native", "wrapped sol", "authority!"), []string{"authority"}, custom("10")},
-		"a sync of what is not native":            {ix(syncNative, nil, "alice's"), nil, custom("19")},
+		"a sync of an account that is not native": {ix(syncNative, nil, "alice's"), nil, custom("19")},
 		"a sync of another program's account":     {ix(syncNative, nil, "foreign"), nil, builtin("IncorrectProgramId")},
 		"an owner set to nobody":                  {ix(setAuthority, []byte{2, 0}, "alice's", "alice!"), []string{"alice"}, custom("12")},
 		"an owner set by somebody else":           {ix(setAuthority, append([]byte{2}, keyed(1, "bob")...), "alice's", "bob!"), []string{"bob"}, custom("4")},
@@ -173,8 +174,8 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 	}
 }
 
-// TestSolanaGosInstructionsWork drives the program with another library's
-// instructions.
+// TestSolanaGosInstructionsWork runs the program with instructions that solana-go
+// builds.
 func TestSolanaGosInstructionsWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// transfer moves an amount, and of native accounts the lamports: accounts
+// transfer moves an amount, and for native accounts also the lamports. Accounts:
 // source, destination, owner.
 func (c *call) transfer() error {
 	fromRef, toRef, amount := c.accounts[0], c.accounts[1], c.amount()
@@ -63,7 +63,7 @@ func moveLamports(from, to *bank.AccountRef, amount uint64) error {
 	return to.AddLamports(amount)
 }
 
-// mintTo makes tokens: accounts mint, destination, authority.
+// mintTo mints tokens. Accounts: mint, destination, authority.
 func (c *call) mintTo() error {
 	mintRef, ref, amount := c.accounts[0], c.accounts[1], c.amount()
 	account, mint, err := c.openBoth(ref, mintRef)
@@ -83,7 +83,7 @@ func (c *call) mintTo() error {
 	return c.setBoth(ref, account, mintRef, mint)
 }
 
-// burn destroys tokens: accounts source, mint, owner.
+// burn destroys tokens. Accounts: source, mint, owner.
 func (c *call) burn() error {
 	ref, mintRef, amount := c.accounts[0], c.accounts[1], c.amount()
 	account, mint, err := c.openBoth(ref, mintRef)
@@ -103,7 +103,7 @@ func (c *call) burn() error {
 	return c.setBoth(ref, account, mintRef, mint)
 }
 
-// openBoth reads an account whose tokens are made or destroyed, with its mint.
+// openBoth reads the token account and the mint of a mintTo or a burn.
 func (c *call) openBoth(ref, mintRef *bank.AccountRef) (*spl.Account, *spl.Mint, error) {
 	account, err := openAccount(ref)
 	switch {
@@ -132,8 +132,8 @@ func (c *call) setBoth(ref *bank.AccountRef, account *spl.Account, mintRef *bank
 	return mintRef.SetData(encode(mint))
 }
 
-// closeAccount moves all lamports of an account to another: accounts account,
-// destination, owner. Tokens must be gone before, unless they are native.
+// closeAccount moves all lamports of an account to another and closes it. Accounts:
+// account, destination, owner. An account that is not native must have no tokens.
 func (c *call) closeAccount() error {
 	ref, to := c.accounts[0], c.accounts[1]
 	if ref.Key() == to.Key() {
@@ -158,7 +158,7 @@ func (c *call) closeAccount() error {
 	return ref.SetOwner(solana.SystemProgramID)
 }
 
-// syncNative makes the lamports that a native account has got its amount.
+// syncNative sets the amount of a native account to its lamports above the reserve.
 func (c *call) syncNative() error {
 	ref := c.accounts[0]
 	if err := c.owned(ref); err != nil {
@@ -179,8 +179,8 @@ func (c *call) syncNative() error {
 	return ref.SetData(encode(account))
 }
 
-// setOwner is SetAuthority for the owner of an account, the only authority that
-// can change here: accounts account, owner; data kind, new owner.
+// setOwner is SetAuthority. It changes only the owner of an account. Accounts:
+// account, owner. Data: authority type, new owner.
 func (c *call) setOwner() error {
 	successor, err := optionalKey(c.args[1:])
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *call) setOwner() error {
 	return c.accounts[0].SetData(encode(account))
 }
 
-// setState freezes an account or thaws it: accounts account, mint, authority.
+// setState freezes or thaws an account. Accounts: account, mint, freeze authority.
 func (c *call) setState(from, to spl.AccountState) error {
 	account, err := openAccount(c.accounts[0])
 	switch {

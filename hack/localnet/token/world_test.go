@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// key derives a key pair from a name, so that failures are reproducible.
+// key derives a key pair from a name, so that every run uses the same keys.
 func key(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -25,8 +25,8 @@ func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
 func pointer[T any](v T) *T { return &v }
 
-// world is a chain with the token programs and a mint, "mint", of 6 decimals
-// that "authority" governs. "payer" pays for everything.
+// world is a chain with the token programs and a mint, "mint", with 6 decimals.
+// "authority" is the mint's mint and freeze authority. "payer" pays all fees.
 type world struct {
 	*bank.Bank
 	t testing.TB
@@ -63,8 +63,8 @@ func newWorld(t testing.TB, more map[string]bank.Account, programs ...bank.Progr
 	return &world{Bank: b, t: t}
 }
 
-// try lands a transaction signed by the payer and the named accounts, and returns its error as RPC
-// clients see it; "null" for none.
+// try lands a transaction that the payer and the named accounts sign. It returns the transaction's
+// error as in JSON-RPC; "null" means no error.
 func (w *world) try(instruction solana.Instruction, signers ...string) string {
 	w.t.Helper()
 	_, err := w.land(instruction, signers...)
@@ -150,7 +150,7 @@ func (w *world) supply(mint string) uint64 {
 	return bank.ParseMint(w.account(address(mint)).Data).Supply
 }
 
-// ata makes the associated token account of a wallet, and returns its address.
+// ata creates the associated token account of a wallet and returns its address.
 func (w *world) ata(wallet string, mint solana.PublicKey) solana.PublicKey {
 	w.t.Helper()
 	ix, err := token.CreateIdempotent(address("payer"), address(wallet), mint)
@@ -169,7 +169,7 @@ func ataOf(wallet string, mint solana.PublicKey) solana.PublicKey {
 	return out
 }
 
-// holding makes an associated account of a wallet with an amount of "mint".
+// holding creates the associated token account of a wallet for "mint", with an amount.
 func (w *world) holding(wallet string, amount uint64) solana.PublicKey {
 	w.t.Helper()
 	at := w.ata(wallet, address("mint"))

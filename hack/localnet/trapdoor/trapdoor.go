@@ -1,11 +1,11 @@
-// Package trapdoor makes Groth16 keys whose secrets are known, and with them
-// proofs of any public inputs, true or not, in a fraction of a millisecond.
+// Package trapdoor makes Groth16 keys with known secrets (the trapdoor of the
+// set-up). With the secrets it makes valid proofs for any public inputs, true or
+// false, in a fraction of a millisecond.
 //
-// Whoever knows the secrets of a set-up can prove anything. Tests and load need
-// that: proofs that the real verifier accepts, thousands a second, also of
-// statements that no honest prover can prove, such as a nullifier spent twice. The
-// verification is the real one; only the key is not. Package hack/circuit makes
-// proofs of a real circuit.
+// Tests and load need thousands of proofs a second that the real verifier accepts,
+// also for statements that no honest prover can prove, such as a nullifier spent
+// twice. The verification is the real one; only the key is insecure. Package
+// hack/circuit makes proofs of a real circuit.
 package trapdoor
 
 import (
@@ -24,11 +24,12 @@ import (
 // safe for concurrent use.
 type Key struct {
 	alpha, beta, gamma, delta fr.Element
-	// ic are the logarithms of the key's points for the public inputs.
+	// ic are the discrete logarithms of the key's points IC: one for the constant
+	// term, then one for each public input.
 	ic []fr.Element
 }
 
-// New derives a key from a seed, for circuits with that many public inputs.
+// New derives a key from a seed, for a circuit with publics public inputs.
 func New(seed string, publics int) *Key {
 	k := &Key{ic: make([]fr.Element, publics+1)}
 	secrets := []*fr.Element{&k.alpha, &k.beta, &k.gamma, &k.delta}
@@ -41,14 +42,14 @@ func New(seed string, publics int) *Key {
 	return k
 }
 
-// scalar makes a field element out of a label and a number.
+// scalar derives a field element from a label and a number.
 func scalar(label []byte, n uint64) (e fr.Element) {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(label, n))
 	e.SetBytes(sum[:])
 	return e
 }
 
-// VerifyingKey returns the key as snarkjs writes verification_key.json.
+// VerifyingKey returns the key in the JSON of snarkjs' verification_key.json.
 func (k *Key) VerifyingKey() ([]byte, error) {
 	ic := make([][3]string, len(k.ic))
 	for i := range k.ic {
@@ -70,15 +71,15 @@ func (k *Key) VerifyingKey() ([]byte, error) {
 	return raw, nil
 }
 
-// Prove makes a proof of 256 bytes for public inputs of 32 big-endian bytes each. The
-// same nonce gives the same proof, another nonce gives another proof. It fails when
-// the number of inputs is not the key's.
+// Prove makes a proof of 256 bytes for public inputs of 32 big-endian bytes each. For
+// the same inputs, another nonce gives another proof. The error means that the number
+// of inputs does not match the key.
 func (k *Key) Prove(publics [][32]byte, nonce uint64) ([]byte, error) {
 	if len(publics) != len(k.ic)-1 {
 		return nil, fmt.Errorf("prove: got %d public inputs, want %d", len(publics), len(k.ic)-1)
 	}
-	// e(A, B) = e(α, β)·e(L, γ)·e(C, δ) is, in logarithms, ab = αβ + lγ + cδ:
-	// with every secret known, c follows from any a and b.
+	// A proof is valid if e(A, B) = e(α, β)·e(L, γ)·e(C, δ). In discrete logarithms
+	// this is ab = αβ + lγ + cδ. All secrets are known, so c follows from any a and b.
 	a, b := scalar([]byte("a"), nonce), scalar([]byte("b"), nonce)
 	l := k.ic[0]
 	var c, product fr.Element
@@ -110,7 +111,7 @@ func g2(s *fr.Element) *bn254.G2Affine {
 
 func rawG1(p *bn254.G1Affine) []byte { raw := p.RawBytes(); return raw[:] }
 
-// rawG2 puts the imaginary parts first, which is also the wire's order.
+// rawG2 puts the imaginary parts first, as the bytes of a proof have them.
 func rawG2(p *bn254.G2Affine) []byte { raw := p.RawBytes(); return raw[:] }
 
 func decimal(e *fp.Element) string { return e.Text(10) }

@@ -18,8 +18,8 @@ type key struct {
 	ic                 []bn254.G1Affine
 }
 
-// parseKey reads the points of snarkjs' verification_key.json. The relay's own parser
-// validates all of it but keeps no points.
+// parseKey reads the points of snarkjs' verification_key.json. The relay's parser validates
+// the file but does not return the points.
 func parseKey(text []byte) (*key, error) {
 	parsed, err := groth16.ParseKey(text)
 	if err != nil {

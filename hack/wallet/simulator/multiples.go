@@ -4,15 +4,15 @@ import "github.com/consensys/gnark-crypto/ecc/bn254"
 
 const (
 	windows = 32  // base-256 digits of a scalar below 2^254
-	digits  = 255 // of one digit, zero left out
+	digits  = 255 // values of a digit other than zero
 )
 
-// table holds, for one fixed point P and each window w, the multiples 1·256^w·P
-// to 255·256^w·P: with it a multiple of P is at most 32 additions. It takes
-// 510 KiB.
+// table holds, for a fixed point P and each window w, the multiples 1·256^w·P to
+// 255·256^w·P. With the table any multiple of P takes at most 32 additions. Its size
+// is 510 KiB.
 type table [windows][digits]bn254.G1Affine
 
-// newTable computes the multiples of p, which is not the point at infinity.
+// newTable computes the multiples of p, which must not be the point at infinity.
 func newTable(p *bn254.G1Affine) *table {
 	multiples := make([]bn254.G1Jac, windows*digits)
 	base := *p
@@ -26,7 +26,7 @@ func newTable(p *bn254.G1Affine) *table {
 		next.Set(&row[digits-1]).AddMixed(&base)
 		base.FromJacobian(&next)
 	}
-	// Once for all of them: a conversion costs a field inversion, a batch costs one.
+	// One batch converts all points with a single field inversion.
 	affine := bn254.BatchJacobianToAffineG1(multiples)
 	var t table
 	for w := range t {
@@ -35,7 +35,7 @@ func newTable(p *bn254.G1Affine) *table {
 	return &t
 }
 
-// addMultiple adds scalar·P to sum; the scalar is big-endian.
+// addMultiple adds scalar·P to sum. The scalar is big-endian.
 func (t *table) addMultiple(sum *bn254.G1Jac, scalar *[32]byte) {
 	for w := range t {
 		if digit := scalar[windows-1-w]; digit > 0 {

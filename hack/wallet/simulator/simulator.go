@@ -1,11 +1,11 @@
-// Package simulator makes proofs of the development circuit without proving
-// anything: with the secrets of a Groth16 set-up, a valid proof of any public inputs,
-// true or not, takes a fraction of a millisecond. The development key comes from a
-// published seed (hack/circuit/setup), so its secrets are public.
+// Package simulator simulates proofs of the development circuit. With the secrets of a
+// Groth16 set-up, a valid proof for any public inputs, true or false, takes a fraction of
+// a millisecond and needs no witness. The secrets of the development key are public,
+// because the key comes from a published seed (hack/circuit/setup).
 //
-// Load tests need it: an honest proof takes half a second on every core, and they
-// measure the relay, not the prover. The relay verifies simulated proofs in full, under
-// the real key.
+// Load tests use it, because they measure the relay and not the prover: an honest proof
+// takes half a second on every core. The relay verifies simulated proofs in full, under
+// the development key.
 package simulator
 
 import (
@@ -22,36 +22,38 @@ import (
 )
 
 const (
-	// DevelopmentSeed is hack/circuit/setup.Seed, published on purpose.
+	// DevelopmentSeed is the same as hack/circuit/setup.Seed. It is published on purpose.
 	DevelopmentSeed = "relaypool: Groth16 set-up from a published seed, for development only, never for value"
 
-	// trapdoorDomain is the tag of the derivation, as in hack/circuit/setup.
+	// trapdoorDomain is the domain separation tag of the secrets' derivation, as in
+	// hack/circuit/setup.
 	trapdoorDomain = "relaypool/hack/circuit/setup/v1"
 )
 
-// errForeign is the error of a key that the seed did not make.
+// errForeign is the error for a key that does not come from the seed.
 var errForeign = errors.New("the verifying key does not belong to the seed: expected hack/circuit/verification_key.json with the seed of hack/circuit/setup")
 
-// Simulator makes proofs for one verifying key. It is immutable and safe for
-// concurrent use; it takes 5.5 MB.
+// Simulator makes proofs for one verifying key. It is immutable and safe for concurrent
+// use. It takes 5.5 MB.
 type Simulator struct {
 	alphaBeta, deltaInverse fr.Element
 	// The equation e(A, B) = e(α, β)·e(vk_x, γ)·e(C, δ) gives
-	// C = (ab − αβ)/δ·G1 − γ/δ·vk_x. These are the multiples of the generator and
-	// of −γ/δ times each of the key's points; the constant one stands apart.
+	// C = (ab − αβ)/δ·G1 − γ/δ·vk_x. generator has the multiples of G1. inputs has the
+	// multiples of −γ/δ·IC[i+1] for public input i, and constant is −γ/δ·IC[0].
 	generator *table
 	inputs    [shieldpool.SignalCount]*table
 	constant  bn254.G1Affine
 }
 
-// New makes the simulator of a key from snarkjs' verification_key.json and the seed of
-// its set-up. It fails when the seed did not make the key. It takes about 50 ms.
+// New makes the simulator for a key from snarkjs' verification_key.json and the seed of
+// the key's set-up. It returns an error when the key does not come from the seed. It takes
+// about 50 ms.
 func New(verificationKey []byte, seed string) (*Simulator, error) {
 	key, err := parseKey(verificationKey)
 	if err != nil {
 		return nil, err
 	}
-	// Tau, alpha, beta, gamma, delta: hash_to_field of RFC 9380.
+	// The secrets are tau, alpha, beta, gamma and delta, by hash_to_field of RFC 9380.
 	secrets, err := fr.Hash([]byte(seed), []byte(trapdoorDomain), 5)
 	if err != nil {
 		return nil, fmt.Errorf("derive the set-up's secrets: %w", err)
@@ -77,8 +79,8 @@ func New(verificationKey []byte, seed string) (*Simulator, error) {
 	return s, nil
 }
 
-// Prove makes a proof of public inputs in the form of POST /transact. The same inputs
-// with the same nonce give the same bytes, another nonce gives others.
+// Prove makes a proof for public inputs in the form of POST /transact. The same inputs and
+// nonce give the same bytes. Another nonce gives other bytes.
 func (s *Simulator) Prove(in *shieldpool.PublicInputs, nonce uint64) [shieldpool.ProofLength]byte {
 	signals := in.Signals()
 	a, b := blinding(in, nonce, 'a'), blinding(in, nonce, 'b')
@@ -105,8 +107,8 @@ func (s *Simulator) Prove(in *shieldpool.PublicInputs, nonce uint64) [shieldpool
 	return proof
 }
 
-// blinding makes one of the proof's two free scalars. It is zero for no input that
-// anybody can find.
+// blinding derives one of the proof's two free scalars: a ('a') or b ('b'). It is never
+// zero in practice, because it is a hash.
 func blinding(in *shieldpool.PublicInputs, nonce uint64, which byte) (e fr.Element) {
 	h := sha256.New()
 	h.Write(in.Bytes())

@@ -25,8 +25,8 @@ func developmentKey(tb testing.TB) []byte {
 	return text
 }
 
-// random makes inputs of any kind: deposits, transfers, withdrawals, absent
-// second inputs.
+// random makes public inputs of all kinds: deposits, transfers, withdrawals, and some
+// without a second nullifier.
 func random(r *rand.Rand) *shieldpool.PublicInputs {
 	in := &shieldpool.PublicInputs{PublicAmount: r.Int64N(1<<40) - 1<<39}
 	if r.IntN(3) == 0 {
@@ -49,8 +49,9 @@ func random(r *rand.Rand) *shieldpool.PublicInputs {
 	return in
 }
 
-// The key is the committed one, and hack/circuit's tests prove that its seed makes it. New accepts
-// it, which proves that both derive the same secrets.
+// TestSimulatedProofsHoldUnderTheDevelopmentKey uses the committed key. The tests of hack/circuit
+// show that this key comes from the seed. New accepts the key only if the simulator derives the
+// same secrets.
 func TestSimulatedProofsHoldUnderTheDevelopmentKey(t *testing.T) {
 	t.Parallel()
 	text := developmentKey(t)
@@ -120,10 +121,10 @@ func TestNewRefuses(t *testing.T) {
 		seed string
 		want string
 	}{
-		"a key that another set-up made":    {foreign, simulator.DevelopmentSeed, "does not belong to the seed"},
+		"a key from another set-up":         {foreign, simulator.DevelopmentSeed, "does not belong to the seed"},
 		"another seed":                      {developmentKey(t), "another", "does not belong to the seed"},
 		"a key of another number of inputs": {short, simulator.DevelopmentSeed, "has 3 public inputs, expected 9"},
-		"what is no key":                    {[]byte("{}"), simulator.DevelopmentSeed, "verification key"},
+		"JSON that is not a key":            {[]byte("{}"), simulator.DevelopmentSeed, "verification key"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,33 +13,34 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// DefaultPoll is how often SDKs poll a status.
+// DefaultPoll is the interval at which SDKs poll a status.
 const DefaultPoll = 2 * time.Second
 
-// Relay is a relay that swaps.
+// Relay is a client of a relay with swaps.
 type Relay struct {
 	Client openapi.ClientWithResponsesInterface
-	// Poll is the pause between two polls; 0 is DefaultPoll.
+	// Poll is the interval between two polls; 0 is DefaultPoll.
 	Poll time.Duration
 }
 
-// Unexpected is an answer that ends a swap in another way than by its execution or its
-// refund.
+// Unexpected is an answer that ends a swap without an execution or a refund: a refusal,
+// an unknown swap or a failed first leg.
 type Unexpected struct {
-	// Call is the request, such as POST /transact_swap, and Body that of the answer.
+	// Call is the request, such as POST /transact_swap. Status and Body are those of the
+	// answer.
 	Call   string
 	Status int
 	Body   []byte
 }
 
-// Error contains the whole answer.
+// Error returns the call with the answer's status and body.
 func (e *Unexpected) Error() string {
 	return fmt.Sprintf("%s answered %d: %s", e.Call, e.Status, e.Body)
 }
 
-// Submit posts a swap and waits as long as the relay does. The answer is about the first
-// leg, which may still be under way; Follow waits for the end. Its error is an
-// *Unexpected when the relay refuses.
+// Submit posts a swap and waits for the relay's answer. The answer is about the first
+// leg, which may be unfinished; Follow waits for the end of the swap. When the relay
+// refuses the swap, the error is an *Unexpected.
 func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest) (*openapi.SwapAnswer, error) {
 	const call = "POST " + contract.TransactSwapPath
 	answer, err := r.Client.TransactSwapWithResponse(ctx, nil, request)
@@ -55,11 +56,11 @@ func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest)
 	return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
 }
 
-// Follow polls a swap until it is executed or refunded, final or not, and returns its
-// last status. It calls changed, unless that is nil, with the first status and each that
-// differs in status, phase or reason to wait. A missing answer, a 429 and a 5xx say
-// nothing of the swap, so it polls again. Its error is an *Unexpected when the first leg
-// failed, and the context's when that ends.
+// Follow polls a swap until it is executed or refunded, finalized or not, and returns the
+// last status. It calls changed, unless changed is nil, with the first status and with
+// each later one that differs in status, phase or reason to wait. It polls again after a
+// missing answer, a 429 and a 5xx. The error is an *Unexpected when the first leg failed
+// or the swap is unknown, and that of ctx when ctx ends.
 func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
 	pause := r.Poll
 	if pause == 0 {
@@ -104,7 +105,7 @@ func Refunded(s *openapi.SubmissionStatus) bool {
 	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
 }
 
-// look polls once; nil when the answer says nothing of the swap.
+// look polls once. It returns nil when the answer is missing, a 429 or a 5xx.
 func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
 	const call = "GET /status"
 	answer, err := r.Client.GetStatusWithResponse(ctx, id)
@@ -112,9 +113,9 @@ func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStat
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", call, context.Cause(ctx))
 	case err != nil:
-		return nil, nil //nolint:nilnil // a lost answer says nothing, and is asked for again
+		return nil, nil //nolint:nilnil // a missing answer has no status; Follow polls again
 	case answer.StatusCode() == http.StatusTooManyRequests || answer.StatusCode() >= http.StatusInternalServerError:
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil //nolint:nilnil // no status, as above
 	case answer.JSON200 == nil:
 		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
 	}

@@ -20,7 +20,7 @@ import (
 
 var request = uuid.UUID{15: 1}
 
-// relay answers the nth call with the nth answer, and then with the last one.
+// relay answers the nth call with the nth answer, and all later calls with the last answer.
 func relay(t *testing.T, answers ...func(http.ResponseWriter)) *trade.Relay {
 	t.Helper()
 	var calls atomic.Int64
@@ -77,7 +77,7 @@ func TestASwapIsFollowedToItsEnd(t *testing.T) {
 			want:    []string{"processing funded swap_price", "failed refunded"},
 			end:     openapi.SwapPhaseRefunded,
 		},
-		"past answers that say nothing": {
+		"past answers without a status": {
 			answers: []func(http.ResponseWriter){busy, cut, answer(429, `{"error":true,"code":"rate_limited","message":"x"}`), status("completed", executed)},
 			want:    []string{"completed executed"},
 			end:     openapi.SwapPhaseExecuted,
@@ -86,11 +86,11 @@ func TestASwapIsFollowedToItsEnd(t *testing.T) {
 			answers: []func(http.ResponseWriter){status("processing", ""), status("failed", `,"error":"x","error_code":"nullifier_spent"`)},
 			want:    []string{"processing"}, fails: "GET /status answered 200:",
 		},
-		"until it is not known": {
+		"to an unknown swap": {
 			answers: []func(http.ResponseWriter){answer(404, `{"error":true,"code":"not_found","message":"x"}`)},
 			fails:   "GET /status answered 404:",
 		},
-		"to a completion without a swap, which is none": {
+		"to a completion without an execution": {
 			answers: []func(http.ResponseWriter){status("completed", funded)},
 			fails:   "completed when it is executed",
 		},
@@ -146,7 +146,7 @@ func TestSubmit(t *testing.T) {
 		fails  string
 	}{
 		"the first leg is confirmed":      {answer(200, accepted, request, request), ""},
-		"the first leg is under way":      {answer(202, accepted, request, request), ""},
+		"the first leg is unfinished":     {answer(202, accepted, request, request), ""},
 		"the swap is refused":             {answer(400, `{"error":true,"code":"invalid_swap","message":"x"}`), "POST /transact_swap answered 400:"},
 		"the relay has no router":         {answer(501, `{"error":true,"code":"not_available","message":"x"}`), "POST /transact_swap answered 501:"},
 		"the answer is lost":              {cut, "EOF"},

@@ -13,20 +13,20 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// maxQuote bounds a quote's body, in bytes.
+// maxQuote is the number of bytes that are read from an answer.
 const maxQuote = 1 << 20
 
-// Router asks a router of Jupiter's swap API v1 for prices, like a wallet whose user
-// chooses a minimum. The relay asks the router independently.
+// Router is a client of a router with Jupiter's swap API v1. It asks for quotes, as a
+// wallet does before its user chooses a minimum. The relay asks the router independently.
 type Router struct {
-	// URL has no slash at the end. Both are required.
+	// URL has no slash at the end. Both fields are required.
 	URL  string
 	HTTP *http.Client
 }
 
 // NoQuote is a router's refusal to quote.
 type NoQuote struct {
-	// Status is the HTTP status, Code the router's own; it may be empty.
+	// Status is the HTTP status. Code is the router's errorCode, which may be empty.
 	Status int
 	Code   string
 }
@@ -36,8 +36,8 @@ func (e *NoQuote) Error() string {
 	return fmt.Sprintf("router answered %d %s, expected a quote", e.Status, e.Code)
 }
 
-// Quote is the output of a mint for an amount of wrapped SOL now, in its smallest unit.
-// Its error is a *NoQuote when the router refuses.
+// Quote is the current output for an amount of wrapped SOL, in the output mint's smallest
+// unit. When the router refuses, the error is a *NoQuote.
 func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
 	query := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {mint.String()},
@@ -51,7 +51,7 @@ func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint
 	if err != nil {
 		return 0, fmt.Errorf("ask the router for a quote: %w", withoutURL(err))
 	}
-	defer func() { _ = answer.Body.Close() }() // the body was read to its end or is not needed
+	defer func() { _ = answer.Body.Close() }() // an error does not matter: the body has been read
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxQuote))
 	if err != nil {
 		return 0, fmt.Errorf("read the router's quote: %w", err)
@@ -83,7 +83,8 @@ func readQuote(status int, content []byte, mint solana.PublicKey, lamports uint6
 	return out, nil
 }
 
-// withoutURL keeps the kind of a failed call: URLs may hold credentials.
+// withoutURL removes the URL from the error of a call, because URLs may contain
+// credentials.
 func withoutURL(err error) error {
 	var call *url.Error
 	if errors.As(err, &call) {

@@ -27,18 +27,18 @@ func TestQuote(t *testing.T) {
 		want   uint64
 		fails  string
 	}{
-		"a quote":                          {200, honest, 745_000, ""},
-		"a refusal names its code":         {400, `{"error":"x","errorCode":"COULD_NOT_FIND_ANY_ROUTE"}`, 0, "router answered 400 COULD_NOT_FIND_ANY_ROUTE"},
-		"a refusal in HTML is one as well": {503, "<html>", 0, "router answered 503"},
-		"what is not JSON":                 {200, "<html>", 0, "6 bytes that are not its JSON"},
-		"half of an answer":                {200, honest[:40], 0, "40 bytes that are not its JSON"},
-		"another input":                    {200, quote(usdc.String(), usdc.String(), "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
-		"another output":                   {200, quote(sol, sol, "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
-		"another amount":                   {200, quote(sol, usdc.String(), "4970001", "1", "ExactIn"), 0, "another mint, amount or mode"},
-		"another mode":                     {200, quote(sol, usdc.String(), "4970000", "1", "ExactOut"), 0, "another mint, amount or mode"},
-		"nothing for it":                   {200, quote(sol, usdc.String(), "4970000", "0", "ExactIn"), 0, "outAmount has 1 characters"},
-		"less than nothing":                {200, quote(sol, usdc.String(), "4970000", "-1", "ExactIn"), 0, "outAmount has 2 characters"},
-		"more than there can be":           {200, quote(sol, usdc.String(), "4970000", "18446744073709551616", "ExactIn"), 0, "outAmount has 20 characters"},
+		"a quote":                    {200, honest, 745_000, ""},
+		"a refusal names its code":   {400, `{"error":"x","errorCode":"COULD_NOT_FIND_ANY_ROUTE"}`, 0, "router answered 400 COULD_NOT_FIND_ANY_ROUTE"},
+		"a refusal in HTML":          {503, "<html>", 0, "router answered 503"},
+		"an answer that is not JSON": {200, "<html>", 0, "6 bytes that are not its JSON"},
+		"half of an answer":          {200, honest[:40], 0, "40 bytes that are not its JSON"},
+		"another input":              {200, quote(usdc.String(), usdc.String(), "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
+		"another output":             {200, quote(sol, sol, "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
+		"another amount":             {200, quote(sol, usdc.String(), "4970001", "1", "ExactIn"), 0, "another mint, amount or mode"},
+		"another mode":               {200, quote(sol, usdc.String(), "4970000", "1", "ExactOut"), 0, "another mint, amount or mode"},
+		"an output of 0":             {200, quote(sol, usdc.String(), "4970000", "0", "ExactIn"), 0, "outAmount has 1 characters"},
+		"a negative output":          {200, quote(sol, usdc.String(), "4970000", "-1", "ExactIn"), 0, "outAmount has 2 characters"},
+		"an output beyond 64 bits":   {200, quote(sol, usdc.String(), "4970000", "18446744073709551616", "ExactIn"), 0, "outAmount has 20 characters"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package trade is the client's side of a swap: its terms and the request that
-// carries them, the price that a wallet asks a router for before it chooses its
-// minimum, the relay's two routes until the swap is executed or refunded, and the final
-// balance of the recipient's token account.
+// Package trade is the client's side of a swap. It makes the swap's terms and the request
+// with them, asks a router for the price from which a wallet chooses its minimum, posts the
+// swap to a relay and polls its status, and reads the balance of the recipient's token
+// account.
 //
-// For tests and demonstrations, as package wallet is.
+// Like package wallet it is for tests and demonstrations.
 package trade
 
 import (
@@ -20,9 +20,9 @@ import (
 // maxBPS is 100 %, in basis points.
 const maxBPS = 10_000
 
-// Terms are those of a swap into the associated token account of wallet for
-// mint, of the SPL Token program, that pays at least minimum, in the mint's
-// smallest unit.
+// Terms are the terms of a swap into wallet's associated token account for mint, which is
+// a mint of SPL Token. minimum is the smallest accepted output, in the mint's smallest
+// unit.
 func Terms(wallet, mint solana.PublicKey, minimum uint64) (shieldpool.SwapTerms, error) {
 	account, err := shieldpool.AssociatedTokenAccount(wallet, mint)
 	if err != nil {
@@ -31,17 +31,18 @@ func Terms(wallet, mint solana.PublicKey, minimum uint64) (shieldpool.SwapTerms,
 	return shieldpool.SwapTerms{OutputMint: mint, RecipientATA: account, MinOutput: minimum}, nil
 }
 
-// Minimum is bps basis points of a quote, up to 10 000, rounded down: the output that a
-// wallet still accepts when the price moves before its swap is executed.
+// Minimum is bps basis points of a quote, rounded down: the smallest output that a wallet
+// accepts when the price moves before its swap is executed. bps above 10 000 count as
+// 10 000.
 func Minimum(quoted, bps uint64) uint64 {
 	high, low := bits.Mul64(quoted, min(bps, maxBPS))
 	minimum, _ := bits.Div64(high, low, maxBPS)
 	return minimum
 }
 
-// Request is the body of POST /transact_swap. The proof has 256 bytes and the inputs
-// 264; notes are opaque, and nil for none. The minimum is a decimal string, which no
-// JSON library rounds.
+// Request is the body of POST /transact_swap. proof has 256 bytes and inputs 264 bytes.
+// notes are opaque encrypted notes, nil for none. The minimum is a decimal string, because
+// some JSON libraries round large numbers.
 func Request(proof, inputs []byte, wallet solana.PublicKey, terms shieldpool.SwapTerms, notes [][]byte) (openapi.TransactSwapRequest, error) {
 	recipient := wallet.String()
 	request := openapi.TransactSwapRequest{

@@ -25,13 +25,13 @@ var (
 func TestMinimum(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ quoted, bps, want uint64 }{
-		"99 % of a quote":                             {20_150_000, 9_900, 19_948_500},
-		"what is left over is rounded down":           {999, 9_900, 989},
-		"all of it":                                   {20_150_000, 10_000, 20_150_000},
-		"more than all of it is all of it":            {20_150_000, 10_001, 20_150_000},
-		"nothing":                                     {20_150_000, 0, 0},
-		"the largest amount does not overflow":        {math.MaxUint64, 10_000, math.MaxUint64},
-		"nor does nearly all of it, which rounds too": {math.MaxUint64, 9_999, 18_444_899_399_302_180_659},
+		"99 % of a quote":                 {20_150_000, 9_900, 19_948_500},
+		"a fraction is rounded down":      {999, 9_900, 989},
+		"100 %":                           {20_150_000, 10_000, 20_150_000},
+		"more than 100 % counts as 100 %": {20_150_000, 10_001, 20_150_000},
+		"0 %":                             {20_150_000, 0, 0},
+		"100 % of the largest amount":     {math.MaxUint64, 10_000, math.MaxUint64},
+		"99.99 % of the largest amount":   {math.MaxUint64, 9_999, 18_444_899_399_302_180_659},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// A swap's proof, request and terms must agree as the relay and the program
-// check them.
+// TestASwapIsProvenForItsTerms checks that a swap's proof, request and terms agree, with
+// the checks of the relay and the program.
 func TestASwapIsProvenForItsTerms(t *testing.T) {
 	t.Parallel()
 	terms, err := trade.Terms(buyer, usdc, math.MaxUint64)

@@ -11,10 +11,11 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet"
 )
 
-// startWithin allows for fetching and compiling gnark on a slow machine.
+// startWithin is long enough to fetch and compile gnark on a slow machine.
 const startWithin = 10 * time.Minute
 
-// start runs once. The program ends when the test binary does, because its input is closed then.
+// start starts the prover once. The prover's program ends with the test binary, which closes its
+// input.
 var start = sync.OnceValues(func() (*wallet.Prover, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
@@ -22,8 +23,8 @@ var start = sync.OnceValues(func() (*wallet.Prover, error) {
 })
 
 // Prover returns the test binary's prover. It fails the test when the circuit does not
-// build. With -short the test is skipped: the circuit takes minutes to build, once, and
-// a second of every core for each proof.
+// build. With -short it skips the test: the first build of the circuit takes minutes, and
+// each proof takes a second on every core.
 func Prover(t testing.TB) *wallet.Prover {
 	t.Helper()
 	if testing.Short() {

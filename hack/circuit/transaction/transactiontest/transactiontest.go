@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction"
 )
 
-// Ledger holds notes in a tree and spends them.
+// Ledger has a tree of notes and makes transactions that spend them.
 type Ledger struct {
 	t      testing.TB
 	hash   *poseidon.Hasher
 	leaves []fr.Element
 }
 
-// New returns a ledger whose tree holds a few notes of strangers.
+// New returns a ledger. Its tree has five leaves that belong to nobody.
 func New(t testing.TB) *Ledger {
 	l := &Ledger{t: t, hash: poseidon.New()}
 	for i := range 5 {
@@ -38,14 +38,14 @@ func (l *Ledger) Note(amount uint64) transaction.WitnessInput {
 	return l.Place(in)
 }
 
-// Place puts any input into the tree, one that no transaction could make among them.
+// Place puts an input's note into the tree. The note may be one that no transaction could create.
 func (l *Ledger) Place(in transaction.WitnessInput) transaction.WitnessInput {
 	in.Index = strconv.Itoa(len(l.leaves))
 	l.leaves = append(l.leaves, l.commitment(&in, Mint))
 	return in
 }
 
-// Dummy returns an input without value, which needs no place in the tree.
+// Dummy returns an input of amount zero, which need not be in the tree.
 func (l *Ledger) Dummy() transaction.WitnessInput {
 	in := transaction.WitnessInput{
 		Amount:   "0",
@@ -60,7 +60,8 @@ func (l *Ledger) Dummy() transaction.WitnessInput {
 	return in
 }
 
-// Spend completes a transaction of the inputs, the outputs' amounts and the public amount.
+// Spend makes the witness of a transaction from the inputs, the outputs' amounts and the public
+// amount.
 func (l *Ledger) Spend(inputs [2]transaction.WitnessInput, outputs [2]uint64, public int64) *transaction.Witness {
 	w := &transaction.Witness{
 		PublicAmount: strconv.FormatInt(public, 10),
@@ -86,8 +87,8 @@ func (l *Ledger) Spend(inputs [2]transaction.WitnessInput, outputs [2]uint64, pu
 	return w
 }
 
-// Rehash recomputes nullifiers, commitments and chain note from the private part, so that a test
-// that changes a value there breaks one rule only.
+// Rehash recomputes nullifiers, commitments and chain note from the witness's other values. A test
+// that changes one of those values then breaks only one rule.
 func (l *Ledger) Rehash(w *transaction.Witness) {
 	l.t.Helper()
 	for i := range w.Inputs {

@@ -1,4 +1,4 @@
-// Command localnet runs the local Solana chain alone.
+// Command localnet runs a local Solana chain as a process.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	options   localnet.Options
 	listen    string
@@ -46,7 +46,7 @@ type settings struct {
 	faults    map[string][]fault.Rule
 }
 
-// address is where an endpoint listens.
+// address is a listen address of a named endpoint.
 type address struct{ name, addr string }
 
 // parse reads flags and the files that they name.
@@ -97,7 +97,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// addEndpoint reads the value of one -endpoint.
+// addEndpoint reads the value of one flag -endpoint.
 func (s *settings) addEndpoint(value string) error {
 	name, addr, ok := strings.Cut(value, "=")
 	if !ok || name == "" || addr == "" {
@@ -158,7 +158,8 @@ Everything is in memory and ends with this process. Press Ctrl-C to stop.
 	return nil
 }
 
-// open sets the faults, opens the ports and returns their addresses as text.
+// open sets the faults, opens the ports and returns the text that lists their
+// addresses.
 func (s *settings) open(chain *localnet.Chain) (where string, err error) {
 	for _, e := range s.endpoints {
 		chain.Endpoint(e.name) // SetFaults accepts only endpoints that exist

@@ -35,7 +35,7 @@ func keyFile(t *testing.T) string {
 	return name
 }
 
-// file writes a text to a file of its own.
+// file writes a text to a new file and returns its path.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
@@ -123,20 +123,20 @@ func TestBadFlagsAreExplained(t *testing.T) {
 	}{
 		"no key":                         {nil, "-vk is missing"},
 		"a key that is not there":        {[]string{"-vk", "/does/not/exist"}, "read verifying key"},
-		"words":                          {[]string{"-vk", vk, "go"}, "want flags only"},
+		"an argument without a flag":     {[]string{"-vk", vk, "go"}, "want flags only"},
 		"an unknown flag":                {[]string{"-moon"}, "flag provided but not defined"},
 		"an impossible address":          {[]string{"-vk", vk, "-listen", "nowhere"}, "listen for RPC"},
 		"an endpoint without an address": {[]string{"-vk", vk, "-endpoint", "fast"}, "want name=address"},
 		"an endpoint that cannot listen": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-endpoint", "fast=nowhere"}, "listen for RPC"},
 		"a router that cannot listen":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-router", "nowhere"}, "listen for swap router"},
 		"an admin port for everybody":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
-		"no ring":                        {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
-		"blocks that hold nothing":       {[]string{"-vk", vk, "-block-units", "1"}, "Limits of 1 units a block"},
+		"an empty root history":          {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
+		"blocks without room":            {[]string{"-vk", vk, "-block-units", "1"}, "Limits of 1 units a block"},
 		"faults that are not there":      {[]string{"-vk", vk, "-faults", "/does/not/exist"}, "read faults"},
-		"faults of no endpoint":          {[]string{"-vk", vk, "-faults", file(t, `{"fast":[]}`)}, `endpoint "fast" does not exist, expected one of default`},
+		"faults of an unknown endpoint":  {[]string{"-vk", vk, "-faults", file(t, `{"fast":[]}`)}, `endpoint "fast" does not exist, expected one of default`},
 		"faults that are wrong":          {[]string{"-vk", vk, "-faults", file(t, `{"default":[{"status":1}]}`)}, "endpoint default: fault rule 0: status is 1"},
 		"faults that are a list":         {[]string{"-vk", vk, "-faults", file(t, `[]`)}, "expected a JSON object with an array of rules for each endpoint"},
-		"impossible levels":              {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
+		"finalized before confirmed":     {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Command with-postgres runs a command with a private PostgreSQL server for its tests.
 // It starts a server, sets RELAYPOOL_TEST_DATABASE_URL, runs the command, stops the
-// server and exits with the command's code. When the variable is set already, the
-// command uses that server.
+// server and exits with the command's code. If the variable is already set, it starts no
+// server.
 //
 //	with-postgres go test ./...
 package main
@@ -31,8 +31,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the command's exit code, 128 plus the signal's number when one
-// ended it, as shells do.
+// run returns the command's exit code. As in a shell, it is 128 plus the signal's number for
+// a command that a signal ended.
 func run(command []string) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -50,8 +50,9 @@ func run(command []string) (code int, err error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// The command has its own process group: a signal sent to us alone then reaches its
-	// children too, and Ctrl-C reaches each of them once.
+	// The command has its own process group, to which this process forwards signals. A signal
+	// that only this process gets thus reaches the command's children, and Ctrl-C reaches each
+	// process once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("run %s: %w", command[0], err)
@@ -61,7 +62,7 @@ func run(command []string) (code int, err error) {
 	for {
 		select {
 		case sig := <-signals:
-			// It fails only when the whole group has ended, which done reports.
+			// The kill fails only when the whole group has ended, which done reports.
 			_ = syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal))
 		case err := <-done:
 			var exit *exec.ExitError

@@ -51,7 +51,8 @@ func TestRunReportsHowTheCommandEnded(t *testing.T) {
 	}
 }
 
-// The command and its children must get the signal, so that no process outlives us.
+// TestRunForwardsSignals sends SIGTERM to this process. The command and its children must get the
+// signal, so that none of them outlives this process.
 func TestRunForwardsSignals(t *testing.T) {
 	t.Setenv(postgres.TestURLVariable, "postgres://given")
 	ready := filepath.Join(t.TempDir(), "ready")
@@ -65,7 +66,7 @@ func TestRunForwardsSignals(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}()
-	// Without the signal to the group, wait would last the sleep's minute.
+	// If the sleep did not get the signal, the shell would wait a minute for it.
 	code, err := run([]string{"sh", "-c", `sleep 60 & trap 'wait; exit 7' TERM; : > "$1"; wait`, "sh", ready})
 	if err != nil || code != 7 {
 		t.Errorf("got code %d, %v, want the 7 of the command's own handler", code, err)
