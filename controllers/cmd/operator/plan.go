@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/controllers/internal/admit"
 	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
@@ -70,11 +69,11 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 		defer func() { _ = f.Close() }() // it was only read
 		in = f
 	}
-	reader, err := admit.New()
+	reader, err := newManifestReader()
 	if err != nil {
 		return nil, err
 	}
-	pools, others, err := reader.Read(env, io.LimitReader(in, maxFile), c.Namespace)
+	pools, others, err := reader.read(env, io.LimitReader(in, maxFile), c.Namespace)
 	if err != nil {
 		return nil, err
 	}

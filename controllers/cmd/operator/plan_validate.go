@@ -1,6 +1,4 @@
-// Package admit validates RelayPools as the API server does, without one: it
-// refuses unknown fields, sets defaults and checks all rules of the CRD.
-package admit
+package main
 
 import (
 	"bufio"
@@ -35,15 +33,16 @@ import (
 // maxDocument is the API server's limit on a request; here it limits one document of a file.
 const maxDocument = 3 << 20
 
-// Reader validates RelayPools against the CRD.
-type Reader struct {
+// manifestReader validates RelayPools as the API server does, without one: it refuses
+// unknown fields, sets defaults and checks all rules of the CRD.
+type manifestReader struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// New makes a Reader with the CRD that is built into the program.
-func New() (*Reader, error) {
+// newManifestReader makes a reader with the CRD that is built into the program.
+func newManifestReader() (*manifestReader, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(crd.RelayPool(), &definition); err != nil {
 		return nil, fmt.Errorf("read the resource's definition: %w", err)
@@ -66,13 +65,13 @@ func New() (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the resource's validator: %w", err)
 	}
-	return &Reader{structural, shape, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return &manifestReader{structural, shape, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Read returns the RelayPools of a file of YAML or JSON documents, with defaults set,
+// read returns the RelayPools of a file of YAML or JSON documents, with defaults set,
 // and how many documents of other kinds it skipped. A RelayPool without a namespace
 // gets the given one. The error lists every fault of every RelayPool, by field.
-func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
+func (r *manifestReader) read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var faults []error
 	for n := 1; ; n++ {
@@ -82,7 +81,7 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 		} else if err != nil {
 			return nil, others, fmt.Errorf("read document %d: %w", n, err)
 		}
-		object, err := decode(document)
+		object, err := decodeDocument(document)
 		if err != nil {
 			return nil, others, fmt.Errorf("document %d: %w", n, err)
 		}
@@ -97,7 +96,7 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 		if content.GetNamespace() == "" {
 			content.SetNamespace(namespace)
 		}
-		pool, err := r.admit(ctx, &content)
+		pool, err := r.validate(ctx, &content)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("RelayPool %s would be refused:\n  %w", content.GetName(), err))
 			continue
@@ -107,9 +106,9 @@ func (r *Reader) Read(ctx context.Context, in io.Reader, namespace string) (pool
 	return pools, others, errors.Join(faults...)
 }
 
-// decode reads one document of YAML or JSON, and keeps integers as integers. It returns nil
+// decodeDocument reads one document of YAML or JSON, and keeps integers as integers. It returns nil
 // for an empty document.
-func decode(document []byte) (map[string]any, error) {
+func decodeDocument(document []byte) (map[string]any, error) {
 	if len(document) > maxDocument {
 		return nil, fmt.Errorf("expected at most %d bytes, received %d", maxDocument, len(document))
 	}
@@ -124,8 +123,8 @@ func decode(document []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// admit runs the API server's steps for a new object, in its order.
-func (r *Reader) admit(ctx context.Context, content *unstructured.Unstructured) (*v1alpha1.RelayPool, error) {
+// validate runs the API server's steps for a new object, in its order.
+func (r *manifestReader) validate(ctx context.Context, content *unstructured.Unstructured) (*v1alpha1.RelayPool, error) {
 	object := content.Object
 	delete(object, "status") // the API server drops a client's status
 	if unknown := pruning.PruneWithOptions(object, r.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {

@@ -1,6 +1,10 @@
-package admit
+package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -8,25 +12,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
-
-func noError(t *testing.T, err error) {
+func newReader(t *testing.T) *manifestReader {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func reader(t *testing.T) *Reader {
-	t.Helper()
-	r, err := New()
+	r, err := newManifestReader()
 	noError(t, err)
 	return r
 }
@@ -56,7 +51,7 @@ func changed(t *testing.T, old, other string) string {
 	return strings.Replace(sound, old, other, 1)
 }
 
-// The Reader and the API server must accept and refuse the same documents, with the
+// plan and the API server must accept and refuse the same documents, with the
 // same defaults.
 func TestTheAPIServerAgrees(t *testing.T) {
 	t.Parallel()
@@ -81,16 +76,16 @@ func TestTheAPIServerAgrees(t *testing.T) {
 		"no endpoint that submits":         {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
 	}
 	namespace := apiservertest.Namespace(t)
-	server, err := client.New(apiservertest.Config(t), client.Options{})
+	server, err := ctrlclient.New(apiservertest.Config(t), ctrlclient.Options{})
 	noError(t, err)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pools, _, err := reader(t).Read(t.Context(), strings.NewReader(tt.document), namespace)
+			pools, _, err := newReader(t).read(t.Context(), strings.NewReader(tt.document), namespace)
 			object := &unstructured.Unstructured{}
 			noError(t, yaml.Unmarshal([]byte(tt.document), &object.Object))
 			object.SetNamespace(namespace)
-			refusal := server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict"))
+			refusal := server.Create(t.Context(), object, ctrlclient.DryRunAll, ctrlclient.FieldValidation("Strict"))
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("error is %v, want %q in it", err, tt.want)
@@ -135,7 +130,7 @@ func TestReadingAFile(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pools, others, err := reader(t).Read(t.Context(), strings.NewReader(tt.file), "given")
+			pools, others, err := newReader(t).read(t.Context(), strings.NewReader(tt.file), "given")
 			for _, want := range tt.wantErr {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("error is %v, want %q in it", err, want)
@@ -158,8 +153,48 @@ func TestReadingAFile(t *testing.T) {
 
 func TestADocumentMayNotBeHuge(t *testing.T) {
 	t.Parallel()
-	_, _, err := reader(t).Read(t.Context(), strings.NewReader(sound+"# "+strings.Repeat("x", maxDocument)+"\n"), "given")
+	_, _, err := newReader(t).read(t.Context(), strings.NewReader(sound+"# "+strings.Repeat("x", maxDocument)+"\n"), "given")
 	if err == nil || !strings.Contains(err.Error(), "expected at most 3145728 bytes") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// Users copy the RelayPools of the documents: the API server must accept them.
+func TestRelayPoolsInTheDocsAreValid(t *testing.T) {
+	t.Parallel()
+	reader, err := newManifestReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	root, read := "../../..", 0
+	check := func(path string) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, example := range block.FindAllStringSubmatch(string(content), -1) {
+			if !strings.Contains(example[1], "kind: RelayPool") {
+				continue
+			}
+			pools, _, err := reader.read(t.Context(), strings.NewReader(example[1]), "shield")
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			read += len(pools)
+		}
+	}
+	check(filepath.Join(root, "README.md"))
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			check(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read == 0 {
+		t.Error("no document has a RelayPool: nothing was read")
 	}
 }
