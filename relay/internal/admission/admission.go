@@ -1,5 +1,5 @@
-// Package admission decides what the relay accepts. What it accepts is committed to the
-// database; what it refuses leaves nothing behind and never reaches the chain.
+// Package admission checks requests. It commits what it accepts to the database. What it
+// refuses leaves nothing behind and never reaches the chain.
 package admission
 
 import (
@@ -28,12 +28,12 @@ type Options struct {
 	Key      *groth16.Key
 	ProofA   *submission.ProofAPolicy
 	Observer submission.Observer
-	// Submissions work on what is accepted.
+	// Submissions works on what is accepted.
 	Submissions *submission.Handler
-	// Ready refuses all as long as nothing may be taken.
+	// Ready returns an error while nothing may be accepted.
 	Ready func() error
 	Now   func() time.Time
-	// NewID makes request ids; they open /status, so they must not be guessable.
+	// NewID generates request ids. They open /status, so they must not be guessable.
 	NewID func() uuid.UUID
 }
 
@@ -61,10 +61,10 @@ func New(o Options) (*Admission, error) {
 	return a, nil
 }
 
-// NoteBounds are the bytes of note envelope that fit each kind of transaction.
+// NoteBounds returns the bytes of note envelope that fit each kind of transaction.
 func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
 
-// Submit takes a request, or finds the submission that it repeats. Bad input and
+// Submit accepts a request, or finds the submission that it repeats. Bad input and
 // temporary inability are refusals. Bytes are checked first, then the proof, then the
 // database, then the chain, so that a forged proof costs neither of the last two.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
@@ -92,8 +92,8 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	return accepted, err
 }
 
-// Check asks database and chain whether a call whose bytes and proof are good may be
-// accepted, and gives the submission to accept, or the earlier one that it repeats.
+// Check asks database and chain whether a call whose bytes and proof are valid may be
+// accepted. It returns the submission to accept, or the earlier one that it repeats.
 func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte) (s, earlier *submission.Submission, err error) {
 	accepted, err := a.accepts(ctx, encoding)
 	if err != nil {
@@ -131,8 +131,8 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	return s, nil, nil
 }
 
-// Accept commits the submission. When this process has a place for it, it is
-// this process's from the commit on, without a detour through the queue.
+// Accept commits the submission. If this process has capacity for it, the submission is
+// this process's from the commit on, without a claim from the queue.
 func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (*submission.Submission, error) {
 	manager := a.Submissions.Manager
 	if !manager.ReserveCapacity() {
@@ -149,22 +149,22 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		return accepted, err
 	}
 	a.queue.increment()
-	if s.State != submission.Processing { // the database did not know of this process's lease
+	if s.State != submission.Processing { // if s.State != submission.Processing { // the database does not have this process's lease
 		manager.CancelReservation()
 		manager.NotifyOthers()
 		return s, nil
 	}
-	// The manager's copy is its own: the caller reads this one meanwhile.
+	// The manager needs a copy of its own: the caller goes on reading this one.
 	mine := *s
 	manager.Start(ctx, mine.Job())
 	return s, nil
 }
 
-// checkFunds refuses what no fee payer, or no cap, lets the relay pay for.
+// checkFunds refuses a call that no fee payer, or no cap, lets the relay pay for.
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	cost := c.Rent() + shieldpool.SignatureFee
 	held, booked := cost, cost
-	if c.Swap != nil { // a swap that is begun has to be carried on
+	if c.Swap != nil { // if c.Swap != nil { // a swap that has started has to be finished
 		held, booked = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
 	}
 	if err := a.Payers.Ready(ctx, held); err != nil {
@@ -173,9 +173,9 @@ func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, booked)
 }
 
-// KeyHash is the name that a client's key is kept under. With API keys
-// each client has keys of its own. Without, nobody can tell clients apart, so a
-// key belongs to its content: nobody can use up another's.
+// KeyHash returns the hash under which a client's idempotency key is stored. With API keys,
+// each client has keys of its own. Without them clients cannot be told apart, so the key is
+// scoped to its content: nobody can use up another's key.
 func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
 	if key == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestIdempotencyKeyScope: nobody uses up another's key. With API keys, the hash
-// does not depend on the content, so that reuse is found.
+// With API keys the hash does not depend on the content, so that a reused key is found.
+// Without them nobody can use up another's key.
 func TestIdempotencyKeyScope(t *testing.T) {
 	t.Parallel()
 	one := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{1}}}

@@ -20,8 +20,9 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 		if !spent {
 			continue
 		}
-		// Whose note is called spent by mistake takes it for lost. Where the endpoints
-		// contradict each other, two simulations tell once it is accepted.
+		// A client whose note is wrongly called spent takes it for lost. So every endpoint
+		// is asked. Where they contradict each other, the submission is accepted, and
+		// simulations at two endpoints decide.
 		if spent, err = a.State.Spent(ctx, c.Inputs.Nullifiers[i]); err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
 	}
 	if c.Kind() != shieldpool.KindWithdrawal {
-		return nil // a refund brings a swap's recipient the rent of the swap state too, which is above the least
+		return nil // return nil // a refund also gives a swap's recipient the rent of the swap state, which is above the minimum
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
 	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {

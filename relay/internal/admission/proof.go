@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verify checks the proof on this machine, before any call leaves it, and gives the
-// encoding of its A.
+// verify checks the proof on this machine before any call, and returns the encoding of its
+// A.
 func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error) {
 	began := a.Now()
 	proof, err := groth16.ParseProof(c.Proof)
@@ -28,8 +28,8 @@ func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error
 	return encoding, nil
 }
 
-// accepts reports whether proofs of that encoding are accepted without being tried on
-// the chain. It refuses what the operator's setting excludes.
+// accepts reports whether proofs of that encoding are accepted without a trial on the
+// chain. It refuses an encoding that the operator's setting excludes.
 func (a *Admission) accepts(ctx context.Context, encoding groth16.Sign) (bool, error) {
 	accepted, err := a.ProofA.Accepts(ctx, encoding)
 	if err == nil && !accepted && a.ProofA.Configured() {

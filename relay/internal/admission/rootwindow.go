@@ -12,35 +12,36 @@ import (
 )
 
 const (
-	// treeMaxAge is how old the tree may be when its root history knows the proof's
-	// root; an unknown root is looked for in a fresh one.
+	// treeMaxAge is the greatest age of a tree whose root history contains the proof's
+	// root. An unknown root is searched in a tree that is read anew.
 	treeMaxAge = 400 * time.Millisecond
-	// leavesEach is how many leaves a submission appends, and so how many roots it
-	// drives out of the ring.
+	// leavesEach is the number of leaves that a submission appends, and so the number of
+	// roots that it evicts from the root history.
 	leavesEach = 2
-	// queueCountMaxAge is how old the fleet's count may be, with what this process
-	// accepted since added to it.
+	// queueCountMaxAge is the greatest age of the fleet's count. The submissions that this
+	// process accepted since are added to it.
 	queueCountMaxAge = 100 * time.Millisecond
-	// slotReportDelay is how long it may take until the fleet knows of a slot that one
-	// process has seen.
+	// slotReportDelay is how long it takes at most until the fleet knows a slot that one
+	// process has observed.
 	slotReportDelay = 150 * time.Millisecond
-	// busyRetryAfter is what clients are told to wait: a slot or two land some.
+	// busyRetryAfter is the delay that clients are given: one or two slots land some
+	// submissions.
 	busyRetryAfter = time.Second
 )
 
-// rootWindow is where a submission's root stands in the ring.
+// rootWindow is the position of a submission's root in the root history.
 type rootWindow struct {
 	// seq is the number of leaves that the tree had when the root was its newest.
 	seq uint64
-	// untilEviction is how many more leaves may be appended before the root leaves the
-	// ring; known is false when the tree account cannot tell.
+	// untilEviction is the number of leaves after which the root leaves the root history.
+	// known is false when the tree account cannot tell.
 	untilEviction int
-	// oldest is the seq of the oldest root in the ring.
+	// oldest is the seq of the oldest root in the root history.
 	oldest uint64
 	known  bool
 }
 
-// findRoot looks the root up in the ring. Without a self-checked tree nothing is
+// findRoot looks the root up in the root history. Without a self-checked tree nothing is
 // known, and the simulation before signing decides.
 func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, error) {
 	snap, err := a.State.TreeWith(ctx, root, treeMaxAge)
@@ -56,9 +57,9 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	return rootWindow{seq: seqAt(most - headroom), untilEviction: headroom, oldest: seqAt(most), known: true}, nil
 }
 
-// refuseUnknownRoot tells a root that has left the ring from one that the node has not
-// seen yet: another process may have given it to the client just now, and then
-// tells the others of the slot within slotReportDelay.
+// refuseUnknownRoot distinguishes a root that has left the root history from one that the
+// node has not reached yet. Another process may just have given that root to the client; it
+// reports the slot to the others within slotReportDelay.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():
@@ -82,9 +83,9 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	return submission.StaleRoot(root, snap.Tree.Root)
 }
 
-// checkQueue refuses a submission when those that go before it would drive its
-// root out of the ring: taken all the same, it would fail as a stale root after
-// a wait, and keep its notes reserved meanwhile.
+// checkQueue refuses a submission when those before it would evict its root from the root
+// history. Otherwise it would fail as a stale root after a wait, and keep its notes
+// reserved meanwhile.
 func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 	if !p.known {
 		return nil
@@ -117,7 +118,8 @@ type queueLength struct {
 	at time.Time
 }
 
-// recent gives the last count and what was accepted here since; false when it is old.
+// recent returns the last count plus the submissions accepted here since; false when the
+// count is old.
 func (q *queueLength) recent(now time.Time) (int, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

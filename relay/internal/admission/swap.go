@@ -11,12 +11,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A swap's lamports leave the pool before it is known whether anybody can swap
-// them. So whatever would keep the second leg from ending, either way, is
-// refused before the first one is signed.
+// A swap's lamports leave the pool before it is known whether anybody can swap them. So
+// everything that would keep the second leg from ending, either way, is refused before the
+// first one is signed.
 
-// swapDestination checks what bytes alone can tell of a swap. The recipient is
-// zero when the request names none: the chain tells it later.
+// swapDestination checks a swap as far as its bytes allow. The recipient is zero when the
+// request names none: it is then read from the chain.
 func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
 	if !in.HasNullifier(0) {
 		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
@@ -54,7 +54,7 @@ func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicI
 	return d, a.refuseSwapAccounts(d.Recipient, terms, in)
 }
 
-// swapAddress decodes an address. Its fault is told by length, not by value.
+// swapAddress decodes an address. The error shows its length, not its value.
 func swapAddress(name, text string) (solana.PublicKey, error) {
 	key, err := solana.PublicKeyFromBase58(text)
 	if err != nil {
@@ -69,8 +69,8 @@ func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error)
 	return ata.Equals(terms.RecipientATA), err
 }
 
-// refuseSwapAccounts refuses a wallet that is an account of the swap itself. They are
-// off the curve, so only a profile that admits such recipients could pay one.
+// refuseSwapAccounts refuses a wallet that is one of the swap's own accounts. These are off
+// the curve, so only a profile that admits such recipients could pay one.
 func (a *Admission) refuseSwapAccounts(wallet solana.PublicKey, terms *shieldpool.SwapTerms, in *shieldpool.PublicInputs) error {
 	swap, err := a.Pool.Swap(in.Nullifiers[0], *terms)
 	if err != nil {
@@ -84,8 +84,8 @@ func (a *Admission) refuseSwapAccounts(wallet solana.PublicKey, terms *shieldpoo
 	return nil
 }
 
-// checkSwapAccounts asks the chain whether the output can be paid out, and to whom: the
-// wallet is the request's, or the owner of the token account that is there.
+// checkSwapAccounts asks the chain whether the output can be paid out, and to whom: to the
+// request's wallet, or to the owner of the existing token account.
 func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) error {
 	seen, err := a.State.Tokens(ctx, c.Swap.OutputMint, c.Swap.RecipientATA)
 	if err != nil {
@@ -115,8 +115,8 @@ func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) e
 	return nil
 }
 
-// recipientOf takes the token account's owner for the recipient, under the rules
-// that hold for one that the request names.
+// recipientOf makes the token account's owner the recipient, under the same rules as for a
+// recipient that the request names.
 func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.Call) error {
 	owns, err := ownsATA(account.Owner, c.Swap)
 	switch {
@@ -135,7 +135,7 @@ func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.
 	return nil
 }
 
-// checkMint refuses what the SPL Token program has not made a mint of.
+// checkMint refuses an account that the SPL Token program has not made a mint.
 func checkMint(a *onchain.Account) error {
 	switch {
 	case a == nil:
@@ -151,8 +151,8 @@ func checkMint(a *onchain.Account) error {
 	return nil
 }
 
-// tokenAccount reads the account of the mint's tokens; nil when there is none,
-// which lamports that anybody may have put on the address do not change.
+// tokenAccount reads the account of the mint's tokens; nil when there is none. Anybody may
+// have transferred lamports to the address, which makes no token account.
 func tokenAccount(a *onchain.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
 	switch {
 	case a == nil || a.Owner.Equals(solana.SystemProgramID):

@@ -44,17 +44,17 @@ type hashFlight struct {
 	err  error
 }
 
-// LatestBlockhash gives a confirmed blockhash that was the newest less than
-// about a second ago, shared by all callers. While it is used it is replaced in
-// the background, by one call at a time. A frozen blockhash, or one from an endpoint
-// that is behind the others, fails with onchain.KindNodeBehind, and one whose height is
-// impossible with onchain.KindContradiction.
+// LatestBlockhash returns a confirmed blockhash that was the newest one less than about a
+// second ago. All callers share it. While it is in use, one call at a time replaces it in
+// the background. A frozen blockhash, or one from an endpoint that is behind the others,
+// fails with onchain.KindNodeBehind; one whose height is impossible fails with
+// onchain.KindContradiction.
 //
-// Its last valid block height is the highest possible one by what two endpoints agree
-// on; with a single endpoint, the height that it reports. While several endpoints do not
-// agree, it is computed from the slot, which no height exceeds: one endpoint alone must
-// not make a transaction seem dead early. For the same reason the slot is then the highest
-// that any endpoint reports.
+// Its last valid block height is the highest that the agreement of two endpoints allows.
+// With a single endpoint it is the height that the endpoint reports. While several
+// endpoints do not agree, it is computed from the slot, because no height exceeds its slot:
+// one endpoint alone must not make a transaction seem dead early. For the same reason the
+// slot is then the highest that any endpoint reports.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -93,7 +93,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
-			if err == nil { // an impossible slot says nothing about the others' hashes
+			if err == nil { // if err == nil { // an endpoint with an impossible slot proves nothing about the other blockhashes
 				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
 			}
 			if err == nil {
@@ -141,8 +141,8 @@ func older(h onchain.Blockhash, format string, args ...any) error {
 	return &onchain.Unavailable{Method: methodBlockhash, Kind: onchain.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
 }
 
-// lastValid gives the last block height at which a transaction that names the
-// blockhash can land, and refuses a height that the chain cannot have.
+// lastValid returns the last block height at which a transaction with the blockhash can
+// land. It refuses a height that the chain cannot have.
 func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
@@ -190,8 +190,8 @@ func (e *Endpoints) possible(i int, h onchain.Blockhash, b block) error {
 }
 
 // askHeights asks other endpoints for a block's height until one agrees with the known
-// heights. When none does, or there is no other, it asks the endpoint itself: its newest
-// block must not contradict its blockhash.
+// heights. When none does, or no other endpoint exists, it asks the endpoint itself: its
+// newest block must be consistent with its blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
 	for _, ep := range others {
@@ -199,7 +199,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 		if !ok {
 			continue
 		}
-		// newest records the height; an endpoint that fails adds nothing.
+		// The call itself records the height. A failed call adds nothing.
 		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newest}, 2)
 		if _, agreed := e.heights.agreedOn(); agreed {
 			return nil

@@ -11,17 +11,18 @@ import (
 
 const methodSend = "sendTransaction"
 
-// Send gives the same signed bytes to every healthy submit endpoint at once, or to all
-// of them when none is healthy: a send is never withheld for want of a healthy endpoint.
-// The endpoints simulate the first send of a transaction before they forward it, and it
-// goes before rebroadcasts in each budget; an endpoint whose budget has no request left
-// gets no rebroadcast. A node that has not seen minContextSlot takes neither; 0 for any.
+// Send sends the same signed bytes to every healthy submit endpoint at once, or to all of
+// them when none is healthy: a send is never withheld for lack of a healthy endpoint. The
+// endpoints simulate the first send of a transaction before they forward it. First sends
+// have priority over rebroadcasts in each budget; an endpoint with an exhausted budget gets
+// no rebroadcast. A node that has not reached minContextSlot refuses both; 0 accepts any
+// node.
 //
-// It returns nil as soon as one endpoint took it, which does not mean that it landed.
-// When every endpoint that was asked refused, this send put nothing on the chain: then it
-// returns *onchain.SendError or *onchain.RPCError. Else it returns onchain.ErrUnavailable,
-// and the transaction may land. The other endpoints' calls run to their own end: neither
-// the caller nor a shutdown cancels a send.
+// It returns nil as soon as one endpoint has accepted the transaction, which does not mean
+// that it landed. When every endpoint that was asked refused it, this send put nothing on
+// the chain: Send then returns *onchain.SendError or *onchain.RPCError. Otherwise it
+// returns onchain.ErrUnavailable, and the transaction may land. Neither the caller nor a
+// shutdown cancels the calls to the other endpoints.
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {
@@ -48,8 +49,8 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	return refused.err()
 }
 
-// Flush returns once no send is under way, each of which ends within its
-// timeout, or with the context's error.
+// Flush waits until no send is under way. Each send ends within its timeout. It returns the
+// context's error if that ends first.
 func (e *Endpoints) Flush(ctx context.Context) error { return e.sends.wait(ctx) }
 
 // target is an endpoint that a send goes to.
@@ -58,7 +59,7 @@ type target struct {
 	permit outbound.Permit
 }
 
-// targets are the submit endpoints to send to, the best first.
+// targets returns the submit endpoints to send to, the best first.
 func (e *Endpoints) targets() (out []target) {
 	all := e.candidates([]Role{RoleSubmit}, methodSend, outbound.FirstSend)
 	for _, ep := range all {
@@ -81,7 +82,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	defer cancel()
 	start := e.now()
 	best := e.slots.Best(start)
-	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // it may be a lie, and no honest node would reach it
+	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // the slot may be a lie that no honest node would reach
 		minContextSlot = min(minContextSlot, best)
 	}
 	err := e.verify(limited, t.endpoint)
@@ -99,12 +100,12 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	return err
 }
 
-// refusals are the answers to a send that no endpoint took.
+// refusals collects the answers to a send that no endpoint accepted.
 type refusals struct {
-	unknown answers // that may have put it on the chain
+	unknown answers // unknown answers // failures after which the transaction may be on the chain
 	unasked int
 	refused *onchain.SendError
-	place   int // of the endpoint that gave refused
+	place   int // place   int // index of the endpoint that returned refused
 	invalid error
 }
 
@@ -117,8 +118,8 @@ func (r *refusals) take(place int, err error) {
 		r.unknown.add(err)
 	case !errors.As(err, &s):
 		r.invalid = err
-	// An error "already processed" counts most, as other endpoints may not have seen
-	// that yet; otherwise the best endpoint's answer counts.
+	// "Already processed" has priority, because other endpoints may not have seen the
+	// transaction yet. Otherwise the best endpoint's answer has it.
 	case r.refused == nil, processed(s) && !processed(r.refused), processed(s) == processed(r.refused) && place < r.place:
 		r.refused, r.place = s, place
 	}

@@ -12,18 +12,19 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// An outcome does not rest on a single endpoint when several are configured: another one
-// is asked, and the outcome counts when both report it. With a single endpoint to ask, its
-// answer is all there is.
+// An outcome does not rest on a single endpoint when several are configured: a second one
+// is asked, and the outcome counts when both report it. When only one endpoint can be
+// asked, its answer counts.
 
 const (
-	// propagation is how many slots after its own a confirmed transaction is known to
-	// every honest node; shortMemory is for how many slots all of them keep it.
+	// propagation is the number of slots after which every honest node knows a confirmed
+	// transaction. shortMemory is the number of slots for which all of them keep it.
 	propagation = 16
 	shortMemory = 150
 )
 
-// quiet is how long no further contradiction of the same endpoint is logged.
+// quiet is the pause after a logged contradiction before another one of the same endpoint
+// is logged.
 const quiet = 10 * time.Minute
 
 // dispute records that two endpoints contradict each other.
@@ -32,8 +33,8 @@ func (e *Endpoints) dispute(a, b *endpoint) {
 	e.contradicted(b, a)
 }
 
-// contradicted counts that another endpoint contradicts this one or, without another, that
-// this one reports a slot or a height that no other endpoint comes near.
+// contradicted counts a contradiction of ep by another endpoint. Without another (nil), ep
+// reports a slot or a height that no other endpoint comes near.
 func (e *Endpoints) contradicted(ep, by *endpoint) {
 	now, name := e.now(), ""
 	if by != nil {
@@ -54,7 +55,7 @@ func (e *Endpoints) contradicted(ep, by *endpoint) {
 	}
 }
 
-// another reports whether an endpoint other than by is configured that could be asked.
+// another reports whether an endpoint other than by can be asked.
 func (e *Endpoints) another(by int) bool {
 	for _, ep := range e.all {
 		if ep.index != by && (ep.has(RoleRead) || ep.has(RoleArchive)) && !ep.isForeign() {
@@ -65,7 +66,7 @@ func (e *Endpoints) another(by int) bool {
 }
 
 // others asks the endpoints other than by, the best first, until enough returns true. Each
-// gets only a short time.
+// call gets only a short time.
 func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough func(*endpoint, T) bool) {
 	for _, ep := range e.candidates([]Role{RoleRead, RoleArchive}, q.method, q.urgency) {
 		if ep.index == by || ctx.Err() != nil {
@@ -81,9 +82,9 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 	}
 }
 
-// endpointWord is one endpoint's answer about signatures, given at a slot. height is that
-// of its finalized block, which shows whether an unknown signature means anything; 0 when
-// it is not known.
+// endpointWord is one endpoint's answer about signatures, and the slot of the answer.
+// height is that of its finalized block, which shows whether an unknown signature proves
+// anything; 0 when the height is unknown.
 type endpointWord struct {
 	by       *endpoint
 	statuses []*onchain.Status
@@ -91,10 +92,10 @@ type endpointWord struct {
 	height   uint64
 }
 
-// conclude combines the answers of endpoints. A Decisive status needs two of them, else it
-// is not verified; with absence, so does a signature that is not known. done says that no
-// further answer is needed, and outvoted which answers report a signature that two others
-// do not know.
+// conclude combines the answers of endpoints. A decisive status needs two of them;
+// otherwise it is unverified. With absence set, a signature that is not known also needs
+// two. done reports that no further answer is needed. outvoted marks the answers that
+// report a signature that two others do not know.
 func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
 	current, said := upToDate(words, maxLag), make([]*onchain.Status, len(words))
 	statuses, done, outvoted = make([]*onchain.Status, len(words[0].statuses)), true, make([]bool, len(words))
@@ -112,8 +113,8 @@ func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*on
 	return statuses, done, outvoted
 }
 
-// upToDate reports in which answers an unknown signature means something: in those that
-// are not behind the second highest one.
+// upToDate marks the answers in which an unknown signature proves something: those that are
+// not behind the second highest one.
 func upToDate(words []endpointWord, maxLag uint64) []bool {
 	var first, second uint64
 	for _, w := range words {
@@ -127,9 +128,9 @@ func upToDate(words []endpointWord, maxLag uint64) []bool {
 	return out
 }
 
-// settle finds what two endpoints report of one signature. settled says that no further
-// answer is needed, and outvoted that two do not know what another reports. current marks
-// the answers in which an unknown signature counts.
+// settle finds what two endpoints report of one signature. settled reports that no further
+// answer is needed, and outvoted that two endpoints do not know what another one reports.
+// current marks the answers in which an unknown signature counts.
 func settle(said []*onchain.Status, current []bool, absence bool) (status *onchain.Status, settled, outvoted bool) {
 	var borne, most *onchain.Status // what two report, and the most decisive single report
 	missing := 0
@@ -169,7 +170,7 @@ func settle(said []*onchain.Status, current []bool, absence bool) (status *oncha
 	}
 }
 
-// common is what two statuses of the same end both report.
+// common returns what two statuses with the same outcome both report.
 func common(a, b *onchain.Status) *onchain.Status {
 	both := *a
 	both.Slot = min(a.Slot, b.Slot)
@@ -179,8 +180,8 @@ func common(a, b *onchain.Status) *onchain.Status {
 	return &both
 }
 
-// corroborateStatuses asks other endpoints, in one call for all, for those statuses of
-// endpoint by that decide something.
+// corroborateStatuses asks other endpoints, in one call for all signatures, about those
+// statuses of endpoint by that are decisive.
 func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
 	words := []endpointWord{{e.all[by], first.value, first.slot, 0}}
 	statuses, done, _ := conclude(words, false, e.maxLag)
@@ -193,7 +194,8 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 		wanted[k] = signatures[i]
 	}
 	others(ctx, e, query[slotted[[]*onchain.Status]]{
-		// Its slot may be wrong, but an equal status still counts.
+		// The endpoint's slot may be wrong, but a status that equals the first still
+		// counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
@@ -231,15 +233,15 @@ func (e *Endpoints) compareWords(words []endpointWord) {
 	}
 }
 
-// sameEnd reports whether two statuses report the same success or failure.
+// sameEnd reports whether two statuses report the same success or the same failure.
 func sameEnd(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
 
 func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// denies reports whether an endpoint's answer, given at slot at, contradicts another's,
-// rather than that the endpoint is behind or forgets sooner.
+// denies reports whether an endpoint's answer, given at slot at, contradicts another's.
+// Being behind, or keeping statuses for a shorter time, is no contradiction.
 func denies(first, second *onchain.Status, at uint64) bool {
 	if second == nil {
 		return at > first.Slot+propagation && at < first.Slot+shortMemory
@@ -247,7 +249,7 @@ func denies(first, second *onchain.Status, at uint64) bool {
 	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
 }
 
-// unverified is the error for an answer that no second endpoint gives.
+// unverified returns the error for an answer that no second endpoint confirms.
 func unverified(method string) error {
 	return &onchain.Unavailable{
 		Method: method, Kind: onchain.KindUnverified,
@@ -255,7 +257,8 @@ func unverified(method string) error {
 	}
 }
 
-// presence is what an endpoint reports of an account of the pool's program.
+// presence says whether an account of the pool's program exists, as one endpoint reports
+// it.
 type presence int
 
 const (
@@ -277,10 +280,10 @@ func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account sol
 	}
 }
 
-// corroborate gives what two endpoints find in their histories; first was found by
-// endpoint by. alike reports whether two findings are the same, and reduces the one to
-// what both report. An endpoint that finds nothing also confirms the first finding when
-// forgotten reports, by the state that it shows, that it has forgotten the transaction.
+// corroborate returns what two endpoints find in their histories; endpoint by found first.
+// alike reports whether two findings are the same, and reduces the first to what both
+// report. An endpoint that finds nothing also confirms the first finding when forgotten
+// reports that the endpoint's history no longer has the transaction.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// slotted is a value with the slot of its reading.
+// slotted is a value and the slot at which it was read.
 type slotted[T any] struct {
 	value T
 	slot  uint64
@@ -24,12 +24,12 @@ func pair[T any](value T, slot uint64, err error) (slotted[T], error) {
 	return slotted[T]{value, slot}, err
 }
 
-// current is a read of the newest state.
+// current returns a query for the newest state.
 func current[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (slotted[T], error)) query[slotted[T]] {
 	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
 }
 
-// past is a read of the history: an archive's first.
+// past returns a query for history, which archives answer first.
 func past[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (T, error)) query[T] {
 	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
 }
@@ -45,10 +45,10 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 	return s.value, err
 }
 
-// Accounts reads up to 100 accounts, all at the slot that it returns, which is
-// not before minContextSlot; the entry of an account that does not exist is nil.
-// When the only account, such as the pool's tree, does not exist, a second endpoint
-// is asked too, and believed if it has the account.
+// Accounts reads up to 100 accounts, all at the slot that it returns, which is not before
+// minContextSlot. The entry of an account that does not exist is nil. When a single
+// account, such as the pool's tree, is asked for and does not exist, a second endpoint is
+// asked too; its answer is used if it has the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
@@ -62,9 +62,9 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 	return s.value, s.slot, err
 }
 
-// Balance reads an account's confirmed lamports and the slot of the reading,
-// which is not before minContextSlot. An account that does not exist has 0; then a
-// second endpoint is asked, as for Balances.
+// Balance reads an account's confirmed lamports and the slot of the reading, which is not
+// before minContextSlot. An account that does not exist has 0 lamports; a second endpoint
+// is then asked, as in Balances.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		lamports, slot, err := at.Balance(ctx, key, minContextSlot)
@@ -76,10 +76,10 @@ func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContex
 	return v[0], slot, nil
 }
 
-// Balances reads the confirmed lamports of up to 100 accounts, all at the slot
-// that it returns, in the order of the keys. An account that does not exist has
-// 0. A node that has lost an account says 0 too, so a second endpoint is asked
-// when there is one, and its answer taken if it knows of more accounts.
+// Balances reads the confirmed lamports of up to 100 accounts, all at the slot that it
+// returns, in the order of the keys. An account that does not exist has 0. A node that has
+// lost an account reports 0 too, so a second endpoint is asked if there is one, and its
+// answer is used if it has more accounts.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		return pair(at.Balances(ctx, keys))
@@ -113,8 +113,8 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 	}
 }
 
-// PriorityFees reads what recent blocks took at least from transactions that
-// write the accounts, in micro-lamports a compute unit, one entry a block.
+// PriorityFees reads the lowest priority fee that landed in each recent block among
+// transactions that write the accounts, in micro-lamports a compute unit.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
 		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
@@ -123,11 +123,11 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 }
 
 // Statuses looks up to 256 signatures up in the recent blocks, some 150, and returns the
-// endpoint's slot. The entry of one that is not known is nil, which says nothing about its
-// fate: use Search for that. If there are several endpoints, a Decisive status is one that
-// two of them report.
+// endpoint's slot. The entry of an unknown signature is nil, which proves nothing about its
+// fate: Search does that. With several endpoints, a decisive status is one that two of them
+// report.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
-	// The slot is a processed one, which says nothing of an endpoint's lag.
+	// The slot is a processed one, so it does not show how far the endpoint is behind.
 	s, by, err := askWhom(ctx, e, query[slotted[[]*onchain.Status]]{
 		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*onchain.Status], unconfirmed: true,
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
@@ -162,18 +162,18 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 	}))
 }
 
-// Block reads the confirmed block of the slot. Endpoints without the block are skipped:
-// it fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when all endpoints
-// that could be asked say so.
+// Block reads the confirmed block of the slot. Endpoints that do not have it are skipped.
+// It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
+// that could be asked says so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
 	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
 
-// Payment reads what a finalized transaction did to an account's lamports; nil
-// when no endpoint knows it as finalized. It fails when the transaction does
-// not name the account.
+// Payment reads what a finalized transaction did to an account's lamports; nil when no
+// endpoint knows the transaction as finalized. It fails when the transaction does not name
+// the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
 	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
 		return at.Payment(ctx, signature, account)
@@ -182,9 +182,9 @@ func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, acc
 	return ask(ctx, e, q)
 }
 
-// Creation finds the transaction that made the nullifier's account: its payer has spent
-// the note. It is confirmed at least; nil when no endpoint's history has it. The caller
-// knows that the account exists, so nil means that the histories are too short.
+// Creation finds the transaction that created the nullifier's account, and so spent the
+// note. It is at least confirmed. The caller knows that the account exists: nil means that
+// no endpoint's history goes back far enough.
 func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
@@ -212,10 +212,10 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	}, func(ep *endpoint) bool { return e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists })
 }
 
-// Settlement finds the transaction that ended the swap by any sender, in the slots
-// from first to last: a narrow range leaves less to read of what strangers send to the
-// state's address. It is confirmed at least; nil when no endpoint's history has it: then
-// the swap has not ended, or the histories are too short.
+// Settlement finds the transaction that ended the swap, whoever sent it, in the slots from
+// first to last. A narrow range leaves less to read of transactions that strangers send to
+// the state's address. The result is at least confirmed. Nil means that the swap has not
+// ended, or that no endpoint's history goes back far enough.
 func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")

@@ -1,5 +1,5 @@
-// Package chain is the Solana chain as several RPC endpoints report it: which of them
-// is asked, what two of them have to agree on, and the pool's tree on top of it.
+// Package chain reads the Solana chain from several RPC endpoints: it decides which
+// endpoint is asked and what two endpoints have to agree on, and reads the pool's tree.
 package chain
 
 import (
@@ -28,15 +28,15 @@ type Role string
 
 // The roles.
 const (
-	// RoleRead answers what the relay asks all the time.
+	// RoleRead endpoints answer the relay's frequent reads.
 	RoleRead Role = "read"
-	// RoleSubmit takes transactions.
+	// RoleSubmit endpoints accept transactions.
 	RoleSubmit Role = "submit"
-	// RoleArchive keeps a long history, and is asked first for what is in it.
+	// RoleArchive endpoints keep a long history, and are asked first for history.
 	RoleArchive Role = "archive"
 )
 
-// NoWebSocket as an endpoint's WebSocketURL keeps the relay from opening one there.
+// NoWebSocket, as an endpoint's WebSocketURL, turns its WebSocket off.
 const NoWebSocket = "none"
 
 const (
@@ -44,44 +44,44 @@ const (
 	defaultProbe  = 5 * time.Second
 )
 
-// Endpoint configures one RPC endpoint. Its URLs hold credentials, so no
-// formatting of it shows them.
+// Endpoint configures one RPC endpoint. Its URLs hold credentials, so its formatting never
+// shows them.
 type Endpoint struct {
-	// Name is what errors, logs and metrics call it: 1 to 40 letters, digits,
-	// dots, dashes and underscores, unlike the others'.
+	// Name identifies it in errors, logs and metrics: 1 to 40 letters, digits, dots, dashes
+	// and underscores, unique among the endpoints.
 	Name string
-	// URL is http or https. WebSocketURL is ws or wss; empty for the URL's own
-	// host and path, NoWebSocket for none.
+	// URL is http or https. WebSocketURL is ws or wss; empty derives it from URL, and
+	// NoWebSocket turns it off.
 	URL          string `json:"-"`
 	WebSocketURL string `json:"-"`
-	// Roles are what it is used for; none stands for read and submit.
+	// Roles are the endpoint's uses; none means read and submit.
 	Roles []Role
-	// RequestsPerSecond bounds what is asked of it; 0 for no bound.
+	// RequestsPerSecond bounds the requests to it; 0 is no bound.
 	RequestsPerSecond float64
 }
 
-// String gives name and roles.
+// String returns the name and the roles.
 func (e Endpoint) String() string { return fmt.Sprintf("endpoint %s %v", e.Name, e.Roles) }
 
 // GoString is String.
 func (e Endpoint) GoString() string { return e.String() }
 
-// LogValue gives name and roles.
+// LogValue returns the name and the roles.
 func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
 // EndpointsOptions configure Endpoints. Endpoints, Now, Rand and Log are
 // required.
 type EndpointsOptions struct {
-	// Endpoints are in the order of preference among equals. At least one has
-	// the role read and one submit.
+	// Endpoints are in the order of preference among equals. At least one has the role read
+	// and at least one has the role submit.
 	Endpoints []Endpoint
-	// Genesis is the hash of the only chain that is used; zero for that of the
-	// first endpoint that answers, in their order.
+	// Genesis is the genesis hash of the only chain that is used. Zero uses that of the
+	// first endpoint, in this order, that answers.
 	Genesis solana.Hash
 	// HTTP makes the client of one endpoint, so that a slow one does not exhaust the
 	// connections of others; nil stands for rpc.NewHTTPClient.
 	HTTP func() *http.Client
-	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
+	// Now is the clock. Rand returns numbers from 0 to below 1, for jitter.
 	Now  func() time.Time
 	Rand func() float64
 	Log  *slog.Logger
@@ -90,10 +90,12 @@ type EndpointsOptions struct {
 	// Timeout bounds one call as in rpc.Options; 0 is 5 s. A read that another
 	// endpoint could answer gets less.
 	Timeout time.Duration
-	// MaxLag is by how many slots an endpoint may be behind the best; beyond that it is
-	// asked last, and its blockhash is refused; 0 is 10, 4 seconds.
+	// MaxLag is the number of slots that an endpoint may be behind the best one. Beyond it,
+	// the endpoint is asked last and its blockhash is refused. 0 is 10 slots, about 4
+	// seconds.
 	MaxLag uint64
-	// Probe is how long an endpoint may be silent before Run asks it for its slot; 0 is 5 s.
+	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5
+	// s.
 	Probe time.Duration
 }
 
@@ -106,45 +108,46 @@ type Observer interface {
 	BreakerChanged(endpoint string, state outbound.State)
 	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
 	RebroadcastSkipped(endpoint string)
-	// Notified counts a notification of a WebSocket.
+	// Notified counts a WebSocket notification.
 	Notified(endpoint string)
-	// Contradicted counts answers of an endpoint that others contradict. Which of
-	// them is wrong is not known.
+	// Contradicted counts an answer that another endpoint contradicts. It is unknown which
+	// of them is wrong.
 	Contradicted(endpoint string)
 }
 
-// EndpointStatus is how an endpoint is doing.
+// EndpointStatus is an endpoint's health.
 type EndpointStatus struct {
 	Name    string
 	Roles   []Role
 	Breaker outbound.State
-	// Foreign is true when the endpoint serves another chain; then it is not used.
+	// Foreign is true when the endpoint serves another chain; it is then not used.
 	Foreign bool
-	// Slot is the slot that it last reported, at SlotAt (zero: never), and Lag by how
-	// many slots it was behind the best then.
+	// Slot is the slot that it last reported, at SlotAt (zero: never). Lag is the number of
+	// slots that it was behind the best one at that time.
 	Slot, Lag uint64
 	SlotAt    time.Time
 	// Subscribed is true while the relay listens to its notifications.
 	Subscribed bool
 	// Latency is the average duration of its slowest method; 0 when no call was made.
 	Latency time.Duration
-	// Contradictions counts its answers that others contradict, the last of them at
-	// ContradictedAt. ContradictedBy names the other endpoint; it is empty for a slot
-	// that no other endpoint comes near.
+	// Contradictions counts its answers that others contradict, the last one at
+	// ContradictedAt. ContradictedBy names the other endpoint; it is empty for a slot that
+	// no other endpoint comes near.
 	Contradictions uint64
 	ContradictedAt time.Time
 	ContradictedBy string
-	// LastError is the kind of the last call that failed, at LastErrorAt; empty
-	// when none did.
+	// LastError is the kind of the last failed call, at LastErrorAt; empty when none
+	// failed.
 	LastError   string
 	LastErrorAt time.Time
 }
 
-// Endpoints is the chain as several RPC endpoints report it. Their health follows from
-// the answers to their calls alone. A read goes to the best endpoint that has the role and
-// a closed breaker, and from there to the next; a send goes to all. Safe for concurrent use.
+// Endpoints reads the chain from several RPC endpoints. Only the answers to its calls
+// decide which endpoint is healthy. A read goes to the best endpoint that has the role and
+// a closed breaker, and on failure to the next one; a send goes to all. Safe for concurrent
+// use.
 //
-// Errors of calls are as rpc.Client's, and name the endpoints by their names.
+// Errors of calls are as in rpc.Client, with the endpoint's name.
 type Endpoints struct {
 	all      []*endpoint
 	now      func() time.Time
@@ -161,7 +164,7 @@ type Endpoints struct {
 	heights heights
 	sends   inFlight
 
-	// background is the context of work for all callers rather than one; Close ends it.
+	// background is the context of work that serves all callers; Close ends it.
 	background context.Context
 	stop       context.CancelFunc
 	working    inFlight
@@ -177,7 +180,8 @@ type endpoint struct {
 	roles   []Role
 	http    *http.Client
 	clients map[outbound.Urgency]*rpc.Client
-	// socket is nil without one; a function, so that formatting never shows it.
+	// socket returns the WebSocket URL; nil without one. It is a function, so that
+	// formatting never shows the URL.
 	socket  func() *url.URL
 	breaker *outbound.Breaker
 	budget  *outbound.Budget
@@ -189,15 +193,16 @@ type endpoint struct {
 	lastError string
 	errorAt   time.Time
 	checkedAt time.Time
-	// subscribed says that notifications are listened to.
+	// subscribed is true while the endpoint sends notifications.
 	subscribed bool
-	// What other endpoints contradict.
+	// These record contradictions by other endpoints.
 	contradictions uint64
 	contradictedAt time.Time
 	contradictedBy string
 }
 
-// String names them. Without it, formatting would read fields that calls change.
+// String returns the endpoints' names. Without it, formatting would read fields that calls
+// change.
 func (e *Endpoints) String() string {
 	names := make([]string, len(e.all))
 	for i, ep := range e.all {
@@ -211,8 +216,7 @@ func (e *Endpoints) GoString() string { return e.String() }
 
 var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// NewEndpoints makes them. It makes no call: an endpoint that is down when the
-// relay starts may be up later.
+// NewEndpoints makes no call: an endpoint that is down at the start may come up later.
 func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	if o.Now == nil || o.Rand == nil || o.Log == nil {
 		return nil, errors.New("RPC endpoints need a clock, a source of random numbers and a log")
@@ -234,7 +238,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	}
 	for i, c := range o.Endpoints {
 		if !endpointName.MatchString(c.Name) {
-			// The name is not repeated, because it may be a URL in the wrong field.
+			// The error does not repeat the name, which may be a URL in the wrong field.
 			return nil, fmt.Errorf("RPC endpoint %d has a name of %d characters: expected 1 to 40 letters, digits, dots, dashes and underscores", i+1, len(c.Name))
 		}
 		if slices.ContainsFunc(e.all, func(other *endpoint) bool { return other.name == c.Name }) {
@@ -283,7 +287,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 	if err != nil {
 		return nil, err
 	}
-	// A rebroadcast does not wait: another comes soon.
+	// A rebroadcast does not wait, because the next one follows soon.
 	for u, most := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Upkeep: e.timeout} {
 		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) })
 	}
@@ -292,7 +296,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 
 func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
 
-// fit are the endpoints that have one of the roles and serve the relay's chain.
+// fit returns the endpoints that have one of the roles and serve the relay's chain.
 func (e *Endpoints) fit(roles ...Role) (out []*endpoint) {
 	for _, ep := range e.all {
 		if slices.ContainsFunc(roles, ep.has) && !ep.isForeign() {
@@ -329,15 +333,15 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	e.turned.raise()
 }
 
-// Corroborated reports whether more than one endpoint, or the only one there is, confirms
-// that the chain has reached a slot.
+// Corroborated reports whether two endpoints, or the only one configured, confirm that the
+// chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// Passed reports whether the chain, by what two endpoints agreed on, had long passed the slot
-// at the time. As long as they have not agreed, any endpoint's word is enough.
+// Passed reports whether the chain had long passed the slot at that time, according to what
+// two endpoints agreed on. Until they agree, any endpoint's word suffices.
 func (e *Endpoints) Passed(slot uint64, at time.Time) bool { return e.slots.Passed(slot, at) }
 
-// Status reports how every endpoint is doing, in their configured order.
+// Status returns the health of every endpoint, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
 	out := make([]EndpointStatus, len(e.all))
 	for i, ep := range e.all {
@@ -353,8 +357,8 @@ func (e *Endpoints) Status() []EndpointStatus {
 	return out
 }
 
-// Close ends background work and closes idle connections. Sends
-// under way go on: call Flush before.
+// Close ends background work and closes idle connections. It does not end sends under way:
+// call Flush before.
 func (e *Endpoints) Close() {
 	e.stop()
 	// It cannot fail: the context never ends.

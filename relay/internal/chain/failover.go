@@ -15,46 +15,45 @@ import (
 )
 
 const (
-	// rounds is how often each endpoint is asked before a read fails, and leastAsked
-	// how many calls are enough when there are several.
+	// rounds is the number of times that each endpoint is asked before a read fails.
+	// leastAsked is the number of calls that suffices when there are several endpoints.
 	rounds     = 3
 	leastAsked = 3
 	// breakerWait is how long a read waits for a breaker when all are open.
 	breakerWait = time.Second
-	// hangAfter is the duration from which a call whose caller ran out of time shows that
-	// the endpoint hangs.
+	// A call of this length whose caller ran out of time shows that the endpoint hangs.
 	hangAfter = time.Second
 	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
 	retryDelay    = 100 * time.Millisecond
 	retryMaxDelay = time.Second
 	retryJitter   = 0.3
-	// maxPause bounds what Retry-After may ask for.
+	// maxPause bounds the pause that Retry-After may request.
 	maxPause = 30 * time.Second
 )
 
-// askedEndpoint is an endpoint while it is asked.
+// askedEndpoint is an endpoint during one call.
 type askedEndpoint struct {
 	*rpc.Client
 	index int
-	// best is the newest slot that was known of any endpoint when the call began.
+	// best is the newest slot known of any endpoint when the call began.
 	best uint64
 }
 
-// query is a read that any one endpoint with a role can answer.
+// query is a read that any endpoint with one of the roles can answer.
 type query[T any] struct {
-	// method is the RPC method that the endpoints are compared by.
+	// method is the RPC method by which the endpoints are ranked.
 	method  string
 	urgency outbound.Urgency
-	// roles are those that can answer, the preferred ones first.
+	// roles are those that can answer, in the order of preference.
 	roles []Role
 	do    func(context.Context, askedEndpoint) (T, error)
-	// slot is the slot of the answer, which the chain must be able to have reached; nil
-	// when the answer has none. unconfirmed says that it is a processed or a finalized
-	// slot, which says nothing about the endpoint's lag.
+	// slot returns the slot of the answer, which the chain must be able to have reached;
+	// nil when the answer has none. unconfirmed marks a processed or a finalized slot,
+	// which does not show how far the endpoint is behind.
 	slot        func(T) uint64
 	unconfirmed bool
-	// unknown reports an answer that says only that this endpoint does not know: another
-	// may. Nil when every answer says something.
+	// unknown reports that the answer only shows that this endpoint does not know: another
+	// may. Nil when every answer counts.
 	unknown func(T) bool
 }
 
@@ -104,7 +103,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	}
 }
 
-// askWhom is ask, and also returns which endpoint answered.
+// askWhom is ask, and also returns the index of the endpoint that answered.
 func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
 	q.do = func(ctx context.Context, at askedEndpoint) (T, error) {
@@ -115,8 +114,8 @@ func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int,
 	return v, by, err
 }
 
-// secondOpinion says which answers may be those of a node that has lost its data, and how
-// a second answer settles them.
+// secondOpinion says which answers may come from a node that has lost its data, and how a
+// second endpoint's answer is combined with them.
 type secondOpinion[T any] struct {
 	about func(T) bool
 	// again asks the second endpoint.
@@ -124,7 +123,7 @@ type secondOpinion[T any] struct {
 	settle func(first, second T) T
 }
 
-// doubt is ask, but for a doubtful answer it asks a second endpoint too. When that one
+// doubt is ask, but asks a second endpoint too when the answer is doubtful. When that one
 // fails or is slow, the first answer stands.
 func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
 	first, by, err := askWhom(ctx, e, q)
@@ -140,7 +139,7 @@ func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion
 		if !ok {
 			continue
 		}
-		// A left of 2 limits the second call to a short time.
+		// With 2 endpoints left, the second call gets only a short time.
 		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
 			return d.settle(first, second), nil
 		}
@@ -148,14 +147,14 @@ func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion
 	return first, nil
 }
 
-// backoff is how long to wait after a round, in which every endpoint failed.
+// backoff returns the wait after a round in which every endpoint failed.
 func backoff(round int, random float64) time.Duration {
 	d := min(retryDelay<<(round-1), retryMaxDelay)
 	return time.Duration(float64(d) * (1 + retryJitter*(2*random-1)))
 }
 
-// candidates are the endpoints that can answer, the best first: ordered by role, by
-// budget left, by lag, by their cost of the method, and in the configured order.
+// candidates returns the endpoints that can answer, the best first: ordered by role, by
+// remaining budget, by lag, by their cost of the method, and by the configured order.
 func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
 	now := e.now()
 	type place struct {
@@ -187,8 +186,8 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 	return out
 }
 
-// awaitBreaker waits until one of the candidates may be tried; it returns false when none
-// may be before the deadline.
+// awaitBreaker waits until one of the candidates may be tried. It returns false when none
+// may be tried before the deadline.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
 	turned := e.turned.next()
 	left := deadline.Sub(e.now())
@@ -248,8 +247,8 @@ func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unco
 	}
 }
 
-// limit gives a call that others could answer too only its share of the
-// caller's time, and two fifths of the whole timeout.
+// limit gives a call only its share of the caller's time and two fifths of the whole
+// timeout when other endpoints could answer it too.
 func (e *Endpoints) limit(ctx context.Context, method string, left int) (context.Context, context.CancelFunc) {
 	if left <= 1 {
 		return ctx, func() {}
@@ -302,7 +301,7 @@ func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, t
 	}
 }
 
-// verdict is what a failed call says about its endpoint.
+// verdict classifies a failed call for the endpoint's breaker.
 func verdict(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
 	case onchain.KindCancelled:
@@ -338,8 +337,8 @@ func (a *answers) add(err error) {
 	case errors.As(err, &u):
 		a.down = append(a.down, u)
 	case a.definite == nil, errors.Is(err, onchain.ErrBlockPruned), errors.Is(err, onchain.ErrSlotSkipped) && !errors.Is(a.definite, onchain.ErrBlockPruned):
-		// A pruned block says more than a skipped slot, and both say more than that the
-		// call is not served.
+		// A pruned block proves more than a skipped slot, and both prove more than a method
+		// that is not served.
 		a.definite = err
 	}
 }
@@ -356,9 +355,8 @@ func (a *answers) behind() bool {
 	})
 }
 
-// err says why there is no answer; nil when all endpoints said that they do not know. As
-// long as one endpoint was not asked, it means nothing that others do not know, or no
-// longer have, the answer.
+// err returns why there is no answer; nil when every endpoint answered that it does not
+// know. While one endpoint was not asked, the others' ignorance proves nothing.
 func (a *answers) err() error {
 	nothing := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {

@@ -14,20 +14,21 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recheck is the interval at which an endpoint of another chain is asked again.
+// recheck is the interval at which an endpoint of another chain is asked for its chain
+// again.
 const recheck = time.Minute
 
-// identity is what is known of the chain that an endpoint serves.
+// identity is what is known about the chain that an endpoint serves.
 type identity struct {
 	hash solana.Hash // zero when it is not known
 	// foreign is true when it is another chain than the relay's.
 	foreign bool
-	// untold is true of an endpoint that only takes transactions and refuses to
-	// report its chain: some providers serve sendTransaction and nothing else.
+	// untold marks an endpoint that only accepts transactions and refuses to report its
+	// chain: some providers serve sendTransaction and nothing else.
 	untold bool
 }
 
-// GenesisError is an endpoint that serves another chain. It is not used.
+// GenesisError reports an endpoint that serves another chain, and is therefore not used.
 type GenesisError struct {
 	// Endpoint is its name.
 	Endpoint string
@@ -40,9 +41,9 @@ func (e *GenesisError) Error() string {
 	return fmt.Sprintf("RPC endpoint %s serves another chain, so it is not used: its genesis hash is %s, expected %s; correct its URL", e.Endpoint, e.Got, e.Want)
 }
 
-// GenesisHash returns the hash that identifies the chain, and asks every endpoint
-// that has not reported its own yet. With *GenesisError, one for each endpoint of
-// another chain, the hash is valid too.
+// GenesisHash returns the hash that identifies the chain, and asks every endpoint that has
+// not reported its own yet. The hash is also valid beside a *GenesisError, of which there
+// is one for each endpoint of another chain.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.logGenesis(ctx)
 	want := e.reference()
@@ -74,7 +75,7 @@ func (e *Endpoints) logGenesis(ctx context.Context) []error {
 	return failures
 }
 
-// reference is the hash that all endpoints must have; zero when none is known.
+// reference returns the hash that all endpoints must have; zero when none is known.
 func (e *Endpoints) reference() solana.Hash {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +122,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	return nil
 }
 
-// identify learns the endpoint's genesis hash, once for all callers.
+// identify reads the endpoint's genesis hash, once for all callers.
 func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	if known := ep.identity(); known.untold || !known.hash.IsZero() {
 		return nil

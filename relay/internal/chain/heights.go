@@ -10,22 +10,24 @@ import (
 )
 
 const (
-	// hashLife is the number of blocks after its own in which a blockhash can be named (Agave).
+	// hashLife is the number of blocks after its own for which a blockhash is valid
+	// (Agave).
 	hashLife = 150
-	// nearSlots is how many slots apart two blocks may be for their heights to corroborate
-	// each other, and sayingAge is the greatest age of a report that is used for that.
+	// nearSlots is the greatest distance in slots at which the heights of two blocks
+	// corroborate each other. sayingAge is the greatest age of a report that is used for
+	// that.
 	nearSlots = 64
 	sayingAge = 30 * time.Second
-	// agreedAge is the age from which the agreed height is asked for again.
+	// agreedAge is the age at which the agreed height is asked for again.
 	agreedAge = 5 * time.Second
-	// aloneAfter is how long no second endpoint may corroborate anything before a single
-	// one is believed: the others are away.
+	// aloneAfter is the time without any corroboration by a second endpoint after which a
+	// single endpoint suffices, because the others are unreachable.
 	aloneAfter = time.Minute
-	// unwantedAfter is the time after which a second endpoint counts as no longer wanted:
+	// unwantedAfter is the time after which a second endpoint counts as no longer needed:
 	// held submissions are searched once a minute.
 	unwantedAfter = 90 * time.Second
-	// hashSlotDoubt is by how many slots a blockhash may be newer than the slot that its
-	// endpoint reported.
+	// hashSlotDoubt is the number of slots by which a blockhash may be newer than the slot
+	// that its endpoint reported.
 	hashSlotDoubt = 32
 	// maxFinality is how many finalized blocks of an endpoint are remembered: twice the
 	// number needed for an honest endpoint.
@@ -41,12 +43,12 @@ func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (
 	return block{t.Slot, t.Height}, err
 }
 
-// agreement says that the block height at a slot is from low to high. From one slot to
-// the next the height grows by one, or by none when the slot is skipped, so an agreement
-// bounds the height at every other slot, for good.
+// agreement states that the block height at a slot is from low to high. From one slot to
+// the next the height grows by one, or by none when the slot is skipped. So an agreement
+// bounds the height at every other slot for good.
 type agreement struct{ slot, low, high uint64 }
 
-// between gives the lowest and the highest possible height at a slot.
+// between returns the lowest and the highest possible height at a slot.
 func (a agreement) between(slot uint64) (least, most uint64) {
 	if slot >= a.slot {
 		return a.low, a.high + (slot - a.slot)
@@ -54,16 +56,18 @@ func (a agreement) between(slot uint64) (least, most uint64) {
 	return a.low - min(a.low, a.slot-slot), a.high
 }
 
-// outside returns by how much a block's height is above the most or below the least.
+// outside returns by how much a block's height is above the highest or below the lowest
+// possible one.
 func (a agreement) outside(b block) (above, below uint64) {
 	least, most := a.between(b.slot)
 	return b.height - min(b.height, most), least - min(least, b.height)
 }
 
-// agreement is the block's height as one endpoint alone reports it.
+// agreement returns the block's height as a range of one value.
 func (b block) agreement() agreement { return agreement{b.slot, b.height, b.height} }
 
-// with combines two endpoints' blocks that corroborate each other; one of the two may lie.
+// with combines blocks of two endpoints that corroborate each other; one of the two may
+// lie.
 func (b block) with(other block) agreement {
 	if b.slot < other.slot {
 		b, other = other, b
@@ -71,21 +75,21 @@ func (b block) with(other block) agreement {
 	return agreement{b.slot, min(b.height, other.height), max(b.height, other.height+(b.slot-other.slot))}
 }
 
-// heights is what endpoints report of block heights. Two that corroborate each other make
-// an agreement, and a height outside it is not believed. So no single answer, except the
-// first, decides how long a blockhash lives.
+// heights keeps the block heights that endpoints report. Two reports that corroborate each
+// other make an agreement, and a height outside it is refused. So no single answer, except
+// the first, decides how long a blockhash lives.
 type heights struct {
 	slack uint64
 
 	mu      sync.Mutex
 	reports []heightReport // by endpoint
-	// agreed is the newest agreement, made at at; upheld is the last time that an answer
-	// was within it. All are zero before there is one.
+	// agreed is the newest agreement, made at the time at. upheld is the last time that an
+	// answer was within it. All are zero before the first one.
 	agreed     agreement
 	at, upheld time.Time
 	asked      time.Time // when others were last asked
-	// alone is the time since which no second endpoint has corroborated a search, wanted
-	// the last time that one was wanted; zero while one does.
+	// alone is the time since which no second endpoint has corroborated a search; zero
+	// while one does. wanted is the last time that a second endpoint was needed.
 	alone, wanted time.Time
 }
 
@@ -106,22 +110,23 @@ type heightReport struct {
 	final []finality // oldest first
 }
 
-// finality is a finalized block that an endpoint reported at a time, when none of its
-// blocks was higher than most.
+// finality is a finalized block that an endpoint reported at a time when its own highest
+// block height was most.
 type finality struct {
 	block
 	most uint64
 	at   time.Time
 }
 
-// observe records an endpoint's report of a block, and returns by how much its height is
+// observe records an endpoint's report of a block. It returns by how much the height is
 // above or below what is possible: by the agreement or, before there is one, by the same
-// endpoint's own reports. against is another endpoint that contradicts it, -1 for none.
+// endpoint's other reports. against is the index of an endpoint that contradicts it, -1 for
+// none.
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.known() && now.Sub(h.upheld) > aloneAfter {
-		h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint upholds any more was wrong
+		h.agreed, h.at = agreement{}, time.Time{} // h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
 	}
 	defer func() {
 		// A refused report is not stored, unless it may show that the blockhash was wrong.
@@ -144,8 +149,8 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 	return above, below, against
 }
 
-// other finds a block of another endpoint that corroborates b, or else returns as against
-// an endpoint that contradicts it.
+// other finds a block of another endpoint that corroborates b. Otherwise it returns in
+// against an endpoint that contradicts it, -1 for none.
 func (h *heights) other(i int, b block, now time.Time) (bearer *block, against int) {
 	against = -1
 	for j := range h.reports {
@@ -162,7 +167,7 @@ func (h *heights) other(i int, b block, now time.Time) (bearer *block, against i
 	return nil, against
 }
 
-// bounds are the agreement, if there is one, and the endpoint's own recent reports.
+// bounds returns the agreement, if there is one, and the endpoint's own recent reports.
 func (h *heights) bounds(i int, now time.Time) (out []agreement) {
 	if h.known() {
 		out = append(out, h.agreed)
@@ -192,7 +197,7 @@ func (h *heights) due(now time.Time) (due, first bool) {
 	return true, first
 }
 
-// agreedOn gives the newest agreement; false before there is one.
+// agreedOn returns the newest agreement; false before there is one.
 func (h *heights) agreedOn() (agreement, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,23 +205,23 @@ func (h *heights) agreedOn() (agreement, bool) {
 }
 
 // finalized records a finalized block that the endpoint reported when it had reached the
-// slot tip. It returns the slot and the time before which no blockhash can be named any
-// more, by this endpoint's reports alone: the block of such a blockhash is not higher than
-// one that the endpoint has since passed by more than hashLife. The last valid heights
-// recorded with the blockhashes do not matter.
+// slot tip. It returns the slot and the time before which no blockhash is valid any more,
+// by this endpoint's reports alone: the endpoint has since passed the block of such a
+// blockhash by more than hashLife. The last valid heights recorded with the blockhashes
+// play no part.
 func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
 	if n := len(s.final); n > 0 {
 		if above, below := s.final[n-1].agreement().outside(b); max(above, below) > h.slack {
-			s.final = nil // another story
+			s.final = nil // s.final = nil // a lower block: the endpoint's reports are inconsistent
 		}
 	}
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
 		s.final = append(s.final, finality{b, b.height + tip - min(tip, b.slot), now})
 	}
-	useful := 0 // entries before it add nothing
+	useful := 0 // useful := 0 // earlier entries add nothing
 	for k, f := range s.final {
 		if f.height+hashLife < b.height {
 			expired = f.slot - min(f.slot, hashSlotDoubt)
@@ -231,7 +236,8 @@ func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired 
 }
 
 // seconded records whether a second endpoint corroborated a search. It reports whether one
-// endpoint is enough, because none has for so long although it was asked repeatedly.
+// endpoint suffices, because no other has corroborated for so long although they were asked
+// repeatedly.
 func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,14 +257,14 @@ func contradiction(method, format string, args ...any) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refuted counts a height that is not used, unless disputed has counted it.
+// refuted counts a height that is not used, unless disputed has counted it already.
 func (e *Endpoints) refuted(i, against int) {
 	if against < 0 {
 		e.contradicted(e.all[i], nil)
 	}
 }
 
-// disputed records that two endpoints contradict each other and that it is not known which
+// disputed records that two endpoints contradict each other, and that it is unknown which
 // one is wrong; against is -1 for none.
 func (e *Endpoints) disputed(i, against int) {
 	if against < 0 {

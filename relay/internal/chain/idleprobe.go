@@ -12,10 +12,10 @@ import (
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
-// Run probes endpoints that get no calls, until the context ends. It asks for the slot
-// of those that have been silent and of those whose breaker waits for a probe, so that
-// their health rests on fresh answers and they recover by themselves. Without Run
-// everything works, but an endpoint recovers later.
+// Run probes endpoints that get no calls, until the context ends. It asks those for their
+// slot that were not called for a while, and those whose breaker waits for a probe: their
+// health then rests on recent answers, and they recover without a caller's request. Without
+// Run everything works, but an endpoint recovers later.
 func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, ep := range e.all {
@@ -49,7 +49,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}, 1)
 }
 
-// recheck asks an endpoint that served another chain whether it has been corrected.
+// recheck asks an endpoint that served another chain whether that has been corrected.
 func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
 	due := e.now().Sub(ep.checkedAt) >= recheck

@@ -10,14 +10,15 @@ import (
 const (
 	// newestWeight is the weight of the newest call in the averages.
 	newestWeight = 0.2
-	// averageHalfLife is the time in which a measurement loses half of its weight, so
-	// that an endpoint that was slow or failing is tried again after a while.
+	// averageHalfLife is the time in which a measurement loses half of its weight, so that
+	// an endpoint that was slow or failing is tried again.
 	averageHalfLife = 10 * time.Second
-	// failurePenalty is the cost of a failed call: about the time to ask another endpoint.
+	// failurePenalty is the cost of a failed call: about the time that asking another
+	// endpoint takes.
 	failurePenalty = 2 * time.Second
-	// latencyStep is the smallest difference that matters: lower costs rank the same, and
-	// so do costs within a factor of two. Reads then stay with the endpoint that was
-	// configured first instead of jumping between nodes at slightly different slots.
+	// latencyStep is the smallest difference that matters. Costs below it rank the same,
+	// and so do costs within a factor of two. Reads then stay with the endpoint that is
+	// configured first, instead of alternating between nodes at slightly different slots.
 	latencyStep = 25 * time.Millisecond
 )
 
@@ -34,7 +35,7 @@ type callAverage struct {
 	at     time.Time
 }
 
-// newLatencyMeter makes a meter that has seen nothing.
+// newLatencyMeter makes a meter without measurements.
 func newLatencyMeter() *latencyMeter { return &latencyMeter{methods: map[string]*callAverage{}} }
 
 // Observe records one call of the method.
@@ -68,8 +69,8 @@ func (m *latencyMeter) Slowest() time.Duration {
 	return time.Duration(slowest * float64(time.Second))
 }
 
-// Rank is the expected cost of a call of the method, in steps that double: 0 is the
-// best, and also the rank of a method that was never called.
+// Rank returns the expected cost of a call of the method, in steps that double. 0 is the
+// best, and the rank of a method that was never called.
 func (m *latencyMeter) Rank(method string, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

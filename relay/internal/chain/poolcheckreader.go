@@ -12,7 +12,7 @@ import (
 // Checks reads the chain for the checks of a pool, at the confirmed commitment.
 type Checks struct{ from checked }
 
-// checked is *rpc.Client or *Endpoints.
+// checked is a *rpc.Client or an *Endpoints.
 type checked interface {
 	AccountReader
 	GenesisHash(ctx context.Context) (solana.Hash, error)
@@ -21,8 +21,8 @@ type checked interface {
 // NewChecks makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
 func NewChecks(from checked) Checks { return Checks{from} }
 
-// GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error
-// here while others serve the relay's chain, because it is not used.
+// GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error here
+// while others serve the relay's chain, because it is not used.
 func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	hash, err := c.from.GenesisHash(ctx)
 	var foreign *GenesisError

@@ -19,18 +19,18 @@ import (
 
 const (
 	defaultMinInterval = 200 * time.Millisecond
-	// retryChain and retryPool are the waiting times that clients are given: an RPC
-	// endpoint recovers by itself, a pool waits for a person.
+	// retryChain and retryPool are the retry delays that clients get: an RPC endpoint
+	// recovers by itself, a pool needs a person.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
-	// slotTrust is how long a reading's slot rules out readings of lower slots. A
-	// node that reported a wrong slot once must not make all others count as behind
-	// for ever.
+	// slotTrust is the time for which a reading's slot rules out readings of lower slots. A
+	// node that reported a wrong slot once must not make all others count as behind for
+	// ever.
 	slotTrust = time.Minute
 )
 
-// AccountReader reads accounts, all at one slot that is not before
-// minContextSlot; *Endpoints is one, and *rpc.Client.
+// AccountReader reads accounts, all at one slot that is not before minContextSlot.
+// *Endpoints and *rpc.Client implement it.
 type AccountReader interface {
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
@@ -40,31 +40,30 @@ type PoolOptions struct {
 	Accounts AccountReader
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
-	// Corroborated reports whether more than one endpoint confirms that the chain has
-	// reached a slot: only then are answers of lower slots older. Nil for always.
+	// Corroborated reports whether two endpoints confirm that the chain has reached a slot.
+	// Only then do answers of lower slots count as older. Nil means always.
 	Corroborated func(slot uint64) bool
-	// Passed reports whether the chain may have long passed a slot at a time: an account that
-	// was read then, at that slot, may be old. Nil for never.
+	// Passed reports whether the chain may have long passed a slot at a time. An account
+	// that was read then, at that slot, may be old. Nil means never.
 	Passed func(slot uint64, at time.Time) bool
-	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
-	// Nil when it is not needed.
+	// History finds the transaction that created a nullifier's account, as
+	// Endpoints.Creation does. Nil when it is not needed.
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
 	// Everywhere reads an account at every endpoint; nil when there is only one.
 	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is called with every new state of the tree account, newest or agreed on, and
-	// with the error of its self-check or nil. Calls do not overlap. Nil for none.
+	// with the error of its self-check or nil. Calls do not overlap. Nil calls nothing.
 	Changed func(onchain.Snapshot, error)
 }
 
-// PoolReader reads the accounts of one pool at the confirmed commitment, and
-// keeps a copy of its tree account. However many callers ask for the tree, one read
-// runs at a time and none starts within MinInterval of the last. Safe for
-// concurrent use.
+// PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy
+// of its tree account. However many callers ask for the tree, one read runs at a time, and
+// none starts within MinInterval of the last one. Safe for concurrent use.
 //
-// Errors are refusals: pool_not_initialised when the tree account is not there
-// or not the program's and never was, chain_unavailable when it could not be read.
+// Errors are refusals: pool_not_initialised when the tree account does not exist or does
+// not belong to the program and never did, chain_unavailable when it could not be read.
 type PoolReader struct {
 	accounts     AccountReader
 	pool         *shieldpool.Pool
@@ -81,14 +80,14 @@ type PoolReader struct {
 	flight  singleflight.Group
 	started time.Time // the last read
 
-	taking sync.Mutex // held while an answer is taken into account
-	data   []byte     // the account's bytes behind last
+	taking sync.Mutex // taking sync.Mutex // held while an answer is processed
+	data   []byte     // data   []byte     // the account's bytes that last was decoded from
 	told   time.Time  // when an endpoint last reported last
 
 	mu     sync.Mutex
 	last   *onchain.Snapshot
 	agreed *onchain.Snapshot // the last tree that two endpoints showed
-	around time.Time         // when the last round of all endpoints began
+	around time.Time         // around time.Time         // when all endpoints were last read together
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -124,8 +123,8 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	return p, nil
 }
 
-// Creation is the transaction that made the nullifier's account; nil when no endpoint's
-// history has it.
+// Creation returns the transaction that created the nullifier's account; nil when no
+// endpoint's history has it.
 func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	if p.history == nil {
 		return nil, nil //nolint:nilnil // nobody has a history
@@ -133,16 +132,16 @@ func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*onchain
 	return p.history(ctx, p.pool, nullifier)
 }
 
-// Tree gives the tree account as it was at most maxAge before the call, or
-// later: from the cache, else by the next permitted read. With maxAge 0 the
-// read starts after the call. The snapshot is shared: do not change it.
+// Tree returns the tree account as it was at most maxAge before the call, or later: from
+// the cache, or else by the next permitted read. With maxAge 0 the read starts after the
+// call. The snapshot is shared: do not change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now().Add(-maxAge)
 	if s := p.cached(); s != nil && !s.At.Before(since) {
 		return *s, nil
 	}
 	for {
-		// The read serves all who wait for it, so it outlives any one of them.
+		// The read serves all waiting callers, so it outlives any one of them.
 		done := p.flight.DoChan("", func() (any, error) { return p.refresh(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
@@ -156,9 +155,9 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 	}
 }
 
-// Root gives the newest root for clients to prove against, at most MinInterval
-// old, as two endpoints show it: see AgreedTree. mint is a base58 address, or empty for
-// the pool's own; one that is not this pool's is refused with unknown_mint.
+// Root returns the newest root for clients to prove against, at most MinInterval old, as
+// two endpoints show it: see AgreedTree. mint is a base58 address, or empty for the pool's
+// own mint. Another mint than the pool's is refused with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
 		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
@@ -172,10 +171,10 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 }
 
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and what the
-// recipient holds; a zero recipient is not read. The slot is not before minContextSlot, so
-// a caller that knows of an event at that slot gets an answer that includes it. Nor is it
-// a slot that a single endpoint alone claims. A nullifier is spent when its account exists
-// and the program owns it: anybody can put a lamport on the address.
+// recipient holds. A zero recipient is not read. The slot is not before minContextSlot, so
+// a caller that knows of an event at that slot gets an answer that includes it; nor is it a
+// slot that a single endpoint alone claims. A nullifier is spent when its account exists
+// and belongs to the program: anybody can transfer a lamport to the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
 	var inputs []int // the input behind each key; the recipient, if any, comes after them
@@ -197,7 +196,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return onchain.Inspection{}, unavailable(err)
 	}
 	out := onchain.Inspection{Slot: minContextSlot}
-	if p.corroborated(slot) { // else no honest node could answer the next call at that slot
+	if p.corroborated(slot) { // if p.corroborated(slot) { // no honest node could answer the next call at an uncorroborated slot
 		out.Slot = slot
 	}
 	for k, i := range inputs {
@@ -210,8 +209,8 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	return out, nil
 }
 
-// Tokens reads a mint and a token account at one slot. The caller has to check what they
-// are: anybody can put anything on an address of their own.
+// Tokens reads a mint and a token account at one slot. The caller has to check their
+// contents: anybody can put anything into an account of their own.
 func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error) {
 	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{mint, account}, onchain.Confirmed, 0)
 	if err != nil {
@@ -220,12 +219,13 @@ func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey)
 	return onchain.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
 }
 
-// reading is the result of one read of the tree account, started at at.
+// reading is the result of one read of the tree account, which started at the time at.
 type reading struct {
 	snapshot onchain.Snapshot
 	at       time.Time
 	err      error
-	// When all endpoints were asked: their trees, and the one on which they agree.
+	// These are set when all endpoints were asked: their trees, and the tree that they
+	// agree on.
 	all       []onchain.Snapshot
 	misplaced []onchain.Snapshot // of endpoints that reported a slot that cannot be
 	agreed    onchain.Snapshot
@@ -259,7 +259,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 	return r
 }
 
-// pause waits until the interval since the last read is over.
+// pause waits until MinInterval has passed since the last read.
 func (p *PoolReader) pause(last time.Time) {
 	if wait := p.interval - p.now().Sub(last); !last.IsZero() && wait > 0 {
 		timer := time.NewTimer(wait)
@@ -269,7 +269,8 @@ func (p *PoolReader) pause(last time.Time) {
 }
 
 // take makes the account's state the newest one and returns it. When it has fewer leaves
-// than are known it returns the known state and alone, because one endpoint alone says so.
+// than the known state, it returns the known state, and alone is true: a single endpoint
+// reports the smaller tree.
 func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
 	p.taking.Lock()
 	defer p.taking.Unlock()
@@ -289,7 +290,7 @@ func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onch
 	}
 }
 
-// repeat returns the known state again, with another time.
+// repeat returns the known state with another time.
 func (p *PoolReader) repeat(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at
@@ -326,7 +327,7 @@ func (p *PoolReader) malformedAccount(err error) error {
 		Retry(retryPool).Because(err)
 }
 
-// notInitialised names the command that fixes it.
+// notInitialised returns the error with the command that initialises the pool.
 func (p *PoolReader) notInitialised(a *onchain.Account) error {
 	found := "does not exist"
 	if a != nil {
@@ -337,7 +338,7 @@ func (p *PoolReader) notInitialised(a *onchain.Account) error {
 		p.pool.MerkleTree, found, poolcheck.Initialise(p.pool)).Retry(retryPool)
 }
 
-// unavailable asks the client to retry later; the cause is for the log.
+// unavailable asks the client to retry later. Its cause is for the log.
 func unavailable(err error) error {
 	return refusal.New(refusal.ChainUnavailable,
 		"the relay cannot read the chain now, so nothing was decided: send the same request again later").

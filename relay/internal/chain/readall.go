@@ -17,33 +17,33 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// An endpoint may return old state as if it were current: its slot is right, and the
-// tree is a minute old. So the tree account is read at every endpoint from time to time,
+// An endpoint may return old state as if it were current: its slot is right, but the tree
+// is a minute old. The tree account is therefore read at every endpoint from time to time,
 // and before a root counts as stale.
 
 const (
 	// everywhereEvery is the interval of these reads while callers ask for the tree.
 	everywhereEvery = 2 * time.Second
-	// backAfter is how long no endpoint may have reported as many leaves as are known
+	// backAfter is the time for which no endpoint has reported as many leaves as are known,
 	// before a single endpoint that reports fewer is believed. A fork removes leaves, but
 	// an endpoint may also lie.
 	backAfter = 10 * time.Second
-	// openBreakerTime is how long an endpoint with an open breaker may take to answer: one
-	// that hangs must not delay every read of the others.
+	// openBreakerTime bounds the answer of an endpoint with an open breaker: a hanging one
+	// must not delay every read of the others.
 	openBreakerTime = 500 * time.Millisecond
 )
 
-// AccountAt is one endpoint's answer about an account, with its slot; the account is nil
-// when it does not exist. The slot is 0 when the endpoint reported one that the chain
-// cannot have reached.
+// AccountAt is one endpoint's answer about an account, with the slot of the answer. Account
+// is nil when it does not exist. The slot is 0 when the endpoint reported one that the
+// chain cannot have reached.
 type AccountAt struct {
 	Account *onchain.Account
 	Slot    uint64
 }
 
 // Everywhere reads a confirmed account at every endpoint at once. Endpoints that do not
-// answer soon are left out. An endpoint with an open breaker is asked too, for a shorter time:
-// failed sends may have opened it, and the only other endpoint may be behind.
+// answer soon are left out. An endpoint with an open breaker is asked too, for a shorter
+// time: failed sends may have opened it, and the only other endpoint may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
@@ -74,15 +74,17 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 	return all
 }
 
-// errOneAnswer says that only one endpoint told of a nullifier when all were asked.
+// errOneAnswer reports that only one of all endpoints that were asked answered about a
+// nullifier.
 var errOneAnswer = errors.New("one endpoint says that a note is spent, and no other endpoint answered")
 
-// errNoAnswer says that no endpoint gave the tree account when all were asked.
+// errNoAnswer reports that no endpoint returned the tree account when all were asked.
 var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
 
 // TreeWith returns the tree account that has the root in its history: the one that Tree
-// returns, or else any endpoint's. When all lack the root it returns one read after the call:
-// the agreed tree, which no slot of a single endpoint makes doubtful, or else the newest.
+// returns, or else any endpoint's. When all lack the root, it returns one that was read
+// after the call: the agreed tree, whose slot does not rest on one endpoint, or else the
+// newest.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
 	if err != nil || !s.Checked || s.Tree.Headroom(root) >= 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Search looks up to 256 signatures up in an endpoint's whole history, an archive's
-// first, and returns the horizon that shows whether an unknown signature means anything.
-// When the endpoint does not know one, or its answer decides something, other endpoints
-// are asked too, each for its statuses and its horizon. A Decisive status needs two
-// endpoints, else it is not verified, and the horizon, before which no further
-// transaction can land, reaches only as far as two endpoints agree. An endpoint that lies,
-// has lost its history or is ahead of the chain must not make the relay conclude that a
-// transaction landed, or that none did.
+// Search looks up to 256 signatures up in an endpoint's whole history, an archive's first,
+// and returns the horizon that shows whether an unknown signature proves anything. When the
+// endpoint does not know a signature, or its answer is decisive, other endpoints are asked
+// too, each for its statuses and its horizon. A decisive status needs two endpoints;
+// otherwise it is unverified. The horizon is the point before which no further transaction
+// can land, and reaches only as far as two endpoints agree. An endpoint that lies, has lost
+// its history or is ahead of the chain must not make the relay conclude that a transaction
+// landed, or that none did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
 	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.Look, error) {
 		return e.search(ctx, at, signatures)
@@ -58,8 +58,8 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	return out, nil
 }
 
-// together is the first of several looks at the same signatures, with the horizon that
-// two of them agree on. From a single look, an unknown signature proves nothing, unless
+// together returns the first of several looks at the same signatures, with the horizon that
+// two of them agree on. With a single look, an unknown signature proves nothing unless
 // enough is set.
 func together(looks []onchain.Look, enough bool) onchain.Look {
 	out := looks[0]
@@ -78,14 +78,14 @@ func together(looks []onchain.Look, enough bool) onchain.Look {
 	return out
 }
 
-// witness is a further endpoint's answer about signatures. Its statuses count even when
-// its slots and heights are wrong; horizon says that its horizon is usable too.
+// witness is a further endpoint's answer about signatures. Its statuses count even when its
+// slots and heights are wrong; horizon reports that its horizon is usable too.
 type witness struct {
 	onchain.Look
 	horizon bool
 }
 
-// witnesses is Search at further endpoints.
+// witnesses returns the query that is Search at further endpoints.
 func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 	const method = "getSignatureStatuses"
 	return query[witness]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (witness, error) {
@@ -117,8 +117,8 @@ func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []s
 	}
 	statuses, slot, err := at.Statuses(ctx, signatures, true)
 	if err == nil {
-		// One URL may stand for several nodes: a node that has not seen the horizon
-		// does not know what landed before it.
+		// One URL may stand for several nodes. A node that has not reached the horizon does
+		// not know everything that landed before it.
 		err = onchain.CheckSlot("getSignatureStatuses", slot, final.slot)
 	}
 	if err != nil {

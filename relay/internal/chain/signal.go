@@ -21,15 +21,15 @@ func (s *signal) raise() {
 	s.ch = make(chan struct{})
 }
 
-// next is closed when the signal is raised after the call.
+// next returns a channel that is closed when the signal is next raised.
 func (s *signal) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ch
 }
 
-// inFlight counts calls under way. Unlike with a WaitGroup, more may start during a
-// wait.
+// inFlight counts calls under way. Unlike with a sync.WaitGroup, more calls may start
+// during a wait.
 type inFlight struct {
 	mu   sync.Mutex
 	n    int
@@ -58,7 +58,7 @@ func (f *inFlight) done() {
 	}
 }
 
-// wait returns once no call is under way, or with the context's error.
+// wait waits until no call is under way. It returns the context's error if that ends first.
 func (f *inFlight) wait(ctx context.Context) error {
 	f.mu.Lock()
 	idle := f.idle

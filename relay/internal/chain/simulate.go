@@ -8,10 +8,10 @@ import (
 )
 
 // Simulate runs a transaction on the newest confirmed state, not before minContextSlot,
-// without sending it; see rpc.Client.Simulate. One that fails is run at a second endpoint
-// too. It succeeds when it succeeds there, since sending in vain costs a fee at most; it
-// fails only when both report the failure. The slot of the result is minContextSlot when
-// only a single endpoint claims a later one.
+// without sending it; see rpc.Client.Simulate. A transaction that fails is run at a second
+// endpoint too. It succeeds if it succeeds there, because sending in vain costs at most a
+// fee; it fails only when both report the failure. The slot of the result is minContextSlot
+// when only a single endpoint claims a later one.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	simulate := func(least uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{
@@ -25,13 +25,13 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
 	out, by, err := askWhom(ctx, e, q)
 	at := out.Slot
-	if err == nil && !e.Corroborated(at) { // else no honest node could answer the next call at that slot
+	if err == nil && !e.Corroborated(at) { // if err == nil && !e.Corroborated(at) { // no honest node could answer the next call at that slot
 		out.Slot = minContextSlot
 	}
 	if err != nil || out.Err == nil || !e.another(by) {
 		return out, err
 	}
-	// A second endpoint that is a little behind may decide, one far behind may not.
+	// A second endpoint that is a little behind may decide; one that is far behind may not.
 	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	least := min(at, e.slots.Best(e.now()))

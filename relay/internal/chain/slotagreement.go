@@ -7,73 +7,74 @@ import (
 )
 
 const (
-	// answerMaxAge is how long an answer shows where its endpoint is, and how long the
-	// clock's estimate of the chain's slot holds after the last endpoint was near it.
+	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long
+	// the clock's estimate of the chain's slot holds after the last endpoint was near it.
 	answerMaxAge = 30 * time.Second
-	// leeway is by how many slots an answer may be ahead of the clock's estimate, because
-	// a processed slot is some ahead of the confirmed ones. A lone endpoint gets
-	// leewayAlone, because no other can confirm that it is right.
+	// leeway is the number of slots that an answer may be ahead of the clock's estimate,
+	// because a processed slot is some slots ahead of the confirmed ones. A lone endpoint
+	// gets leewayAlone, because no other can confirm it.
 	leeway, leewayAlone = 64, 1000
-	// firstRate is the assumed number of slots a second until it is measured over at
-	// least rateOver; until then the rate may be up to mostRate, that of a local chain.
+	// firstRate is the assumed number of slots a second until it is measured over at least
+	// rateOver. Until then the rate may be up to mostRate, that of a local chain.
 	firstRate, mostRate = 5.0, 50.0
 	rateOver            = 2 * time.Second
-	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that the
-	// clock says is not possible before it is believed.
+	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that is
+	// impossible by the clock before it is believed.
 	jumpAcceptedAfter = 2 * time.Second
-	// highestSlot is one that no chain reaches, with room above it for what is added to a slot.
+	// highestSlot is a slot that no chain reaches. Additions to it do not overflow.
 	highestSlot = 1 << 62
 )
 
-// slotAgreement is the newest confirmed slot of a chain that several endpoints report,
-// and by how many slots each of them is behind it. A slot counts when a second endpoint
-// comes near it, or when it matches the clock's estimate since two endpoints last agreed.
-// So an endpoint that is ahead of the chain is distinguished from one that is behind it.
-// Safe for concurrent use.
+// slotAgreement tracks the newest confirmed slot of a chain that several endpoints report,
+// and how many slots each of them is behind it. A slot counts when a second endpoint comes
+// near it, or when it matches the clock's estimate since two endpoints last agreed. So an
+// endpoint that is ahead of the chain differs from one that is behind it. Safe for
+// concurrent use.
 type slotAgreement struct {
-	// near is how many slots apart two endpoints may be to agree.
+	// near is the greatest distance in slots at which two endpoints agree.
 	near float64
 
 	mu  sync.Mutex
 	all []slotReport
-	// slot was agreed on at the time at; heard is when an endpoint last was near the
-	// clock's estimate. Zero before two have agreed.
+	// slot was agreed on at the time at. heard is when an endpoint last was near the
+	// clock's estimate. All are zero before two have agreed.
 	slot      float64
 	at, heard time.Time
 	first     time.Time // when the first endpoint answered
-	// pair is the slot that two endpoints had reached at pairAt: since then a single one
+	// pair is the slot that two endpoints had reached at pairAt. Since then a single one
 	// may have slowed the clock down.
 	pair   float64
 	pairAt time.Time
-	// rate is the measured number of slots a second, since the chain stood at from at the
-	// time since.
+	// rate is the measured number of slots a second since the time since, when the chain
+	// was at the slot from.
 	rate     float64
 	measured bool
 	from     float64
 	since    time.Time
 }
 
-// slotReport is where an endpoint stands.
+// slotReport is an endpoint's position.
 type slotReport struct {
 	high   uint64 // the highest slot that counts
 	highAt time.Time
-	said   uint64 // in the newest answer, whether it counts or not
+	said   uint64 // said   uint64 // the slot of the newest answer, whether it counts or not
 	saidAt time.Time
-	// refused says that said was not possible; said and saidAt then are of the first such
-	// answer in a consistent run of them.
+	// refused reports that said was impossible. said and saidAt are then those of the first
+	// of a consistent run of such answers.
 	refused bool
-	last    uint64 // of the newest answer that was possible
+	last    uint64 // last    uint64 // the slot of the newest possible answer
 	lag     uint64
 	at      time.Time
 }
 
-// newSlotAgreement is for n endpoints; those up to near slots apart agree.
+// newSlotAgreement makes one for n endpoints, which agree when they are at most near slots
+// apart.
 func newSlotAgreement(n int, near uint64) *slotAgreement {
 	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: firstRate}
 }
 
-// Best is the newest slot that counts; 0 when none is known. Until two endpoints have
-// agreed it is the lowest slot of any, because it is not known which one is wrong.
+// Best returns the newest slot that counts; 0 when none is known. Until two endpoints have
+// agreed it is the lowest slot of any, because it is unknown which one is wrong.
 func (f *slotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +95,8 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	return best
 }
 
-// Observe records that endpoint i answered from the slot, to a call that began when best
-// was the best known slot: the difference is its certain lag. It returns false for a slot
+// Observe records that endpoint i answered from the slot, in a call that began when best
+// was the best known slot. The difference is its certain lag. It returns false for a slot
 // that the chain cannot have reached; that answer must not be used.
 func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
@@ -121,8 +122,8 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	return true
 }
 
-// Behind records that endpoint i itself reports that it has not passed the slot, in
-// answer to a call as Observe's.
+// Behind records an endpoint's own report that it has not passed the slot. best is as in
+// Observe.
 func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,16 +137,17 @@ func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
 	}
 }
 
-// Possible reports whether the chain may have reached the slot. It is for slots that say
-// nothing about the endpoint's position, such as a processed one.
+// Possible reports whether the chain may have reached the slot. Use it for slots that do
+// not show the endpoint's position, such as a processed one.
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
 }
 
-// Passed reports whether the chain had passed the slot at the time by more than endpoints
-// that agree are apart, or might have, as long as it is not known where the chain is.
+// Passed reports whether the chain had passed the slot at that time by more than the
+// distance at which endpoints agree. While the chain's position is unknown, it reports
+// whether the chain might have.
 func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,8 +160,8 @@ func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
 	})
 }
 
-// Highest is the highest slot that an endpoint reported recently, or that the clock gives
-// since two last agreed, while it is not known where the chain is; 0 while it is.
+// Highest returns 0 while the chain's position is known. Otherwise it returns the highest
+// slot that an endpoint reported recently, or that the clock gives since two last agreed.
 func (f *slotAgreement) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,10 +180,10 @@ func (f *slotAgreement) Highest(now time.Time) uint64 {
 	return highest
 }
 
-// Corroborated reports whether the chain has reached the slot, by what two endpoints have
-// agreed on and the clock. An endpoint that is the only one, or the only one to answer for
-// a while, is believed. Two that never agreed, of which one may lag and one may lie,
-// corroborate what both have reached.
+// Corroborated reports whether the chain has reached the slot, by the clock and by what two
+// endpoints have agreed on. An endpoint that is the only one, or has been the only one to
+// answer for a while, suffices. Two that never agreed, of which one may lag and one may
+// lie, corroborate the slots that both have reached.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +216,7 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 		return true
 	case agreed:
 		// When two endpoints diverge, the clock stays with the one that matches it. Two
-		// that lag together do not move a clock that a third one matches.
+		// that lag together do not move a clock that a third endpoint matches.
 		if high >= expected-f.near {
 			f.agree(max(low, min(expected, high)), now)
 		}
@@ -231,9 +233,9 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 	}
 }
 
-// agreed looks for another endpoint that is near the slot, and returns where that one is
-// by now. A lone endpoint may agree with itself when it does not go back and, when it is
-// ahead of the clock, once it has stayed there for a while.
+// agreed looks for another endpoint that is near the slot, and returns that one's present
+// slot. A lone endpoint may agree with itself when it does not go back. When it is ahead of
+// the clock, it has to stay there for a while first.
 func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
 	for j, p := range f.all {
 		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
@@ -249,13 +251,13 @@ func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float6
 	return other, ok
 }
 
-// follows reports whether the slot is near where the endpoint is by now.
+// follows reports whether the slot is near the endpoint's present position.
 func (f *slotAgreement) follows(p *slotReport, slot float64, now time.Time) bool {
 	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
 	return slot >= said-f.near && slot <= said+moved+f.near
 }
 
-// agree records where two endpoints are, and how fast the chain got there.
+// agree records the slot of two endpoints that agree, and measures the chain's speed.
 func (f *slotAgreement) agree(slot float64, now time.Time) {
 	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.since)
@@ -271,17 +273,17 @@ func (f *slotAgreement) agree(slot float64, now time.Time) {
 	}
 }
 
-// known reports whether the clock says where the chain is.
+// known reports whether the clock shows the chain's position.
 func (f *slotAgreement) known(now time.Time) bool {
 	return !f.heard.IsZero() && now.Sub(f.heard) <= answerMaxAge
 }
 
-// expected is where the chain is by the clock.
+// expected returns the chain's slot by the clock.
 func (f *slotAgreement) expected(now time.Time) float64 {
 	return f.slot + f.rate*now.Sub(f.at).Seconds()
 }
 
-// limit is the highest slot that is possible.
+// limit returns the highest possible slot.
 func (f *slotAgreement) limit(now time.Time) float64 {
 	faster := max(f.rate/2, firstRate)
 	if !f.measured {
@@ -295,15 +297,15 @@ func (f *slotAgreement) limit(now time.Time) float64 {
 	return most + leeway
 }
 
-// Lag is by how many slots endpoint i was behind when it last answered, and
-// when that was; the zero time when it never did.
+// Lag returns the number of slots that endpoint i was behind when it last answered, and
+// that time; the zero time when it never did.
 func (f *slotAgreement) Lag(i int) (lag uint64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].lag, f.all[i].at
 }
 
-// Slot is where endpoint i stood when it last answered.
+// Slot returns the slot of endpoint i when it last answered.
 func (f *slotAgreement) Slot(i int) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

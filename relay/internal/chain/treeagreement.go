@@ -9,25 +9,26 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Anybody can hash, so an endpoint can append leaves to the tree that nobody inserted. What
-// clients prove against, and what the stored leaves are compared with, is therefore a tree
-// that two endpoints show.
+// Anybody can hash, so an endpoint can append leaves to the tree that nobody inserted.
+// Clients therefore prove against a tree that two endpoints show, and stored leaves are
+// compared with such a tree.
 
 const (
-	// farBehind is how many slots an endpoint may be behind another and still count.
+	// farBehind is the number of slots that an endpoint may be behind another and still
+	// count.
 	farBehind = 100
-	// rootPatience is how long a client waits for all endpoints to answer.
+	// rootPatience bounds a client's wait for the answers of all endpoints.
 	rootPatience = 500 * time.Millisecond
 )
 
-// errTreesDiffer says that no two endpoints show the same tree.
+// errTreesDiffer reports that no two endpoints show the same tree.
 var errTreesDiffer = errors.New("the endpoints show different trees: GET /health names those that contradict each other")
 
-// AgreedTree gives the newest tree that two endpoints show, read after the call: its root
-// is in the other one's history too. A tree that a single endpoint shows counts when it
-// continues the last agreed one and no other does, after ten seconds if nobody else bears
-// its slot out, or after a minute in which the others do not answer. With a single endpoint,
-// and as long as no tree was read, it is what Tree gives.
+// AgreedTree returns the newest tree that two endpoints show, read after the call: its root
+// is also in the other one's root history. A tree that only one endpoint shows counts when
+// it is the only one that continues the last agreed tree: after ten seconds if no other
+// endpoint confirms its slot, or after a minute in which the others do not answer. With a
+// single endpoint, and until a tree was read, it returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.everywhere == nil {
 		return p.Tree(ctx, 0)
@@ -44,8 +45,8 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	return r.agreed, r.agreedErr
 }
 
-// agreedRoot gives the agreed tree in place of the snapshot, which one endpoint shows.
-// Without one, and where all others take long, the snapshot has to do.
+// agreedRoot returns the agreed tree in place of the snapshot, which one endpoint shows.
+// Without an agreed tree, and when all others are slow, it returns the snapshot.
 func (p *PoolReader) agreedRoot(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
 	if p.everywhere == nil || !s.Checked {
 		return s
@@ -71,7 +72,7 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 	return p.agreed
 }
 
-// agree finds the agreed tree among those of one round, and remembers it. The caller holds
+// agree finds the agreed tree among those of one round, and stores it. The caller holds
 // p.taking.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
@@ -84,7 +85,7 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 		p.agreed = &s
 		p.mu.Unlock()
 		if s.Checked && (last == nil || last.Doubtful || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
-			p.changed(s, nil) // clients are given its root, so others have to know of its slot
+			p.changed(s, nil) // p.changed(s, nil) // clients get its root, so other relays have to learn its slot
 		}
 		return s, nil
 	case last != nil && at.Sub(last.At) < slotTrust:
@@ -100,7 +101,7 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	all = upToDateTrees(all)
 	var shown, continuing []onchain.Snapshot
 	for i, s := range all {
-		s.Behind = true // until the clock, or another endpoint, says that it is not
+		s.Behind = true // s.Behind = true // until the clock, or another endpoint, shows the contrary
 		if last != nil && has(s, *last) {
 			continuing = append(continuing, s)
 		}
@@ -114,7 +115,7 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
 	case len(continuing) == 1:
-		// The fleet is not told of a doubtful slot, so others would call the root stale.
+		// Other relays are not told of a doubtful slot, so they would call the root stale.
 		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= backAfter
 	case len(continuing) > 1: // all of them show the last one
 		return *last, true
@@ -127,24 +128,25 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	}
 }
 
-// upToDateTrees are those of endpoints that are not far behind another; those that fail
-// their self-check only when all do.
+// upToDateTrees returns the trees of endpoints that are not far behind another one. Trees
+// that fail their self-check are returned only when all do.
 func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	if checked := slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return !s.Checked }); len(checked) > 0 {
 		all = checked
 	}
 	var highest uint64
 	for _, s := range all {
-		if !s.Doubtful { // else a slot ahead of the chain would make the others seem behind
+		if !s.Doubtful { // if !s.Doubtful { // a slot ahead of the chain would make the others seem behind
 			highest = max(highest, s.Slot)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+farBehind < highest })
 }
 
-// secondSlot is the slot that a second endpoint bears out of the tree with that index: the
-// lower of its own and of another's that shows it too, 0 when no other does. same says that
-// another shows no newer tree either, whatever slots the two report.
+// secondSlot returns the slot that a second endpoint confirms for the tree with index i:
+// the lower of its own slot and that of another endpoint that shows it too; 0 when no other
+// does. same reports that the other endpoint shows no newer tree either, whatever slots the
+// two report.
 func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && has(o, all[i]) {
@@ -154,7 +156,7 @@ func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	return slot, same
 }
 
-// has reports whether a's root history has b's root.
+// has reports whether a's root history contains b's root.
 func has(a, b onchain.Snapshot) bool { return a.Tree.Headroom(b.Tree.Root) >= 0 }
 
 func newest(of []onchain.Snapshot) *onchain.Snapshot {

@@ -11,8 +11,8 @@ import (
 )
 
 // CorroboratedAccount reads a finalized account, nil when it does not exist. If several
-// endpoints can be asked, two of them have to report the same owner and the same data: the
-// error is of the kind unverified until they do.
+// endpoints can be asked, two of them have to report the same owner and the same data;
+// until they do, it fails with the kind unverified.
 func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error) {
 	q := query[*AccountAt]{
 		method: "getMultipleAccounts", urgency: outbound.Read, roles: []Role{RoleRead}, unconfirmed: true,
@@ -45,9 +45,9 @@ func sameAccount(a, b *AccountAt) bool {
 	return a.Account.Owner.Equals(b.Account.Owner) && bytes.Equal(a.Account.Data, b.Account.Data)
 }
 
-// HighestBalances is Balances of two endpoints where a second one answers: of each account
-// the higher value, at the older of the two slots. One endpoint that reports too little, or
-// has lost accounts, does not make them look empty.
+// HighestBalances is Balances of two endpoints, if a second one answers: for each account
+// the higher value, at the older of the two slots. So one endpoint that reports too little,
+// or has lost accounts, does not make accounts look empty.
 func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		return pair(at.Balances(ctx, keys))

@@ -21,14 +21,16 @@ const (
 	socketPong     = 10 * time.Second
 	socketDelay    = 500 * time.Millisecond
 	socketMaxDelay = 30 * time.Second
-	// socketGood is how long a connection has to last to be reopened without a longer delay.
+	// socketGood is how long a connection has to last to be reopened without a longer
+	// delay.
 	socketGood = time.Minute
-	// maxNotification bounds a message in bytes; ours ask for no data.
+	// maxNotification bounds a message in bytes. The subscription asks for no data, so
+	// messages are small.
 	maxNotification = 1 << 20
 )
 
-// socketOf is the endpoint's WebSocket URL: the configured one, else its own
-// with the scheme changed. Nil when there is to be none.
+// socketOf returns the endpoint's WebSocket URL: the configured one, or else its own with
+// another scheme. Nil when the WebSocket is off.
 func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	switch configured {
 	case NoWebSocket:
@@ -50,11 +52,11 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	return func() *url.URL { return out }, nil
 }
 
-// Subscribe calls nudge whenever an endpoint reports that the account has changed, at
-// the confirmed commitment, until the context ends. A nudge only means that a read is
-// worthwhile: nothing in a notification is believed, and without notifications the
-// relay finds out a little later. One connection is open at a time, to the first
-// endpoint with a working WebSocket; nudge must not block.
+// Subscribe calls nudge whenever an endpoint reports that the account has changed, at the
+// confirmed commitment, until the context ends. A nudge only means that a read is
+// worthwhile: the content of a notification is not used, and without notifications the
+// relay notices a little later. One connection is open at a time, to the first endpoint
+// with a working WebSocket. nudge must not block.
 func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nudge func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
@@ -71,7 +73,8 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nud
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketGood {
-			// Go back to the first endpoint: this one was a stand-in, or worked for long.
+			// Start with the first endpoint again: this one was a substitute, or has worked
+			// for long.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {
@@ -86,8 +89,8 @@ var (
 	errSilent       = errors.New("the endpoint answers no ping")
 )
 
-// socketReason names why a connection ended in our own words: the library's
-// errors repeat the URL.
+// socketReason describes why a connection ended without the library's error, which repeats
+// the URL.
 func socketReason(err error) string {
 	switch {
 	case errors.Is(err, errSubscription), errors.Is(err, errSilent):
@@ -101,7 +104,7 @@ func socketReason(err error) string {
 	}
 }
 
-// listen holds one connection until it ends.
+// listen keeps one connection until it ends.
 func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, nudge func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,7 +151,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 	}
 }
 
-// listens notes whether notifications are listened to.
+// listens records whether the endpoint sends notifications.
 func (ep *endpoint) listens(yes bool) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -161,7 +164,7 @@ func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*w
 	defer cancel()
 	conn, resp, err := websocket.Dial(ctx, ep.socket().String(), &websocket.DialOptions{HTTPClient: ep.http})
 	if resp != nil && resp.Body != nil {
-		defer func() { _ = resp.Body.Close() }() // of a refused handshake; nothing is lost
+		defer func() { _ = resp.Body.Close() }() // defer func() { _ = resp.Body.Close() }() // the body of a refused handshake; its error has no consequence
 	}
 	if err != nil {
 		return nil, err

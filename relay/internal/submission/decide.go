@@ -5,7 +5,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verdict is what one look at the chain shows about one attempt.
+// verdict is what one search of the chain shows about one attempt.
 type verdict = onchain.Fate
 
 const (
@@ -22,11 +22,12 @@ type noteFact int
 const (
 	notesUnread noteFact = iota
 	notesUnspent
-	// notesSpentByUs: a transaction of one of our payers did exactly what the submission asks.
+	// notesSpentByUs: a transaction of one of our payers did exactly what the submission
+	// asks for.
 	notesSpentByUs
 	// notesSpentByOther: a stranger or another submission spent them, and that is final.
 	notesSpentByOther
-	// notesSpentNotFinal: the same, and a fork may still undo it.
+	// notesSpentNotFinal: as notesSpentByOther, but a fork may still undo it.
 	notesSpentNotFinal
 	// notesUnknown: they are spent, and no history shows by whom.
 	notesUnknown
@@ -45,16 +46,16 @@ const (
 	rootUnverifiable
 )
 
-// facts are what is known of a processing submission, to decide the next step. Facts from
-// accounts are newer than the verdicts.
+// facts are what is known about a processing submission, to decide the next step. Facts
+// from accounts are newer than the verdicts.
 type facts struct {
 	verdicts []verdict
 	notes    noteFact
 	root     rootFact
 	// class is why an attempt failed on the chain or in simulation; "" for none.
 	class shieldpool.Class
-	// rootLongMissing says that the program has missed the root for so long, although the
-	// root history has it, that no lagging node explains it.
+	// rootLongMissing reports that the program has refused the root for so long, although
+	// the root history has it, that no lagging node explains it.
 	rootLongMissing bool
 }
 
@@ -77,7 +78,8 @@ const (
 	stepFailSpent
 	stepFailRoot
 	stepFailClass
-	// stepHold: the deployment is at fault; stepRetry: nothing is. Both are tried again later.
+	// stepHold: the deployment is at fault; stepRetry: a later try may succeed. Both are
+	// tried again later.
 	stepHold
 	stepRetry
 	// stepSign: no attempt can land any more, and a new one may be signed.
@@ -134,7 +136,9 @@ func afterClass(f *facts) step {
 		return stepSign
 	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
 		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// Another payer may have lamports; if none has, picking one pauses the queue. When the program says spent and the accounts do not, the two reads are of different slots.
+		// Another payer may have lamports; if none has, picking one pauses the queue. When
+		// the program reports a spent note and the accounts do not, the two reads are of
+		// different slots.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
 		if f.root == rootUnverifiable || f.rootLongMissing {

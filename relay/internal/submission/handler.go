@@ -48,7 +48,7 @@ type Handler struct {
 	Manager   *txmgr.Manager
 	TreeSlots *TreeSlots
 	// SecondLegDue is called for every swap whose first leg landed; nil when this process
-	// carries on no swaps.
+	// executes no swaps.
 	SecondLegDue func()
 
 	failedNotes failedNotes
@@ -94,14 +94,14 @@ func (h *Handler) class(p txmgr.Purpose, err *shieldpool.TransactionError) shiel
 		return h.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
 	}
 	// The codes come from the router, the token program, or another program that the router
-	// calls: none says anything about the payer or the pool.
+	// calls. None shows anything about the payer or the pool.
 	return shieldpool.ClassTransient
 }
 
-// progress is one submission's way through the steps, with the results so far.
+// progress is the state of one submission during Advance.
 type progress struct {
 	facts
-	// minContextSlot is the slot from which account reads are believed.
+	// minContextSlot is the slot that account reads must have reached.
 	minContextSlot uint64
 	// landing is set when an attempt landed, and when a landing is adopted that the
 	// database does not know.
@@ -231,8 +231,8 @@ func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) 
 	if s.RolledBack {
 		why = why.With("rolled_back", true)
 	}
-	// Recorded before a client can see the outcome and post again. When the write fails and
-	// is retried, the notes only rest longer.
+	// This is recorded before a client can see the outcome and post again. If the write
+	// fails and is repeated, the notes only wait longer.
 	_, paid := retryAt(j.Dead)
 	h.failedNotes.add(s.Call.Inputs, paid, h.Now())
 	if err := h.Store.Fail(ctx, j.Lease, why); err != nil {
@@ -243,7 +243,7 @@ func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) 
 	return nil
 }
 
-// cause is the failure as an error, avoiding a typed nil.
+// cause returns the failure as an error, and avoids a typed nil.
 func (p *progress) cause() error {
 	if p.failure == nil {
 		return nil

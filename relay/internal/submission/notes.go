@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readNotes reads the nullifiers' accounts, on a node that has reached the slot behind the
+// readNotes reads the nullifiers' accounts, on a node that has reached the slot of the
 // verdicts, and finds their spender when they exist.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
 	seen, err := h.State.Inspect(ctx, Of(j).Call.Inputs, Of(j).Call.Recipient, p.minContextSlot)
@@ -53,15 +53,15 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 	return nil
 }
 
-// isOwnTransaction reports whether a transaction is this submission's: paid by a payer of
-// ours, and doing exactly what was asked. A swap that a stranger started with the same call
-// is ours too: its lamports wait for a second leg.
+// isOwnTransaction reports whether a transaction is this submission's: one of our payers
+// paid it, and it does exactly what the submission asks for. A swap that a stranger started
+// with the same call also counts: its lamports wait for a second leg.
 func (h *Handler) isOwnTransaction(j *txmgr.Job, made *onchain.Creation) bool {
 	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
 		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })
 	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(Of(j).Call)
 }
 
-// errSpentNotFinal says that another transaction spent the notes, in a block that a
-// fork may still undo.
+// errSpentNotFinal reports that another transaction spent the notes, in a block that a fork
+// may still undo.
 var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")

@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// leavesTimeout is how long landed submissions wait for the index to read their block, so
-// that responses can name the leaves, and for the tree's root.
+// leavesTimeout is how long landed submissions wait for the index to read their block, and
+// for the tree's root, so that responses can contain both.
 const leavesTimeout = time.Second
 
-// Complete implements txmgr.Outcomes. All that are given at once are first legs, or all are
+// Complete implements txmgr.Outcomes. The landings of one call are all first legs, or all
 // second legs.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))
@@ -37,8 +37,8 @@ func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeavesAndRoot adds leaves and root, for the clients' convenience: an index or a chain
-// that does not answer now must not delay the outcome.
+// addLeavesAndRoot adds leaves and root for the clients' convenience: an index or a chain
+// that does not answer must not delay the outcome.
 func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func commitmentsOf(s *Submission) [][32]byte {
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
 }
 
-// indicesOf are where the commitments are; nil while some are not found.
+// indicesOf returns the indices of the commitments; nil while one is not found.
 func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	var out []uint64
 	for _, c := range commitments {
@@ -86,7 +86,7 @@ func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	return out
 }
 
-// reportCompleted notifies of a landing that is written.
+// reportCompleted reports a landing that is written.
 func (h *Handler) reportCompleted(ctx context.Context, s *Submission, o *Outcome) {
 	if s.Kind == KindSwapExecution {
 		h.Observer.Outcome(s.Kind, string(o.Phase))
@@ -125,7 +125,7 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeaves adds leaves at finality when the index was behind the landing.
+// addLeaves adds the leaves at finality if the index did not have them at the landing.
 func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {
@@ -154,8 +154,8 @@ func (h *Handler) Watched(r txmgr.Row) txmgr.Row {
 	return w
 }
 
-// endPhase is the phase of a swap that a landed transaction of the purpose ended; "" for a
-// purpose that ends none.
+// endPhase returns the phase in which a landed transaction of the purpose ends a swap; ""
+// for a purpose that ends none.
 func endPhase(p txmgr.Purpose) Phase {
 	switch p {
 	case txmgr.PurposeExecute:
@@ -167,8 +167,8 @@ func endPhase(p txmgr.Purpose) Phase {
 	}
 }
 
-// returnedRent is the rent, in lamports, that a landing returned to our payers: our
-// execution returns the state's rent to its payer, a stranger's to the stranger.
+// returnedRent returns the rent, in lamports, that a landing returned to our payers: our
+// own execution returns the state's rent to its payer, a stranger's to the stranger.
 func returnedRent(l txmgr.Landed) (lamports uint64) {
 	if l.Ours && l.Purpose == txmgr.PurposeExecute {
 		return shieldpool.SwapStateRent

@@ -13,12 +13,12 @@ import (
 )
 
 // PoolState reads the pool's accounts. Its refusals, pool_not_initialised and
-// chain_unavailable, are fit for clients.
+// chain_unavailable, may be shown to clients.
 type PoolState interface {
-	// Tree is the tree account, not older than maxAge if the chain answers.
+	// Tree returns the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
-	// TreeWith is the tree account that has the root in its root history: the one from Tree,
-	// or any endpoint's. When all lack it, it is the newest one, read after the call.
+	// TreeWith returns the tree account that has the root in its root history: the one from
+	// Tree, or any endpoint's. When all lack it, it is the newest one, read after the call.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
@@ -27,38 +27,38 @@ type PoolState interface {
 	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
 	Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error)
-	// Creation is the transaction that made the nullifier's account; nil when no
+	// Creation returns the transaction that created the nullifier's account; nil when no
 	// endpoint's history has it.
 	Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error)
 }
 
-// LeafIndex finds the places of commitments in the tree.
+// LeafIndex finds the indices of commitments in the tree.
 type LeafIndex interface {
 	// Sync reads what the chain has confirmed.
 	Sync(ctx context.Context) error
-	// Find gives the index of each commitment that has been read.
+	// Find returns the index of each commitment that has been read.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
-// Observer counts what happens. Arguments are from fixed sets; nothing of a
-// request's content reaches it.
+// Observer counts events. Its arguments are from fixed sets; no content of a request
+// reaches it.
 type Observer interface {
 	txmgr.Observer
-	// Outcome counts a submission done: "completed", "finalized" or a refusal's code; for a
-	// second leg "executed" or "refunded" in place of "completed".
+	// Outcome counts the end of a submission: "completed", "finalized" or a refusal's code;
+	// for a second leg "executed" or "refunded" in place of "completed".
 	Outcome(kind shieldpool.Kind, outcome string)
 }
 
-// Notifications is the callbacks of a Listener.
+// Notifications are the callbacks of a Listener.
 type Notifications struct {
-	// Done is called with every submission that any process finishes.
+	// Done is called for every submission that any process finishes.
 	Done func(uuid.UUID)
 	// Due is called when something became due that has no owner.
 	Due func()
 }
 
 // Listener receives notifications of other processes, until ctx ends or the connection
-// breaks. Missed ones are made up for by reading the rows.
+// breaks. Reading the rows makes up for missed ones.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// pinMaxAge is how long a pin, or its absence, is believed before the database is asked
-// again: another pod may have learnt another one, or an operator may have removed it.
+// pinMaxAge is how long a pin, or its absence, counts before the database is read again:
+// another pod may have recorded another one, or an operator may have removed it.
 const pinMaxAge = 30 * time.Second
 
-// ProofAPolicy decides which sign of a proof's A is accepted without a trial: a configured
-// one or, in the automatic setting, either one until a finalized transaction has shown which
-// one the program takes. The other sign is then tried on the chain before it is refused, and
-// one that lands becomes the pin from then on.
+// ProofAPolicy decides which encoding of a proof's A is accepted without a trial: a
+// configured one or, in the automatic setting, either one until a finalized transaction has
+// shown which one the program accepts. The other encoding is then tried on the chain before
+// it is refused, and one that lands becomes the pin from then on.
 type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
@@ -27,7 +27,7 @@ type ProofAPolicy struct {
 	mu    sync.Mutex
 	fixed groth16.Sign
 	asked time.Time
-	// configured says that fixed is the operator's, for good.
+	// configured reports that the operator set fixed, so that it never changes.
 	configured bool
 }
 
@@ -46,10 +46,11 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 	return p, err
 }
 
-// Configured reports whether the operator set the sign, so that no transaction changes it.
+// Configured reports whether the operator set the encoding, so that no transaction changes
+// it.
 func (p *ProofAPolicy) Configured() bool { return p.configured }
 
-// Accepts reports whether a proof of that sign is accepted without a trial.
+// Accepts reports whether a proof of that encoding is accepted without a trial.
 func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
 	fixed, known := p.cached()
 	if !known {
@@ -67,8 +68,8 @@ func (p *ProofAPolicy) cached() (fixed groth16.Sign, known bool) {
 	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= pinMaxAge)
 }
 
-// readPin reads the pin, for each caller within its own time: callers must not wait for one
-// another on a database that hangs.
+// readPin reads the pin within each caller's own time: callers must not wait for one
+// another on a hanging database.
 func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err error) {
 	pinned, err := p.store.PinnedProofA(ctx, p.keyHash)
 	if err != nil {
@@ -85,8 +86,9 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err err
 	return fixed, nil
 }
 
-// Learn returns the pins that final landings prove: a transaction of ours shows which sign
-// of A the program takes. For each sign the first transaction of the batch counts.
+// Learn returns the pins that final landings prove: a transaction of ours shows which
+// encoding of A the program accepts. For each encoding the first transaction of the batch
+// counts.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
 		encoding := Of(l.Job).ProofAEncoding

@@ -12,21 +12,22 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// HoldFailing is the reason while a submission rests because it keeps failing on the chain.
+// HoldFailing is the reason while a submission waits because it keeps failing on the chain.
 const HoldFailing = string(refusal.ProgramError)
 
 const (
-	// maxPaidFailures is how often a submission may fail on the chain, each time for the
-	// network's fee, although its simulation had just succeeded.
+	// maxPaidFailures is the number of times that a submission may fail on the chain, each
+	// time for the network's fee, although its simulation had just succeeded.
 	maxPaidFailures = 8
-	// immediateRetries is how many of these failures are tried again at once. Each one more
-	// doubles the rest since the last signature, from firstRetryDelay to maxRetryDelay.
+	// immediateRetries is the number of these failures that are tried again at once. Each
+	// further one doubles the wait since the last signature, from firstRetryDelay to
+	// maxRetryDelay.
 	immediateRetries               = 2
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
-// retryAt is the time before which no new attempt is signed, given the dead attempts, and
-// how many of them were paid for.
+// retryAt returns the time before which no new attempt is signed, and how many of the dead
+// attempts were paid for.
 func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
@@ -40,7 +41,7 @@ func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	return last.Add(retryDelay(paid)), paid
 }
 
-// retryDelay is how long the submission rests after its paid-th paid failure.
+// retryDelay returns the wait after the given number of paid failures.
 func retryDelay(paid int) time.Duration {
 	if paid < immediateRetries {
 		return 0
@@ -48,12 +49,12 @@ func retryDelay(paid int) time.Duration {
 	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
 }
 
-// maxFailedNotes is how many notes that keep failing are remembered.
+// maxFailedNotes bounds the notes that are remembered because they keep failing.
 const maxFailedNotes = 10_000
 
 // failedNotes are the notes of submissions that ended after failing on the chain, for a fee
-// each time: when they are posted again at once in a new submission, they rest as well. Each
-// process remembers its own. The zero value is ready.
+// each time. A new submission that posts them at once waits too. Each process has its own.
+// The zero value is ready.
 type failedNotes struct {
 	mu    sync.Mutex
 	notes map[[32]byte]failedNote

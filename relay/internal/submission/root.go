@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// rootLagTries is how many steps a root in the root history may be unknown to the program,
-// about a minute with the pauses between them: no usable node lags longer.
+// rootLagTries is the number of steps for which the program may not know a root of the root
+// history: about a minute, with the pauses between them. No usable node lags longer.
 const rootLagTries = 10
 
 // readRoot looks the root up in the root history, which is read anew when the program did
@@ -57,7 +57,7 @@ func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64)
 	return nil
 }
 
-// evicted reports whether so many leaves followed a root that it has left the root history.
+// evicted reports whether enough leaves followed a root to evict it from the root history.
 // A root that is missing earlier has not arrived yet: the node is behind, or on a fork that
 // will die, or the root's own fork died.
 func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
@@ -65,8 +65,8 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 }
 
 // tryRoot asks the program whether it knows a root that is missing from the tree account,
-// which a single endpoint returned: nil when the program fails the transaction for good. So
-// a made-up tree does not end a submission.
+// which a single endpoint returned. It returns nil when the program fails the transaction
+// for good. So a fabricated tree does not end a submission.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	failure, err := h.Manager.Try(ctx, h.draft(Of(j)), p.minContextSlot)
 	switch {
@@ -76,14 +76,14 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 		return errProgramTakesRoot
 	}
 	p.fail(failure)
-	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then looked up anew
+	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then searched again
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
 	return nil
 }
 
-// errProgramTakesRoot says that the program accepts a root that the tree account lacks.
+// errProgramTakesRoot reports that the program accepts a root that the tree account lacks.
 var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
 
-// errRootNotSeen says that the node that was asked has not seen the root yet.
+// errRootNotSeen reports that the node has not reached the root yet.
 var errRootNotSeen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")

@@ -18,11 +18,11 @@ type Outcome struct {
 	Root        *[32]byte
 	// Phase is how a second leg ended: PhaseExecuted or PhaseRefunded; "" for other kinds.
 	Phase Phase
-	// Timeout is the slot in which the swap that this landing begins times out; 0 for other
+	// Timeout is the slot in which the swap that this landing starts times out; 0 for other
 	// kinds.
 	Timeout uint64
-	// Returned are lamports that payers got back when a swap was executed; once that is
-	// final they count against the caps.
+	// Returned are lamports that payers got back when a swap was executed. They count
+	// against the caps once that is final.
 	Returned uint64
 }
 
@@ -33,7 +33,7 @@ type Landing struct {
 }
 
 // Store is the durable half of submissions and of their jobs in the manager. Its errors are
-// as the manager's store's.
+// as those of the manager's store.
 type Store interface {
 	txmgr.Store
 
@@ -50,8 +50,9 @@ type Store interface {
 	Backlog(ctx context.Context) (Backlog, error)
 	// CountAhead counts the pool's submissions that have not landed and whose root leaves
 	// the root history no later than that of rootSeq. Roots from before oldest have left it
-	// and do not count. While others go on, submissions that wait for a history, for an
-	// attempt's end, for a spend cap or after failures on the chain do not count. It stops at limit.
+	// and do not count. While others proceed, submissions that wait for a history, for an
+	// attempt's end, for a spend cap or after failures on the chain do not count. It stops
+	// at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot;
@@ -60,39 +61,40 @@ type Store interface {
 	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
 
 	// Claim claims up to limit submissions that are due, have no owner and have not landed,
-	// first those whose root is nearest to leaving the root history.
+	// those first whose root is nearest to leaving the root history.
 	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 	// Probe is Claim for a worker whose queue is paused. It claims submissions that were
-	// claimed before and wait for nothing, because what may be on the chain needs no payer.
-	// Of the rest it claims the one that has waited longest since its last try.
+	// claimed before and wait for nothing, because a transaction that may be on the chain
+	// needs no payer. Of the rest it claims the one whose last try is the longest ago.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
-	// ClaimSwapExecutions is Claim for swaps' second legs, which it leaves out; first
-	// those that have been due longest. Their Call is the first leg's, and Swap is set.
+	// ClaimSwapExecutions is Claim for swaps' second legs, which Claim omits; those first
+	// that have been due longest. Their Call is the first leg's, and Swap is set.
 	ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 
-	// UpdateSwap writes where a second leg stands, as the chain shows it, and the slot
-	// of its timeout.
+	// UpdateSwap writes a second leg's phase, as the chain shows it, and the slot of its
+	// timeout.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase Phase, timeout uint64) error
 	// Complete records landings; the leases stay until the landings are final. The landing
 	// of a swap's first leg makes its second leg, due at once, in the same transaction,
 	// unless there is one from an earlier landing. It returns the leases that were lost,
 	// under which nothing was written.
 	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
-	// Finalize ends the watch over landings and pins the proof's sign for the verifying key,
-	// in place of the other sign. It corrects each landing's slot, and its leaves when the
-	// outcome has any. It returns the leases that were lost.
+	// Finalize records that landings are final, and pins the proof's encoding for the
+	// verifying key in place of the other one. It corrects each landing's slot, and its
+	// leaves when the outcome has any. It returns the leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
 	// Fail records the final failure and frees the nullifiers. It returns
 	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg
 	// fails after it had landed on a fork that died, its second leg fails too.
 	Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) error
 
-	// PinnedProofA is the pinned sign of A for a verifying key; "" when none is.
+	// PinnedProofA returns the pinned encoding of A for a verifying key; "" when none is
+	// pinned.
 	PinnedProofA(ctx context.Context, keyHash [32]byte) (string, error)
 }
 
-// ProofAPin is what a finalized transaction shows about the program: which sign of A it
-// takes under the verifying key.
+// ProofAPin records which encoding of A the program accepts under the verifying key, as a
+// finalized transaction shows.
 type ProofAPin struct {
 	KeyHash   [32]byte
 	Encoding  string

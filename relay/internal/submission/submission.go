@@ -1,6 +1,6 @@
 // Package submission carries a client's proof to its one outcome on the chain. A submission
-// is a row: its state, due time, lease and epoch are authoritative, so any pod can finish any
-// other pod's work.
+// is a row: its state, due time, lease and epoch are authoritative, so any pod can finish
+// any other pod's work.
 package submission
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// State is where a submission stands, in the words of the interface.
+// State is a submission's state, in the words of the interface.
 type State string
 
 // The states. Completed means confirmed on the chain; Submission.Finalized reports finality.
@@ -29,7 +29,7 @@ const (
 
 // Request is a submission as the client sent it, decoded but not yet validated.
 type Request struct {
-	// Proof is Groth16 on the wire, expected 256 bytes; PublicInputs 264 bytes.
+	// Proof is a Groth16 proof of 256 bytes. PublicInputs has 264 bytes.
 	Proof, PublicInputs []byte
 	// Recipient is the base58 wallet of a withdrawal; empty for a transfer, where it is ignored.
 	Recipient string
@@ -37,7 +37,7 @@ type Request struct {
 	Notes [][]byte
 	// IdempotencyKey is the client's header; empty when it sent none.
 	IdempotencyKey string
-	// Client is the hash of the API key that the client showed; zero when none is required.
+	// Client is the hash of the client's API key; zero when none is required.
 	Client [32]byte
 	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
 	WithdrawalOnly bool
@@ -45,8 +45,8 @@ type Request struct {
 	Swap *SwapRequest
 }
 
-// SwapRequest are a swap's terms as the client sent them. Recipient may be empty when the
-// recipient's token account exists; its owner is then the recipient.
+// SwapRequest is a swap's terms as the client sent them. The request's Recipient may be
+// empty when the recipient's token account exists; its owner is then the recipient.
 type SwapRequest struct {
 	// OutputMint and RecipientATA are base58.
 	OutputMint, RecipientATA string
@@ -63,7 +63,8 @@ type Submission struct {
 	State State
 	// Call is the call to put on the chain.
 	Call *shieldpool.Call
-	// ProofAEncoding is the sign of A with which the proof verified: "plain" or "negated".
+	// ProofAEncoding is the encoding of A with which the proof verified: "plain" or
+	// "negated".
 	ProofAEncoding string
 
 	// RootSeq orders submissions by how soon their root leaves the root history: it is the
@@ -74,8 +75,8 @@ type Submission struct {
 	// an attempt or an outcome names both.
 	Epoch int64
 	Owner uuid.UUID
-	// Tries counts the steps since the last progress that ended in an error of the
-	// submission's own, for backoff. Hold is the reason of the last wait, "" for none.
+	// Tries counts the steps since the last progress that failed for the submission's own
+	// reasons, for backoff. Hold is the reason of the last wait, "" for none.
 	Tries int
 	Hold  string
 
@@ -88,40 +89,40 @@ type Submission struct {
 	Root        *[32]byte
 	Finalized   bool
 
-	// Parent is the submission that a second leg carries on; nil otherwise.
+	// Parent is the submission that a second leg belongs to; nil otherwise.
 	Parent *uuid.UUID
 	// Swap is the second leg, known once the first leg has landed; nil before, and for
 	// anything but a swap.
 	Swap *Swap
 
-	// Failure is why a failed submission failed; RolledBack says that it had been completed
-	// on a fork that died.
+	// Failure is why a failed submission failed. RolledBack reports that it had been
+	// completed on a fork that died.
 	Failure    *refusal.Refusal
 	RolledBack bool
 
 	CreatedAt   time.Time
 	CompletedAt *time.Time
 
-	// Repeated says that a request was answered with this submission because its content is
-	// the same, and not because of an Idempotency-Key. Once it has landed, anybody can read
-	// that content on the chain, so its id is then not given to the sender.
+	// Repeated reports that a request was answered with this submission because its content
+	// is the same, and not because of an Idempotency-Key. Once it has landed, anybody can
+	// read that content on the chain, so its id is then not given to the sender.
 	Repeated bool
 }
 
-// KindSwapExecution is the second leg of a swap: a row of its own, made when the
-// first leg lands, that executes the swap or refunds it. It spends no note.
+// KindSwapExecution is the second leg of a swap: a row of its own, created when the first
+// leg lands, that executes the swap or refunds it. It spends no note.
 const KindSwapExecution shieldpool.Kind = "swap_execution"
 
-// Phase is where a swap stands between its two legs.
+// Phase is a swap's state between its two legs.
 type Phase string
 
 // The phases. A quoted swap whose execution died is funded again.
 const (
-	// PhaseFunded: the first leg landed, the swap state holds the lamports.
+	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
-	// PhaseQuoted: an execution on a quote that meets the minimum is signed.
+	// PhaseQuoted: an execution is signed, with a quote that meets the minimum.
 	PhaseQuoted Phase = "quoted"
-	// PhaseExecuted and PhaseRefunded are the two ends.
+	// PhaseExecuted and PhaseRefunded are the two outcomes.
 	PhaseExecuted Phase = "executed"
 	PhaseRefunded Phase = "refunded"
 )
@@ -131,7 +132,7 @@ type Swap struct {
 	Phase Phase
 	// TimeoutSlot is the slot from which the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// HeldBy is the reason of its wait, a second leg's Hold; "" for nothing.
+	// HeldBy is the reason of its wait, a second leg's Hold; "" for none.
 	HeldBy string
 	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
 	// or refunded it; zero before.
@@ -142,8 +143,7 @@ type Swap struct {
 	CreatedAt time.Time
 }
 
-// RequestID is the id under which the client knows it: a second leg's is that of the
-// swap.
+// RequestID is the id by which the client knows it: a second leg's is that of the swap.
 func (s *Submission) RequestID() uuid.UUID {
 	if s.Parent != nil {
 		return *s.Parent
@@ -151,7 +151,7 @@ func (s *Submission) RequestID() uuid.UUID {
 	return s.ID
 }
 
-// Landed is where it landed, once it has.
+// Landed returns the signature and the slot of its landing; zero before.
 func (s *Submission) Landed() (signature solana.Signature, slot uint64) {
 	if s.Signature == nil {
 		return solana.Signature{}, 0
@@ -159,25 +159,25 @@ func (s *Submission) Landed() (signature solana.Signature, slot uint64) {
 	return *s.Signature, s.Slot
 }
 
-// Lease is the one under which the submission is held.
+// Lease returns the submission's present lease.
 func (s *Submission) Lease() txmgr.Lease {
 	return txmgr.Lease{ID: s.ID, Epoch: s.Epoch, Owner: s.Owner}
 }
 
-// Job is the submission as the transaction manager has it, without attempts.
+// Job returns the submission as a job of the transaction manager, without attempts.
 func (s *Submission) Job() *txmgr.Job {
 	return &txmgr.Job{Lease: s.Lease(), Row: s, Kind: s.Kind, Tries: s.Tries, Hold: s.Hold, CreatedAt: s.CreatedAt}
 }
 
-// Of is the submission of a job.
+// Of returns the submission of a job.
 func Of(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
 
-// ContentHash identifies what a submission does: sha256 of public inputs and
-// destination. Proof and notes are left out: another proof of the same inputs
-// spends the same notes to the same end.
+// ContentHash identifies what a submission does: it is the sha256 of public inputs and
+// destination. Proof and notes are left out, because another proof of the same inputs
+// spends the same notes in the same way.
 func ContentHash(c *shieldpool.Call) [32]byte {
 	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
 }
@@ -192,7 +192,7 @@ type Backlog struct {
 	// held for any reason. OldestDue is how long the first of them has been due.
 	Due       int64
 	OldestDue time.Duration
-	// Held counts submissions that wait for something that more workers would not bring, by reason.
+	// Held counts submissions by what they wait for, when more workers would not help.
 	Held map[string]int64
 	// QueuedJobs are ids of queue jobs, at most 100; never request ids, which open /status.
 	QueuedJobs []int64

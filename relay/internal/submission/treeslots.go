@@ -16,8 +16,8 @@ const (
 	slotReportRetry   = 50 * time.Millisecond
 )
 
-// TreeSlots reports to the other relays the newest slot at which the pool's tree changed, so
-// that a process whose node is behind knows that it is.
+// TreeSlots reports to the other relays the newest slot at which the pool's tree changed,
+// so that a process whose node is behind can notice that.
 type TreeSlots struct {
 	store   Store
 	pool    solana.PublicKey
@@ -30,15 +30,15 @@ func newTreeSlots(store Store, pool solana.PublicKey, log *slog.Logger) *TreeSlo
 	return &TreeSlots{store: store, pool: pool, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Observe is called with the slot of every new state of the tree that is read.
+// Observe is called with the slot of every new state of the tree.
 func (t *TreeSlots) Observe(slot uint64) {
 	t.highest.Store(slot)
 	t.signal()
 }
 
 // landed reports a slot in which a transaction of the pool landed: the tree changed there,
-// even if no node that is read has reached it yet. Without that report a process whose nodes
-// are all behind would call roots stale that are too new.
+// even if no node that is read has reached it yet. Without the report, a process whose
+// nodes are all behind would call roots stale that are too new.
 func (t *TreeSlots) landed(slot uint64) {
 	for {
 		seen := t.highest.Load()
@@ -70,8 +70,8 @@ func (t *TreeSlots) run(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, slotReportTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
-			// When a database is back, it also serves processes that start: they must not
-			// judge roots before they can know what this one has observed.
+			// When a database is back, it also serves processes that start. They must not
+			// refuse roots before they can know what this one has observed.
 			time.AfterFunc(slotReportRetry, t.signal)
 		}
 		cancel()

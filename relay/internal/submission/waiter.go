@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// rereadInterval is how often a waiter reads the row without a notification: one can be
-	// lost with its connection.
+	// rereadInterval is the interval at which a waiter reads the row without a
+	// notification: one can be lost with its connection.
 	rereadInterval = 3 * time.Second
-	// listenRetry is the pause before a broken connection for notifications is made anew.
+	// listenRetry is the pause before a broken connection for notifications is replaced.
 	listenRetry = time.Second
 )
 
@@ -65,10 +65,10 @@ func (d *Reader) notify(id uuid.UUID) {
 	}
 }
 
-// Wait returns the submission once it is done, or as it is when ctx ends or the reader
-// closes. The caller knows that it was not done a moment ago, so the row is read after a
-// notification, or when none arrives for a while. While the database is away, Wait goes on:
-// an accepted submission is still under way.
+// Wait returns the submission once it is done, or its present state when ctx ends or the
+// reader closes. The caller knows that it was not done a moment ago, so the row is read
+// after a notification, or when none arrives for a while. While the database is
+// unreachable, Wait goes on: an accepted submission is still under way.
 func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
 	d.addWaiter(id, ch)
@@ -92,7 +92,7 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	}
 }
 
-// Waiting is how many callers wait for an outcome.
+// Waiting returns how many callers wait for an outcome.
 func (d *Reader) Waiting() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,8 +102,8 @@ func (d *Reader) Waiting() (n int) {
 	return n
 }
 
-// Close ends all waits, later ones too: while the relay drains, responses say where clients
-// can follow their submissions.
+// Close ends all waits, later ones too: while the relay drains, responses name where
+// clients can follow their submissions.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// capacity counts the places for jobs in flight.
+// capacity counts the jobs in flight against a limit.
 type capacity struct {
 	limit int
 
@@ -12,7 +12,7 @@ type capacity struct {
 	used int
 }
 
-// acquire takes up to n places and returns how many it got.
+// acquire takes up to n units of the capacity, and returns how many it got.
 func (s *capacity) acquire(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *capacity) acquire(n int) int {
 	return n
 }
 
-// release frees one place.
+// release returns one unit.
 func (s *capacity) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

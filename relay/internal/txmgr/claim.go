@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// claimLimit is how many rows one claim claims.
+	// claimLimit is the largest number of rows that one claim takes.
 	claimLimit = 64
-	// landedLimit is how many landed rows one claim takes.
+	// landedLimit is the largest number of landed rows that one claim takes.
 	landedLimit = 256
 )
 
@@ -30,8 +30,8 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
 		} else if swept {
-			// Some are claimed all the same, in turn: rows that do not wait for the same
-			// reason, such as a dead process's transactions, must not wait with the rest.
+			// Some rows are claimed even then, in turn: those that wait for another reason,
+			// such as a dead process's transactions, must not wait with the rest.
 			m.claimBatch(ctx, l)
 		}
 		if swept && l == m.main() {
@@ -44,15 +44,15 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 // isPaused reports whether the lane claims nothing.
 func (m *Manager) isPaused(l *Lane) bool { return l.pausable() && m.paused.reason() != "" }
 
-// claimBatch claims as many rows as there are places. While the queue is paused it claims
-// rows that may be on the chain and, as a probe, one that waits. more says that there may
-// be more to claim.
+// claimBatch claims as many rows as the lane has capacity for. While the queue is paused it
+// claims rows that may be on the chain and, as a probe, one that waits. more reports that
+// there may be more to claim.
 func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	claim, limit, main := l.Claim, claimLimit, l == m.main()
 	if m.isPaused(l) {
 		claim = l.Probe
 	}
-	if main { // most places stay free during the database call, for newly accepted jobs
+	if main { // if main { // most of the capacity stays free during the database call, for newly accepted jobs
 		limit = min(claimLimit, max(1, l.Places/4))
 	}
 	places := l.places.acquire(limit)
@@ -89,7 +89,7 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	return len(claimed) == places
 }
 
-// claimLanded claims landed jobs that no process watches.
+// claimLanded claims landed jobs that no process tracks.
 func (m *Manager) claimLanded(ctx context.Context) (more bool) {
 	call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()

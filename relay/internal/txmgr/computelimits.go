@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// maxComputeUnits is the most that a transaction may ask for (Solana); simulations do.
+	// maxComputeUnits is the largest limit that a transaction may request (Solana).
+	// Simulations request it.
 	maxComputeUnits = 1_400_000
-	// computeMargin covers what simulation does not see: PDA bumps spread one
-	// kind over 12 000 units.
+	// computeMargin covers what simulation does not show: PDA bumps spread one kind over 12
+	// 000 units.
 	computeMargin = 30_000
 	// computeRounding is the multiple to which limits are rounded up.
 	computeRounding = 10_000

@@ -8,12 +8,12 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Reasons of the manager's own for deferring a job; others are codes of refusals, classes
-// of program errors, and the handlers'.
+// These are the manager's own reasons for deferring a job. Other reasons are codes of
+// refusals, classes of program errors, and the handlers' own.
 const (
-	// HoldHistory: an attempt cannot land any more, and no endpoint's history reaches
-	// back far enough to show whether it has landed. An endpoint with a longer history
-	// (role archive) ends it.
+	// HoldHistory: an attempt cannot land any more, and no endpoint's history goes back far
+	// enough to show whether it has landed. An endpoint with a longer history (role
+	// archive) resolves it.
 	HoldHistory = "chain_history"
 	// HoldExpiry: an attempt that was signed long ago is not on the chain, and no two
 	// endpoints agree that it can no longer land.
@@ -22,33 +22,34 @@ const (
 	HoldChain = string(refusal.ChainUnavailable)
 )
 
-// Deferral is why a job is put off.
+// Deferral is the error of a job that is tried again later.
 type Deferral struct {
-	// Reason is from a fixed set: it is stored, and a metric's label.
+	// Reason is from a fixed set: it is stored, and is a metric's label.
 	Reason string
-	// Delay is for how long it is put off; 0 for Timing.Hold.
+	// Delay is the time until the next try; 0 means Timing.Hold.
 	Delay time.Duration
 	Cause error
-	// Fault says that the reason is the deployment's, not the job's: it is counted,
-	// and a warning when it begins.
+	// Fault reports that the deployment causes the delay, not the job. It is then counted,
+	// and logged as a warning when it begins.
 	Fault bool
-	// pausesQueue says that all jobs of the main lane wait for the same.
+	// pausesQueue reports that all jobs of the main lane wait for the same thing.
 	pausesQueue bool
 }
 
-// Error gives reason and cause.
+// Error returns the reason and the cause.
 func (d *Deferral) Error() string { return "waiting: " + d.Reason + ": " + d.Cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (d *Deferral) Unwrap() error { return d.Cause }
 
 // triesBeforeHold is the number of failures in a row to reach the chain after which a job
 // counts as held by it rather than as unlucky.
 const triesBeforeHold = 3
 
-// Refused distinguishes a pool, chain or payer that is not ready from other errors: the job
-// waits for it. A refusal of one job pauses all of them, with two exceptions: a cap, which
-// may be that of transfers alone, and a failed call, which says nothing about the next.
+// Refused returns a deferral when a pool, chain or payer is not ready, and err itself
+// otherwise. Such a refusal of one job pauses all of them, with two exceptions: a cap,
+// which may be that of transfers alone, and a failed call, which predicts nothing about the
+// next.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	switch {
@@ -62,7 +63,7 @@ func Refused(j *Job, err error) error {
 	}
 }
 
-// Unreachable is an error of a call to the chain as a deferral of the job.
+// Unreachable returns the deferral for a failed call to the chain.
 func Unreachable(j *Job, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) || j.Tries < triesBeforeHold {
 		return err

@@ -29,18 +29,19 @@ type Search func(ctx context.Context, sigs []solana.Signature) (onchain.Look, er
 // decideLease is how long the jobs of a pass are kept without a heartbeat.
 const decideLease = time.Minute
 
-// DecideUndecided resolves once, by the given search, the attempts of all jobs that wait for
-// the end of one. Attempts that are dead by the manager's own rule are marked as dead. Their
-// jobs are due at once, as are jobs with an attempt that landed: the relays do the rest. It
-// returns how many were ended, and how many still wait, including those that a relay claimed
-// meanwhile.
+// DecideUndecided resolves once, with the given search, the attempts of all jobs that wait
+// for one to end. It marks attempts as dead that are dead by the manager's own rule. Their
+// jobs become due at once, as do jobs with an attempt that landed: the relays do the rest.
+// It returns how many jobs it ended, and how many still wait, including those that a relay
+// claimed meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 		return 0, 0, err
 	}
 	defer func() {
-		// The rest is released in any case: else it waits until the lease lapses.
+		// The remaining jobs are released in any case. Otherwise they would wait until the
+		// lease lapses.
 		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
 		if err == nil {
 			err = retireErr
@@ -53,8 +54,8 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 	return ended, waiting, err
 }
 
-// decideAll goes on until there is no more to claim. It keeps the jobs that it cannot end
-// until then, or it would claim them again.
+// decideAll goes on until nothing more can be claimed. It keeps the jobs that it cannot end
+// until then, because it would claim them again.
 func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
 	var undecided []*Job
 	for more := true; more; {
@@ -90,8 +91,8 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 	return ended, nil
 }
 
-// decideOne marks a job's dead attempts as dead; over says that the job no longer waits for
-// the end of one.
+// decideOne marks a job's dead attempts as dead. over reports that the job no longer waits
+// for an attempt to end.
 func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (over bool, err error) {
 	if len(c.Live) == 0 {
 		return true, nil
@@ -111,7 +112,7 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 		case onchain.MayLand:
 			over = false
 		case onchain.FailedOnChain, onchain.Forgotten:
-			// The manager handles these: it knows their costs and what they wait for.
+			// The manager resolves these: it knows their costs and what they wait for.
 		}
 	}
 	return over, store.MarkAttemptsDead(ctx, c.Lease, dead)

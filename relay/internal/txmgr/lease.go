@@ -130,7 +130,7 @@ type leaseHealth struct {
 	renewedBefore bool
 }
 
-// renewed records a heartbeat that succeeded; again says that it was not the first.
+// renewed records a successful heartbeat. again reports that the one before it failed.
 func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// recordBatch is how many outcomes one statement writes.
+	// recordBatch is the largest number of outcomes that one statement writes.
 	recordBatch = 256
 	// recordRetry is the pause after a write that failed.
 	recordRetry = 250 * time.Millisecond
 )
 
-// recorder writes outcomes, many in one statement: landings in one slot make one write. A
-// write that fails is tried again until it succeeds or the lease is lost; meanwhile nothing
+// recorder writes outcomes, many in one statement: all landings of one slot make one write.
+// A failed write is repeated until it succeeds or the lease is lost. Until then nothing
 // else happens to those jobs.
 type recorder struct {
 	m    *Manager
@@ -26,7 +26,8 @@ type recorder struct {
 	landed    []*landing
 	finalized []*watch
 
-	// failing says that the last write failed: logged once, not four times a second.
+	// failing reports that the last write failed: it is logged once, not four times a
+	// second.
 	failing bool
 }
 
@@ -46,7 +47,7 @@ func (r *recorder) queueLanding(w *entry, l Landing) {
 	signal(r.wake)
 }
 
-// queueFinalized queues the end of watches.
+// queueFinalized queues landings that are final.
 func (r *recorder) queueFinalized(ws []*watch) {
 	if len(ws) == 0 {
 		return
@@ -81,8 +82,8 @@ func (r *recorder) flush(ctx context.Context) {
 	lands, finals := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	// The main lane's handler may wait for more details of the outcome; the other lanes do
-	// not wait for it.
+	// The main lane's handler may wait for more details of its outcomes. The other lanes
+	// are written first, so that they do not wait for it.
 	for _, l := range slices.Backward(r.m.lanes) {
 		mine := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
 		r.writeLandings(ctx, mine)
@@ -107,7 +108,7 @@ func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
 	}
 }
 
-// writeCompleted writes landings; false when they have to be written again.
+// writeCompleted writes landings. It returns false when they have to be written again.
 func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 	m := r.m
 	landed := make([]Landed, len(batch))
@@ -138,7 +139,8 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 	return true
 }
 
-// writeFinalized writes the ends of watches; false when they have to be written again.
+// writeFinalized writes that landings are final. It returns false when that has to be
+// written again.
 func (r *recorder) writeFinalized(ctx context.Context, batch []*watch) bool {
 	m := r.m
 	landed := make([]Landed, len(batch))
@@ -160,7 +162,7 @@ func (r *recorder) writeFinalized(ctx context.Context, batch []*watch) bool {
 	return true
 }
 
-// logFailure logs the first of a row of failed writes.
+// logFailure logs the first of a series of failed writes.
 func (r *recorder) logFailure(ctx context.Context, submissions int, err error) {
 	level := slog.LevelWarn
 	if r.failing {

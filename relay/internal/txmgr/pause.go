@@ -9,13 +9,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// queuePause is why the whole queue waits.
+// queuePause holds the reason for which the whole queue waits.
 type queuePause struct {
 	mu      sync.Mutex
 	current string
 }
 
-// set reports whether the queue was not paused for that reason before.
+// set pauses the queue, and reports whether it was not paused for that reason before.
 func (h *queuePause) set(reason string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,8 +38,8 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// unreadable is the error when nothing can be read from the chain. The read gets as long as
-// one call may take: a slow chain is not an unavailable one.
+// unreadable returns the error when nothing can be read from the chain. The read may take
+// as long as one call may: a slow chain is not an unavailable one.
 func (m *Manager) unreadable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -63,7 +63,7 @@ func (m *Manager) pauseQueue(ctx context.Context, reason string, cause error) {
 	}
 }
 
-// pauseReason is the reason of a pause when the pool cannot be read.
+// pauseReason returns the reason of a pause when the pool cannot be read.
 func pauseReason(err error) string {
 	if r, ok := refusal.As(err); ok && r.Code == refusal.PoolNotInitialised {
 		return string(r.Code)
@@ -71,8 +71,8 @@ func pauseReason(err error) string {
 	return HoldChain
 }
 
-// pauseLoop checks at each sweep whether the queue has to be paused or may go on. It is a
-// loop of its own: a chain that hangs must not delay due or landed jobs.
+// pauseLoop checks at each sweep whether the queue has to be paused or may resume. It is a
+// loop of its own: a hanging chain must not delay due or landed jobs.
 func (m *Manager) pauseLoop(ctx context.Context) {
 	misses := 0
 	m.every(ctx, m.Timing.Sweep, func(ctx context.Context) {
@@ -85,9 +85,9 @@ func (m *Manager) pauseLoop(ctx context.Context) {
 	})
 }
 
-// checkPause pauses the queue when nothing can be sent, or nothing was read twice in a row.
-// A process whose places are all taken by sent transactions tries nothing new, and would
-// not notice: the jobs behind them would count as work for more processes.
+// checkPause pauses the queue when nothing can be sent, or when the chain could not be read
+// twice in a row. A process with its whole capacity in sent transactions tries nothing new
+// and would not notice: the jobs behind them would count as work for more processes.
 func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	if err := m.submitOutage(); err != nil {
 		m.pauseQueue(ctx, HoldChain, err)
@@ -107,7 +107,7 @@ func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	return 0
 }
 
-// tryResume ends a pause whose reason is gone.
+// tryResume ends a pause whose reason no longer applies.
 func (m *Manager) tryResume(ctx context.Context) {
 	var err error
 	switch refusal.Code(m.paused.reason()) {
@@ -122,14 +122,14 @@ func (m *Manager) tryResume(ctx context.Context) {
 	}
 	switch outage := m.submitOutage(); {
 	case err != nil:
-	case outage != nil: // the reason is gone, and there is another
+	case outage != nil: // case outage != nil: // another reason applies now
 		m.pauseQueue(ctx, HoldChain, outage)
 	default:
 		m.resumeQueue(ctx)
 	}
 }
 
-// resumeQueue logs that the queue goes on.
+// resumeQueue ends the pause and logs it.
 func (m *Manager) resumeQueue(ctx context.Context) {
 	if was := m.paused.clear(); was != "" {
 		m.Log.InfoContext(ctx, "queue resumed", "reason", was)

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// processedTimeout is how long a transaction that is reported as processed, and no more, is
-// not sent again.
+// processedTimeout is the time for which a transaction that is only reported as processed
+// is not sent again.
 const processedTimeout = 3 * time.Second
 
 // poll checks every entry that is due, and acts on the result.
@@ -49,8 +49,8 @@ func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int)
 	return asked
 }
 
-// statuses asks for statuses; nil when there was no answer: unknown is neither failure nor
-// success, and the next poll asks again.
+// statuses asks for statuses. It returns nil without an answer: unknown is neither failure
+// nor success, and the next poll asks again.
 func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
 	if err != nil {
@@ -91,10 +91,10 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 			}
 			return
 		case st.Confirmation.AtLeast(onchain.Finalized):
-			t.startNextStep(ctx, w) // it failed for good: the step finds out what that means
+			t.startNextStep(ctx, w) // t.startNextStep(ctx, w) // it failed for good: the step finds out why
 			return
 		}
-		// A processed transaction is confirmed in moments, or the endpoint is wrong.
+		// A processed transaction is confirmed within moments, or the endpoint is wrong.
 		known = known || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
 	}
 	if !known && !t.m.Now().Before(w.next) {
@@ -102,7 +102,7 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 	}
 }
 
-// startNextStep takes an entry one step further under the lease that is held.
+// startNextStep runs the entry's next step under its lease.
 func (t *tracker) startNextStep(ctx context.Context, w *entry) {
 	if !t.startStep(w) {
 		return
@@ -139,8 +139,8 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	}
 }
 
-// resolveOld resolves attempts that are so old that they may be dead, many in one search.
-// One search runs at a time, concurrently with the polling.
+// resolveOld resolves attempts that are old enough to be dead, many in one search. One
+// search runs at a time, concurrently with the polling.
 func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
 	if !t.resolving.TryLock() {
 		return
@@ -185,7 +185,7 @@ func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
 	})
 }
 
-// isOld reports whether it is time to look attempts up in all history.
+// isOld reports whether the attempts have to be searched in all history.
 func (t *tracker) isOld(w *entry) bool {
 	if len(w.j.Live) == 0 {
 		return false
@@ -193,8 +193,8 @@ func (t *tracker) isOld(w *entry) bool {
 	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// By the time a second endpoint answers again, the recent statuses may have forgotten
-	// the transaction that the first one reported.
+	// When a second endpoint answers again, the recent statuses may no longer have the
+	// transaction that the first one reported.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
 	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
 }

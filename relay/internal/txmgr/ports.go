@@ -11,41 +11,43 @@ import (
 )
 
 // Handler knows what the jobs of a lane are for. The manager signs, sends, tracks and
-// resolves on its behalf.
+// resolves for it.
 type Handler interface {
 	// Advance takes a job as far as it can go now. An error defers the job: a *Deferral
-	// says why and for how long, any other error is retried with backoff.
+	// with its reason and delay, any other error with backoff.
 	Advance(ctx context.Context, j *Job) (Next, error)
 }
 
 // Outcomes writes the outcomes of landed jobs, for every lane.
 type Outcomes interface {
-	// Complete writes that jobs landed, and reports it; the leases stay until the landings
-	// are final. It returns the leases that were lost, under which nothing was written.
-	// After an error it is called again.
+	// Complete writes and reports that jobs landed. The leases stay until the landings are
+	// final. It returns the leases that were lost, under which nothing was written. After
+	// an error it is called again.
 	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Finalize writes that landings are final, and ends their watches; the rest is as for
-	// Complete. It gets the rows as Watched reduced them.
+	// Finalize writes that landings are final. Otherwise it is as Complete. It gets the
+	// rows as Watched reduced them.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Watched is the part of a row that Finalize needs: thousands are watched.
+	// Watched returns the part of a row that Finalize needs, to save memory: thousands wait
+	// for finality.
 	Watched(r Row) Row
 }
 
-// Lane is a queue of jobs of one handler, with places of its own.
+// Lane is a queue of jobs of one handler, with its own capacity.
 type Lane struct {
 	Handler Handler
 	// Claim claims up to limit jobs that are due, have no owner and have not landed, the
 	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Probe is Claim while the queue is paused. It claims jobs that were claimed before
-	// and wait for nothing, because what may be on the chain needs no payer. Of the rest it
-	// claims the one that has waited longest since its last try. Nil for a lane that is
+	// Probe is Claim while the queue is paused. It claims jobs that were claimed before and
+	// wait for nothing, because a transaction that may be on the chain needs no payer. Of
+	// the rest it claims the one whose last try is the longest ago. Nil for a lane that is
 	// never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Places is how many jobs this process has in flight: claimed and not yet landed.
+	// Places is the largest number of jobs that this process has in flight: claimed and not
+	// yet landed.
 	Places int
-	// FreeWhenSent says that a job releases its place once it is sent: an attempt that only
-	// has to expire takes a minute, for which other jobs must not wait.
+	// FreeWhenSent reports that a job releases its capacity once it is sent: an attempt
+	// that only has to expire takes a minute, for which other jobs must not wait.
 	FreeWhenSent bool
 
 	places capacity
@@ -60,26 +62,26 @@ func (l *Lane) pausable() bool { return l.Probe != nil }
 func (l *Lane) ClaimSoon() { signal(l.due) }
 
 // Chain is the part of the RPC that the manager needs. An error that wraps
-// onchain.ErrUnavailable says nothing about what was asked.
+// onchain.ErrUnavailable answers nothing.
 type Chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
-	// Send gives signed bytes to the endpoints; nil when one took them, and a
-	// *onchain.SendError when all that were asked refused. The endpoint simulates a first
-	// send, which goes before the repetitions in an endpoint's budget. Once started, ctx
-	// does not cut the send off; it gives up by itself within seconds.
+	// Send gives signed bytes to the endpoints. It returns nil when one accepted them, and
+	// a *onchain.SendError when all that were asked refused. The endpoint simulates a first
+	// send, which has priority over rebroadcasts in an endpoint's budget. Once started, the
+	// end of ctx does not cancel the send; it gives up by itself within seconds.
 	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
 	// Simulate runs a transaction on a node that has reached minContextSlot.
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
-	// Statuses answers from the recent past in the order of at most 256
-	// signatures, nil for one that is not known; the slot is that of the answer.
+	// Statuses answers from the recent past, in the order of at most 256 signatures; nil
+	// for an unknown one. The slot is that of the answer.
 	Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error)
-	// Search looks at most 256 signatures up in all history of one endpoint.
+	// Search searches the whole history for at most 256 signatures.
 	Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
 	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
 }
 
-// FeePayers pay and sign. Their refusals, fee_payer_empty and
-// chain_unavailable, are fit for clients.
+// FeePayers pay and sign. Their refusals, fee_payer_empty and chain_unavailable, may be
+// shown to clients.
 type FeePayers interface {
 	// Ready refuses when no payer could spend lamports.
 	Ready(ctx context.Context, lamports uint64) error
@@ -92,7 +94,7 @@ type FeePayers interface {
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
 	// MarkRefused records that the chain refused the payer because it lacks lamports;
-	// MarkWorking that a transaction of it landed.
+	// MarkWorking that one of its transactions landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)
 	// Keys are all payers; Owns reports whether a key is one of them.
@@ -109,14 +111,15 @@ type Payer interface {
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
-	// Ready asks for work that is not paid yet; Allow for an attempt, and counts it until
-	// done is called with whether it may have been recorded, which counts it from then on.
+	// Ready asks for work that is not paid yet. Allow asks for an attempt, and counts it
+	// until done is called with whether it may have been recorded; a recorded attempt
+	// counts from then on.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
 
-// Observer counts what happens. Arguments are from fixed sets; nothing of a
-// request's content reaches it.
+// Observer counts events. Its arguments are from fixed sets; no content of a request
+// reaches it.
 type Observer interface {
 	// Stage times one of: verify, admission, queue, simulate, sign, first_send,
 	// confirm, execute (a swap's execution or refund, from its funding), finalize.
@@ -124,38 +127,39 @@ type Observer interface {
 	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
 	// adopted, reopened, held, panic.
 	Attempt(event string)
-	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed,
-	// the times that this process could not keep its own.
+	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, the
+	// times that this process could not keep its own.
 	Lease(event string, n int)
-	// Poll counts a look at signatures, and whether a notification brought it forward.
+	// Poll counts a status request, and whether a notification brought it forward.
 	Poll(signatures int, notified bool)
 }
 
-// Store is the durable half of the manager. Errors of a lost connection are the
-// refusal database_unavailable; a write under a lease that is no longer held
-// is ErrLeaseLost and changes nothing.
+// Store is the durable half of the manager. Errors of a lost connection are the refusal
+// database_unavailable. A write under a lease that is no longer held returns ErrLeaseLost
+// and changes nothing.
 //
 // A process keeps its leases while its heartbeat goes on: one row a process is renewed, no
 // matter how many jobs it owns. When a process stops, another one frees its leases with a
-// new epoch, so that no write under a lease that it still believes to have succeeds.
+// new epoch, so that writes under the old leases fail.
 type Store interface {
-	// Heartbeat registers the worker, or renews its leases for another period; lapsed says
-	// that they had run out, so that others may have taken its jobs.
+	// Heartbeat registers the worker, or renews its leases for another period. lapsed
+	// reports that they had run out, so that others may have claimed its jobs.
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
-	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and forgets the workers.
+	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and deletes
+	// the workers.
 	FreeDeadProcesses(ctx context.Context) (freed int, err error)
-	// ReleaseAll releases all leases of the worker, due at once, and forgets the worker.
+	// ReleaseAll releases all leases of the worker, due at once, and deletes the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Leases lists the worker's leases. A lease that the worker does not know of came from
-	// a write whose answer was lost, and is released.
+	// Leases lists the worker's leases. A lease that the worker does not know came from a
+	// write whose answer was lost, and is released.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// NotifyDue notifies all workers that something is due.
 	NotifyDue(ctx context.Context) error
 
-	// ClaimLanded claims up to limit landed jobs that are to be watched until finalized.
+	// ClaimLanded claims up to limit landed jobs that are to be tracked until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Release releases the lease; the job is due again after delay. hold says why it waits
-	// ("" when it does not: then the try counts).
+	// Release releases the lease; the job is due again after delay. hold is the reason of
+	// its wait. With "" it does not wait, and the try counts.
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 	// MarkHeld records what jobs wait for while their leases stay, until their next
 	// attempt, outcome or release. Leases that are lost are skipped.
@@ -165,9 +169,10 @@ type Store interface {
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// the phase quoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// MarkAttemptRejected notes that preflight refused an attempt for good: no new owner sends it again.
+	// MarkAttemptRejected records that preflight refused an attempt for good: no new owner
+	// sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
-	// MarkAttemptsDead marks attempts that can no longer land, and subtracts their cost,
+	// MarkAttemptsDead marks attempts that can no longer land, and subtracts their cost
 	// except what they paid: attempts that landed and failed paid their fee.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
 	// Reopen returns a landed job to processing: its fork died.

@@ -9,9 +9,9 @@ import (
 )
 
 // Launch makes a new attempt once no other attempt of the job can land: it is prepared,
-// simulated at minContextSlot or later, signed, recorded and then sent. Without an error
-// the attempt is either under way, or it would fail for the returned reason, and nothing
-// was signed.
+// simulated at minContextSlot or later, signed, recorded and then sent. Without an error,
+// either the attempt is under way, or it would fail for the returned reason and nothing was
+// signed.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
@@ -25,11 +25,11 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	return nil, nil
 }
 
-// commit simulates, signs and records the attempt, or releases what was reserved for it
+// commit simulates, signs and records the attempt. On failure it releases its reservations
 // with the payer and the caps.
 func (m *Manager) commit(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
 	kept, recorded, end := false, false, m.Payers.Cancel
-	defer func() { // a step that panics releases its reservations, too
+	defer func() { // defer func() { // a step that panics also releases its reservations
 		if !kept {
 			end(t.payer.PublicKey(), t.reserved)
 		}
@@ -51,7 +51,7 @@ func (m *Manager) commit(ctx context.Context, t *transaction, minContextSlot uin
 	return a, nil, nil
 }
 
-// transaction is a draft that becomes an attempt.
+// transaction is a draft on its way to an attempt.
 type transaction struct {
 	j     *Job
 	draft *Draft
@@ -61,11 +61,11 @@ type transaction struct {
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
-	// allowed ends what the caps count for it until it is recorded.
+	// allowed tells the caps whether the transaction was recorded.
 	allowed func(recorded bool)
 }
 
-// shape is the transaction's kind, by which compute limits are kept.
+// shape is the transaction's kind for compute limits.
 func (t *transaction) shape() shieldpool.Kind { return shapeOf(t.j.Kind, t.draft.Purpose) }
 
 func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
@@ -80,7 +80,7 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}, allowed: func(bool) {}}
 	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
-	// A swap's lamports are the recipient's: no cap may stop it between its legs, so the
+	// A swap's lamports are the recipient's, so no cap may stop it between its legs: the
 	// caps are asked for both legs with the first.
 	if d.SecondLegRent > 0 {
 		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
@@ -109,7 +109,7 @@ type reservation struct {
 	lamports  uint64
 }
 
-// releaseReservations ends the reservations of attempts that are over.
+// releaseReservations ends the reservations of attempts for which over returns true.
 func (m *Manager) releaseReservations(j *Job, over func(solana.Signature) bool) {
 	var left []reservation
 	for _, r := range j.reserved {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// priceMaxAge is how long recent fees are believed.
+	// priceMaxAge is how long recent fees count.
 	priceMaxAge = 5 * time.Second
 	// priceTimeout is how long one step waits for them.
 	priceTimeout = time.Second
@@ -30,9 +30,9 @@ func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
 	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
 }
 
-// current is the price in micro-lamports. When the chain does not answer, the last price
-// stays, at first the floor: a missing price is no reason to stop. One step asks, and the
-// others go on with the last price meanwhile.
+// current returns the price in micro-lamports. When the chain does not answer, the last
+// price stays, at first the floor: a missing price is no reason to stop. One step asks for
+// a new price, and the others use the last one meanwhile.
 func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana.PublicKey) uint64 {
 	last, old := p.last()
 	if !old {
@@ -50,7 +50,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 	return p.price
 }
 
-// last gives the known price; old says that the caller is the one to ask for a new one.
+// last returns the known price. old reports that the caller has to ask for a new one.
 func (p *priceCache) last() (price uint64, old bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,8 +68,8 @@ type PriceRule struct {
 	Percentile int
 }
 
-// Of picks the percentile of the fees within floor and cap, all in micro-lamports
-// a compute unit; without fees it is the floor.
+// Of returns the percentile of the fees, within floor and cap, all in micro-lamports a
+// compute unit. Without fees it returns the floor.
 func (r PriceRule) Of(fees []uint64) uint64 {
 	price := r.Floor
 	if len(fees) > 0 {

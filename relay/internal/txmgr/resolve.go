@@ -32,7 +32,7 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	return m.applyFates(ctx, j, look)
 }
 
-// applyFates applies the fates of the live attempts by one look.
+// applyFates applies the fates of the live attempts, as one search shows them.
 func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.Look) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: look.FinalizedSlot}
 	var dead []DeadAttempt
@@ -61,7 +61,8 @@ func fateOf(a *Attempt, st *onchain.Status, l *onchain.Look) onchain.Fate {
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
-// reportFailure passes on what a failure shows about payer and compute limit.
+// reportFailure reports to the payers and the compute limits what a failure shows about
+// them.
 func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause error) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:
@@ -74,8 +75,8 @@ func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, caus
 	}
 }
 
-// errUnconfirmed says that an attempt succeeded in a block that is not yet confirmed: only
-// then is it clear which transaction landed.
+// errUnconfirmed reports that an attempt succeeded in a block that is not yet confirmed.
+// Only confirmation shows which transaction landed.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
 // FindLanding searches all history for attempts, including dead ones; nil when none of them
@@ -101,8 +102,8 @@ func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (
 	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
 }
 
-// MarkDead gives up attempts that still count as live: they cannot land, and only their
-// history may be missing.
+// MarkDead marks attempts as dead that cannot land but still count as live, because only
+// their history may be missing.
 func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	dead := make([]DeadAttempt, len(j.Live))
 	for i := range j.Live {
@@ -111,8 +112,8 @@ func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	return m.markDead(ctx, j, dead)
 }
 
-// markDead marks attempts as dead, in the database and in the job, and frees their payers'
-// reservations.
+// markDead marks attempts as dead, in the database and in the job, and releases their
+// payers' reservations.
 func (m *Manager) markDead(ctx context.Context, j *Job, dead []DeadAttempt) error {
 	if len(dead) == 0 {
 		return nil

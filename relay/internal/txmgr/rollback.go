@@ -39,9 +39,9 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statu
 	}
 }
 
-// searchMissed searches all history for landings that recent statuses miss: the recent
-// cache forgets. Absence means nothing when the history no longer reaches back to the slot,
-// or has not reached it yet.
+// searchMissed searches all history for landings that the recent statuses miss, because
+// these go back only some 150 slots. Absence proves nothing when the history does not go
+// back to the slot, or has not reached it yet.
 func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
@@ -73,7 +73,8 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 }
 
 // saysEnough reports whether a search shows that a transaction that landed in the slot is
-// final, or is gone. An endpoint alone shows neither: it has no verified status and no height.
+// final, or is gone. A single endpoint shows neither: it gives no verified status and no
+// height.
 func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
 	if st == nil {
 		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// stepTimeout ends a step that hangs, for instance on a database that stopped responding;
-// the next process to claim the row repeats the step.
+// stepTimeout ends a hanging step, for instance when the database stopped responding. The
+// next process to claim the row repeats it.
 const stepTimeout = 30 * time.Second
 
 // Run works until ctx ends: it sends heartbeats, claims due jobs, frees leases of dead
-// processes, polls the chain and writes outcomes. These run concurrently, so that a chain
-// that hangs costs no lease and a database that hangs stops no poll. When ctx ends, nothing
-// new is claimed, running steps end, and all leases are handed over at once.
+// processes, polls the chain and writes outcomes. These run concurrently, so that a hanging
+// chain costs no lease and a hanging database stops no poll. When ctx ends, nothing new is
+// claimed, running steps end, and all leases are released at once.
 func (m *Manager) Run(ctx context.Context) {
 	// The leases are kept, and outcomes written, until the last step has ended.
 	support, stop := context.WithCancel(context.WithoutCancel(ctx))

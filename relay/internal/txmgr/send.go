@@ -10,15 +10,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send forwards the job's newest attempt for the first time, a client's call with
-// preflight. After any answer the attempt is committed and may land until it is dead: a
-// timeout says nothing, and a refusal only that these endpoints did not forward it.
+// send sends the job's newest attempt for the first time; a client's call goes with
+// preflight. Whatever the answer, the attempt is committed and may land until it is dead: a
+// timeout proves nothing, and a refusal only that these endpoints did not forward it.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !j.accepted.IsZero() {
 		m.Observer.Stage("first_send", m.Now().Sub(j.accepted))
 		j.accepted = time.Time{}
 	}
-	// An attempt that preflight refuses may not be signed anew before it is dead, which
+	// No attempt may replace one that preflight refused before that one is dead, which
 	// takes longer than a swap has; a failure on the chain is resolved within seconds. A
 	// second leg was simulated a moment ago, so it goes without preflight.
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
@@ -39,22 +39,23 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !Permanent(class) {
 		return
 	}
-	// Another send would only buy a failure, so the attempt is left to expire.
+	// Another send could only cost a fee, so the attempt is left to expire.
 	j.Live[len(j.Live)-1].Rejected = true
 	if err := m.Store.MarkAttemptRejected(ctx, j.Lease, signed.Signature); err != nil {
 		m.Log.DebugContext(ctx, "recording a preflight rejection failed", "request_id", j.ID, "error", err)
 	}
 }
 
-// broadcast sends committed bytes. Once started, a send runs to its own end: neither a
-// shutdown nor a step that ran out of time may cut it off.
+// broadcast sends committed bytes. Neither a shutdown nor the end of a step cancels a send
+// that has started.
 func (m *Manager) broadcast(ctx context.Context, a *Attempt, first bool) error {
 	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
 	m.outage.observe(m.Now(), err)
 	return err
 }
 
-// Permanent reports whether a transaction that fails with the class will always fail with it.
+// Permanent reports whether a transaction that fails with the class will always fail with
+// it.
 func Permanent(class shieldpool.Class) bool {
 	switch class {
 	case shieldpool.ClassStaleProof, shieldpool.ClassSpent, shieldpool.ClassBadInput, shieldpool.ClassPolicy,
@@ -65,11 +66,11 @@ func Permanent(class shieldpool.Class) bool {
 	}
 }
 
-// sendOutage records since when no endpoint has taken a transaction. A submit-only endpoint
-// may be gone, or its plan used up, while other endpoints are still read: signed attempts
-// are then sent again and again, and more processes would not help.
+// sendOutage records since when no endpoint has accepted a transaction. A submit-only
+// endpoint may be gone, or its quota used up, while other endpoints can still be read:
+// signed attempts are then rebroadcast in vain, and more processes would not help.
 type sendOutage struct {
-	// minDuration is how long sends have to fail.
+	// minDuration is how long sends have to fail to count as an outage.
 	minDuration time.Duration
 	mu          sync.Mutex
 	since, last time.Time
@@ -82,10 +83,10 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case !errors.Is(err, onchain.ErrUnavailable): // taken, or refused by an endpoint that could have taken it
+	case !errors.Is(err, onchain.ErrUnavailable): // case !errors.Is(err, onchain.ErrUnavailable): // accepted, or refused by an endpoint that could have accepted it
 		d.failures = 0
 	case errors.As(err, &unavailable) && unavailable.Kind == onchain.KindBudget:
-		// The relay itself left it out, to keep the budget for other calls.
+		// The relay itself withheld the send, to keep the budget for other calls.
 	default:
 		if d.outdated(now) {
 			d.failures = 0
@@ -97,7 +98,7 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	}
 }
 
-// reset records that something landed: regardless of its answer, an endpoint took it.
+// reset records that something landed: whatever its answer was, an endpoint accepted it.
 func (d *sendOutage) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,13 +112,13 @@ func (d *sendOutage) ongoing(now time.Time) bool {
 	return d.failures >= triesBeforeHold && d.last.Sub(d.since) >= d.minDuration && !d.outdated(now)
 }
 
-// outdated reports that the last failure is so long ago that the state is not known.
+// outdated reports that the last failure is so long ago that the state is unknown.
 func (d *sendOutage) outdated(now time.Time) bool { return now.Sub(d.last) >= 2*d.minDuration }
 
 var errNoSubmitEndpoint = errors.New("no submit endpoint takes transactions")
 
-// submitOutage is the error of a queue that waits for the submit endpoints; nil when they
-// are not known to fail.
+// submitOutage returns the error of a queue that waits for the submit endpoints; nil when
+// they are not known to fail.
 func (m *Manager) submitOutage() error {
 	if m.outage.ongoing(m.Now()) {
 		return errNoSubmitEndpoint

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Sign makes the signed transaction over a recent blockhash. Of its costs, the attempt holds
-// only the network's fee.
+// Sign builds and signs the transaction with a recent blockhash. Of its costs, the attempt
+// contains only the network's fee.
 func Sign(ctx context.Context, chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 }, build Build, payer Payer, compute shieldpool.Compute,

@@ -10,11 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Build lays a transaction out for a payer, unsigned.
+// Build builds the unsigned transaction of a payer.
 type Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
 
-// Simulate runs the unsigned transaction on a node that has reached minContextSlot,
-// with any blockhash.
+// Simulate runs the unsigned transaction on a node that has reached minContextSlot, with
+// any blockhash.
 func Simulate(ctx context.Context, chain interface {
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 }, build Build, payer solana.PublicKey, compute shieldpool.Compute, minContextSlot uint64,
@@ -31,8 +31,8 @@ func Simulate(ctx context.Context, chain interface {
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }
 
-// simulate sets the transaction's compute limit by a simulation. A transaction that this
-// refuses fails before there is a signature that could ever land.
+// simulate sets the transaction's compute limit by a simulation. A transaction that fails
+// here fails before it has a signature that could ever land.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
 	units, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
@@ -47,15 +47,15 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		return failure, nil
 	}
 	t.compute.Limit = m.compute.observe(t.shape(), units)
-	if t.draft.Purpose == PurposeExecute { // routes differ: one with many units must not raise the limit of all
+	if t.draft.Purpose == PurposeExecute { // if t.draft.Purpose == PurposeExecute { // routes differ: an expensive one must not raise the limit of all
 		t.compute.Limit = limitOf(units + units/10)
 	}
 	return nil, nil
 }
 
 // Try simulates a draft with one payer after the other, until it fails for another reason
-// than the payer's lack of lamports; nil when it would run. What it finds about a payer is
-// not recorded, because the payer was not picked by what it can pay.
+// than the payer's lack of lamports; nil when it would succeed. Nothing is recorded about
+// the payers, because none was picked by its balance.
 func (m *Manager) Try(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
@@ -80,7 +80,8 @@ func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.Publi
 	}
 	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, sim.Err), Slot: sim.Slot}
 	if failure.Class == shieldpool.ClassRaiseCompute {
-		// The simulation had the highest limit of all: the transaction will never run.
+		// The simulation had the highest possible limit: the transaction will never
+		// succeed.
 		failure.Class = shieldpool.ClassBadInput
 	}
 	return 0, failure, nil

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// statusBatch is how many signatures one call may ask for (Solana).
+	// statusBatch is the largest number of signatures in one call (Solana).
 	statusBatch = 256
-	// finalityEvery is how many polls pass between status requests for jobs that are
+	// finalityEvery is the number of polls between status requests for jobs that are
 	// confirmed and wait only to be finalized.
 	finalityEvery = 4
-	// missesUntilSearch is how many polls in a row must miss a confirmed signature before
-	// its fork counts as dead: a lagging endpoint misses some.
+	// missesUntilSearch is the number of polls in a row that must miss a confirmed
+	// signature before its fork counts as dead: a lagging endpoint misses some.
 	missesUntilSearch = 5
-	// resolveAge is how old the newest attempt must be before the tracker searches whether
-	// it is dead: a blockhash lives for about a minute.
+	// resolveAge is the age of the newest attempt at which the tracker searches whether it
+	// is dead: a blockhash lives for about a minute.
 	resolveAge = 30 * time.Second
 	// resolveInterval is the interval of these searches.
 	resolveInterval = 2 * time.Second
-	// sendWorkers bounds the concurrent rebroadcasts; a rebroadcast without a worker waits
-	// for the next poll, so that sends which hang stop no poll.
+	// sendWorkers bounds the concurrent rebroadcasts. A rebroadcast without a worker waits
+	// for the next poll, so that hanging sends stop no poll.
 	sendWorkers = 64
 )
 
-// tracker tracks the jobs whose lease this process has and that may be on the chain: one
-// loop asks for the statuses of all signatures at once, at most once a slot, and sends the
-// same bytes again.
+// tracker tracks the jobs that this process has a lease for and that may be on the chain.
+// One loop asks for the statuses of all signatures at once, at most once a slot, and sends
+// the same bytes again.
 type tracker struct {
 	m *Manager
 	// pollSoon brings the next poll forward.
@@ -41,11 +41,12 @@ type tracker struct {
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*watch
 
-	// sends repeats transactions, and resolving resolves old ones, both next to the polling.
+	// sends runs rebroadcasts, and resolving is locked while old attempts are resolved.
+	// Both run concurrently with the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// recording is locked while doubts are written to the database; placeless counts
-	// entries that released their places because of one.
+	// recording is locked while unverified outcomes are written to the database. placeless
+	// counts entries that released their capacity because of one.
 	recording sync.Mutex
 	placeless int
 }
@@ -60,10 +61,11 @@ type entry struct {
 	next  time.Time
 	// resolveAt is when attempts that no poll has found may be resolved again.
 	resolveAt time.Time
-	// placeReleased says that its place was released while it is tracked.
+	// placeReleased reports that the capacity was released while the entry is tracked.
 	placeReleased bool
-	// unverifiedSince is since when only one endpoint reports an outcome of it; recorded
-	// says that the database knows, placeless that it released its place because of it.
+	// unverifiedSince is since when only one endpoint reports an outcome. recorded reports
+	// that the database has that, and placeless that the entry released its capacity
+	// because of it.
 	unverifiedSince     time.Time
 	recorded, placeless bool
 }
@@ -80,12 +82,12 @@ const (
 	recording
 )
 
-// watch is the small remainder of a job that landed and is not yet final, because thousands
-// are watched.
+// watch is the small part of a landed job that is kept until it is final, because there may
+// be thousands.
 type watch struct {
 	Landed
-	// missed counts the polls in a row that did not find the signature. busy says that its
-	// finality or its return to processing is being written; mu guards both.
+	// missed counts the polls in a row that did not find the signature. busy reports that
+	// its finality or its return to processing is being written; mu guards both.
 	missed int
 	busy   bool
 }
@@ -96,9 +98,9 @@ func newTracker(m *Manager) *tracker {
 	return t
 }
 
-// add keeps a job whose lease and place were just claimed, for the step that starts. twice
-// says that a step already runs under the very same lease, which a failover of the database
-// lost and handed out again.
+// add keeps a job with its lease and capacity, for its first step. twice reports that a
+// step already runs under the same lease, which the database lost in a failover and
+// assigned again.
 func (t *tracker) add(j *Job) (w *entry, twice bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +114,7 @@ func (t *tracker) add(j *Job) (w *entry, twice bool) {
 	return w, twice
 }
 
-// track polls the chain for the job from now on; a job that was tracked before keeps its
+// track starts polling the chain for the job. A job that was tracked before keeps its
 // schedule.
 func (t *tracker) track(w *entry) {
 	t.mu.Lock()
@@ -121,7 +123,7 @@ func (t *tracker) track(w *entry) {
 		return
 	}
 	w.phase = tracking
-	if w.j.since.After(w.unverifiedSince) { // signed anew: the doubt was about another attempt
+	if w.j.since.After(w.unverifiedSince) { // if w.j.since.After(w.unverifiedSince) { // signed again: another attempt was unverified
 		w.unverifiedSince, w.recorded = time.Time{}, false
 	}
 	if l := w.j.lane; l != nil && l.FreeWhenSent && !w.placeReleased {
@@ -133,7 +135,7 @@ func (t *tracker) track(w *entry) {
 	}
 }
 
-// record hands an entry to the recorder.
+// record gives an entry to the recorder.
 func (t *tracker) record(w *entry, l Landing) {
 	t.mu.Lock()
 	w.phase = recording
@@ -144,8 +146,8 @@ func (t *tracker) record(w *entry, l Landing) {
 }
 
 // stepEnded is called when a step has ended. A step that neither dropped its entry nor
-// handed it on has panicked past its recovery, and no goroutine owns the entry any more. If
-// the entry was replaced meanwhile, the step's reservations are released here.
+// handed it on has panicked beyond its recovery, and no goroutine owns the entry any more.
+// If the entry was replaced meanwhile, the step's reservations are released here.
 func (t *tracker) stepEnded(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +173,7 @@ func (t *tracker) replace(w *entry) {
 	}
 }
 
-// releasePlace releases the entry's place, unless that was done.
+// releasePlace releases the entry's capacity, unless that was done.
 func (t *tracker) releasePlace(w *entry) {
 	if !w.placeReleased {
 		w.placeReleased = true
@@ -184,15 +186,15 @@ func (t *tracker) releaseReservations(w *entry) {
 	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
 }
 
-// drop removes a job in flight. If this process has a later lease of the same job by now,
-// that one stays.
+// drop removes a job in flight. A later lease of the same job, if this process has one by
+// now, stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(w)
 }
 
-// remove releases the place and the payers' reservations; the caller holds mu.
+// remove releases the capacity and the payers' reservations. The caller holds mu.
 func (t *tracker) remove(w *entry) {
 	if t.entries[w.j.ID] != w {
 		return
@@ -209,7 +211,7 @@ func (t *tracker) remove(w *entry) {
 	}
 }
 
-// addLanded keeps watching a job whose landing is written.
+// addLanded tracks a job whose landing is written until it is final.
 func (t *tracker) addLanded(w *entry, l Landing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +222,7 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 	t.landed[w.j.ID] = t.newWatch(Landed{Job: w.j, Landing: l})
 }
 
-// newWatch keeps what the end of a watch needs.
+// newWatch keeps the part of a landed job that finality needs.
 func (t *tracker) newWatch(l Landed) *watch {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
@@ -231,7 +233,7 @@ func (t *tracker) newWatch(l Landed) *watch {
 	return &watch{Landed: l}
 }
 
-// adoptLanded adopts a job that another process saw landing.
+// adoptLanded tracks a job whose landing another process recorded.
 func (t *tracker) adoptLanded(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,7 +241,7 @@ func (t *tracker) adoptLanded(j *Job) {
 	t.landed[j.ID] = t.newWatch(Landed{Job: j, Landing: Landing{Signature: signature, Slot: slot}})
 }
 
-// removeLanded ends a watch.
+// removeLanded stops tracking a landed job.
 func (t *tracker) removeLanded(w *watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -248,14 +250,14 @@ func (t *tracker) removeLanded(w *watch) {
 	}
 }
 
-// landedCount is how many landed jobs are watched.
+// landedCount returns the number of landed jobs that are tracked.
 func (t *tracker) landedCount() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.landed)
 }
 
-// leases are all leases that this process believes to have.
+// leases returns all leases that this process has by its own records.
 func (t *tracker) leases() map[Lease]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,8 +271,8 @@ func (t *tracker) leases() map[Lease]bool {
 	return out
 }
 
-// dropLease drops the entries and watches under a lease that is no longer this process's. A
-// running step finds out by itself.
+// dropLease drops the entries under a lease that this process has lost. A running step
+// notices by itself.
 func (t *tracker) dropLease(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -295,7 +297,7 @@ func (t *tracker) tracked() []*entry {
 	return out
 }
 
-// unfinalized lists the watches that are polled.
+// unfinalized lists the landed jobs that are polled.
 func (t *tracker) unfinalized() []*watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -314,7 +316,8 @@ func (t *tracker) isTracked(w *entry) bool {
 	return t.entries[w.j.ID] == w && w.phase == tracking
 }
 
-// startStep gives an entry to a step; false when it is gone or in another phase.
+// startStep gives an entry to a step. It returns false when the entry is gone or in another
+// phase.
 func (t *tracker) startStep(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -335,8 +338,8 @@ func rebroadcastAfter(n int) time.Duration {
 }
 
 // run polls once a slot until ctx ends. A notification brings the next poll forward. The
-// poll after that then waits a little longer for the next notification, so that polls fall
-// in step with the slots instead of doubling.
+// poll after that waits a little longer for the next notification, so that polls
+// synchronise with the slots instead of doubling.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	slot := t.m.Timing.Poll

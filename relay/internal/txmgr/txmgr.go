@@ -1,7 +1,7 @@
 // Package txmgr carries transactions to their one outcome on the chain: it prepares,
-// simulates, signs, records, sends, tracks and resolves them, each in its own file, under
-// leases, so that any process can finish any other's work. Its handlers know what the
-// transactions are for.
+// simulates, signs, records, sends, tracks and resolves them, each in its own file. It
+// works under leases, so that any process can finish any other's work. Its handlers know
+// what the transactions are for.
 //
 // Its rules: an attempt is committed before its first send; the same bytes are sent until
 // they have landed or can never land; no transaction is signed anew, and no job fails,
@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Timing is the manager's rhythm.
+// Timing is the manager's intervals and timeouts.
 type Timing struct {
 	// Lease is how long a process without a heartbeat keeps its jobs.
 	Lease time.Duration
@@ -53,20 +53,20 @@ type Options struct {
 	Payers   FeePayers
 	Spending Spending
 	Outcomes Outcomes
-	// Class says what a failure of a transaction of the purpose means.
+	// Class classifies the failure of a transaction of the purpose.
 	Class func(p Purpose, err *shieldpool.TransactionError) shieldpool.Class
 	// Readable returns nil when the chain state that the jobs need can be read. The refusal
 	// pool_not_initialised pauses the queue until that is over.
 	Readable func(ctx context.Context) error
-	// Landed is called with a landing as soon as it is seen, before it is recorded.
+	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
-	// Writable are accounts that every transaction writes: the fees that others pay for
-	// them determine the price.
+	// Writable are accounts that every transaction writes. The fees that others pay to
+	// write them determine the price.
 	Writable []solana.PublicKey
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Worker names this process among the owners of leases.
+	// Worker identifies this process among the owners of leases.
 	Worker uuid.UUID
 	Timing Timing
 	Price  PriceRule
@@ -75,26 +75,26 @@ type Options struct {
 // Manager advances jobs to their outcome.
 type Manager struct {
 	Options
-	// lanes are served concurrently; the first is the main one, which also takes the jobs
-	// that landed.
+	// lanes are served concurrently. The first is the main one, which also takes landed
+	// jobs.
 	lanes    []*Lane
 	compute  *computeLimits
 	price    *priceCache
 	tracker  *tracker
 	recorder *recorder
 	paused   queuePause
-	// outage records the time in which no endpoint takes transactions.
+	// outage records since when no endpoint accepts transactions.
 	outage sendOutage
 	// leaseHealth records since when this process's leases have not lapsed.
 	leaseHealth leaseHealth
-	// mayClaimMore says that there was more to claim than there were places.
+	// mayClaimMore reports that the last claim left rows for lack of capacity.
 	mayClaimMore atomic.Bool
-	// orphaned are leases that the last audit did not know of.
+	// orphaned are leases that the last audit found only in the database.
 	orphaned map[Lease]bool
 	// othersNeeded triggers a notification of other processes.
 	othersNeeded chan struct{}
-	// stopping ends when nothing new is to be taken up; running steps then have
-	// half a lease to finish.
+	// stopping ends when nothing new may be claimed. Running steps then have half a lease
+	// to finish.
 	stopping context.Context
 	stop     context.CancelFunc
 	steps    sync.WaitGroup
@@ -112,7 +112,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// New checks the options. Lanes are added before Run.
+// New checks the options. Add the lanes before Run.
 func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -126,8 +126,8 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Add adds a lane. The first is the main one: it can be paused, and accepted jobs go into
-// its reserved places.
+// Add adds a lane. The first is the main one: it can be paused, and accepted jobs use its
+// reserved capacity.
 func (m *Manager) Add(l *Lane) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:
@@ -145,19 +145,19 @@ func (m *Manager) Add(l *Lane) error {
 // main is the lane of clients' submissions.
 func (m *Manager) main() *Lane { return m.lanes[0] }
 
-// ReserveCapacity reserves a place for a job about to be accepted, so that it is this
-// process's from its commit on. It returns false when there is no place, or when other jobs
-// wait for one: the row then waits with them, and the most urgent goes first. Start or
-// CancelReservation ends the reservation.
+// ReserveCapacity reserves capacity for a job that is about to be accepted, so that it is
+// this process's from its commit on. It returns false when there is none left, or when
+// other jobs wait for it: the row then waits with them, and the most urgent goes first.
+// Start or CancelReservation ends the reservation.
 func (m *Manager) ReserveCapacity() bool {
 	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().places.acquire(1) == 1
 }
 
-// CancelReservation releases a reserved place.
+// CancelReservation releases reserved capacity.
 func (m *Manager) CancelReservation() { m.main().places.release() }
 
-// Start works on a job that was accepted into a reserved place. The request that brought it
-// may end before the first step does.
+// Start works on a job that was accepted with reserved capacity. Its request may end before
+// the first step does.
 func (m *Manager) Start(ctx context.Context, j *Job) {
 	j.accepted = m.Now()
 	m.start(context.WithoutCancel(ctx), m.main(), j)
@@ -167,7 +167,7 @@ func (m *Manager) Start(ctx context.Context, j *Job) {
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
 
 // NotifyOthers notifies all processes that a job was accepted for which this process had no
-// place.
+// capacity.
 func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }
 
 // PollSoon brings the next poll of the chain forward.
@@ -181,8 +181,8 @@ func signal(bell chan struct{}) {
 	}
 }
 
-// InProgress is how many jobs this process has: in flight, and landed ones that are watched
-// until finalized.
+// InProgress returns how many jobs this process has in flight, and how many landed ones it
+// tracks until finalized.
 func (m *Manager) InProgress() (inFlight, watched int) {
 	for _, l := range m.lanes {
 		inFlight += l.places.inUse()
@@ -190,17 +190,17 @@ func (m *Manager) InProgress() (inFlight, watched int) {
 	return inFlight, m.tracker.landedCount()
 }
 
-// PausedBy is why this process claims nothing; "" when it works.
+// PausedBy returns why this process claims nothing; "" while it works.
 func (m *Manager) PausedBy() string { return m.paused.reason() }
 
-// start runs the first step of a job whose lease and place are held.
+// start runs the first step of a job with its lease and capacity.
 func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	j.lane = l
 	w, twice := m.tracker.add(j)
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
-		if twice { // after a release it is claimed under a new epoch, not under that of the running step
+		if twice { // if twice { // after a release, a job is claimed under a new epoch, not under the running step's
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -208,8 +208,8 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	})
 }
 
-// step acts on a job whose lease this process has, and drops it at the end unless it is to
-// be tracked. A step that panics must not end the process and thereby every other job.
+// step advances a job under this process's lease. It drops the job at the end unless it is
+// to be tracked. A step that panics must not end the process and thereby every other job.
 func (m *Manager) step(ctx context.Context, w *entry) {
 	defer m.tracker.stepEnded(w)
 	defer func() {
@@ -231,8 +231,8 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 	}
 }
 
-// redact keeps the part of a panic that has nothing of a request: a runtime error, or the
-// type alone.
+// redact keeps the part of a panic without content of a request: a runtime error, or only
+// the type.
 func redact(p any) any {
 	type runtimeError interface {
 		error
@@ -250,7 +250,7 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	if errors.Is(cause, ErrLeaseLost) {
 		m.Observer.Lease("lost", 1)
 		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
-		m.release(ctx, w, 0, "") // the lease may still be this process's: its heartbeat may only have been late
+		m.release(ctx, w, 0, "") // m.release(ctx, w, 0, "") // the lease may still be this process's: perhaps only its heartbeat was late
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)
@@ -275,7 +275,7 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 
 // release releases the lease.
 func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
-	// A step that was cancelled still has to release its lease, while there is time for it.
+	// A cancelled step still has to release its lease, while there is time.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
 	defer cancel()
 	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -15,13 +15,13 @@ const (
 	// unverifiedAfter is how long only one endpoint may report an outcome before the job
 	// counts as waiting: others are often a slot or two behind.
 	unverifiedAfter = 2 * time.Second
-	// maxUnverified is how many jobs may wait in addition to those that have a place:
-	// they stay in memory, some kilobytes each.
+	// maxUnverified is the number of jobs that may wait in addition to the capacity. They
+	// stay in memory, some kilobytes each.
 	maxUnverified = 10_000
 )
 
-// markUnverified records that only one endpoint reports an outcome. When that lasts, the job
-// releases its place: it is tracked and sent again all the same.
+// markUnverified records that only one endpoint reports an outcome. When that lasts, the
+// job releases its capacity, but is still tracked and sent.
 func (t *tracker) markUnverified(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *tracker) isUnverified(w *entry) bool {
 }
 
 // recordUnverified writes to the database which jobs wait for a second endpoint, so that
-// they keep no pool busy. Failed writes are repeated at the next poll.
+// they do not make the pool busy. Failed writes are repeated at the next poll.
 func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 	var batch []*entry
 	var leases []Lease
@@ -80,7 +80,7 @@ func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 	})
 }
 
-// errUnverified says that only one endpoint reports that a transaction fails.
+// errUnverified reports that only one endpoint reports that a transaction fails.
 func errUnverified(method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint says that the transaction fails, and no second one fails it the same way"}
 }
