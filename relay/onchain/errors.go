@@ -8,25 +8,25 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ErrUnavailable marks an answer that never came or says nothing: the result is unknown, and
-// a transaction that was sent may have landed. Unknown is neither failure nor zero. Every
-// *Unavailable is one.
+// ErrUnavailable marks an answer that never came or proves nothing: the result is unknown,
+// and a transaction that was sent may have landed. Unknown is neither failure nor zero.
+// Every *Unavailable is one.
 var ErrUnavailable = errors.New("chain is unavailable")
 
-// ErrSlotSkipped means that the endpoint knows of no block in the slot. Its codes do not
-// distinguish a slot without a block from a lost one, so a caller who knows of a transaction
-// in the slot has to ask again, or ask another endpoint.
+// ErrSlotSkipped means that the endpoint has no block in the slot. Its codes do not
+// distinguish a slot without a block from a lost block, so a caller who knows of a
+// transaction in the slot has to ask again, or ask another endpoint.
 var ErrSlotSkipped = errors.New("slot has no block at this endpoint")
 
-// ErrBlockPruned means that there was a block and the endpoint no longer has
-// it: its history is too short.
+// ErrBlockPruned means that the endpoint no longer has the block: its history is too short.
 var ErrBlockPruned = errors.New("block is before the endpoint's history: use an RPC endpoint that keeps a longer one")
 
 // The kinds of Unavailable: a fixed set, fit for a metric's label.
 const (
 	// KindTimeout: no answer within the client's own limit.
 	KindTimeout = "timeout"
-	// KindConnection: the endpoint was not reached, or hung up: name lookup, TCP or TLS.
+	// KindConnection: the endpoint was not reached (name lookup, TCP or TLS), or closed the
+	// connection.
 	KindConnection = "connection"
 	// KindRateLimited: the endpoint answered 429 or its equivalent.
 	KindRateLimited = "rate_limited"
@@ -34,15 +34,15 @@ const (
 	KindServerError = "server_error"
 	// KindRejected: another HTTP status, such as 401, 403 or 404: the URL or its credentials are wrong.
 	KindRejected = "rejected"
-	// KindBadResponse: the answer is no JSON-RPC, or lacks what it must hold.
+	// KindBadResponse: the answer is no JSON-RPC, or lacks a required part.
 	KindBadResponse = "bad_response"
 	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
 	KindNodeBehind = "node_behind"
-	// KindContradiction: the chain cannot have the slot or the block height in the answer, by
-	// the reports of other endpoints or by other reports of the same one, so nothing in the
-	// answer is believed.
+	// KindContradiction: other endpoints' reports, or other reports of the same endpoint,
+	// show that the chain cannot have the slot or the block height in the answer. So no
+	// part of the answer is used.
 	KindContradiction = "contradiction"
-	// KindUnverified: an endpoint answered, and its answer is not believed before another
+	// KindUnverified: an endpoint answered, and the answer is not used before another
 	// endpoint gives the same.
 	KindUnverified = "unverified"
 	// KindNotYet: the block asked for is not available yet.
@@ -52,8 +52,8 @@ const (
 	// KindBudget: the relay's own budget of requests a second for the endpoint
 	// was spent, so the call was not made.
 	KindBudget = "budget"
-	// KindBreakerOpen: no call was made, because every endpoint fit for it fails
-	// its calls and is left alone for a moment.
+	// KindBreakerOpen: no call was made, because the breakers of all suitable endpoints are
+	// open.
 	KindBreakerOpen = "breaker_open"
 )
 
@@ -64,14 +64,15 @@ type Unavailable struct {
 	// Endpoint is the configured name of the endpoint that was asked; empty when several were
 	// asked, or there is only one.
 	Endpoint string
-	// Detail is more for the operator, such as the HTTP status; it never holds
-	// the endpoint's URL. Empty when Kind says it all.
+	// Detail is more for the operator, such as the HTTP status; it never contains the
+	// endpoint's URL. Empty when Kind says everything.
 	Detail string
 	// Err is the context's error when the caller stopped waiting, else nil.
 	Err error
-	// RetryAfter is how long the endpoint asks to be left alone; 0 when it does not.
+	// RetryAfter is the pause that the endpoint asks for; 0 when it asks for none.
 	RetryAfter time.Duration
-	// Slot is where a node that is behind stands; 0 when it does not say.
+	// Slot is the slot that a node which is behind has reached; 0 when it does not report
+	// it.
 	Slot uint64
 }
 
@@ -94,10 +95,10 @@ func called(method, endpoint string) string {
 // Is makes every Unavailable match ErrUnavailable.
 func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 
-// Unwrap gives the context's error, if that is why there is no answer.
+// Unwrap returns the context's error if that is why there is no answer.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// Malformed is the error of a result that decodes but contradicts the call.
+// Malformed is the error of a result that decodes but is inconsistent with the call.
 func Malformed(method, format string, args ...any) error {
 	return &Unavailable{Method: method, Kind: KindBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
@@ -129,8 +130,8 @@ func Transient(err error) bool {
 	return kind != "" && kind != KindRejected && kind != KindCancelled
 }
 
-// RPCError is an answer that refuses the call itself: the endpoint does not
-// know the method or does not take the parameters. Asking again does not help.
+// RPCError is an answer that refuses the call itself: the endpoint does not know the method
+// or does not accept the parameters. Asking again does not help.
 type RPCError struct {
 	Method string
 	// Endpoint is the configured name of the endpoint; empty when there is only one.

@@ -2,11 +2,11 @@ package onchain
 
 import "time"
 
-// clockTolerance is the most by which the clocks may differ by which a transaction was signed
-// and the chain was read.
+// clockTolerance is the greatest difference between the clocks of the process that signed a
+// transaction and the one that reads the chain.
 const clockTolerance = 30 * time.Second
 
-// Fate is what one look at the chain shows about one signed transaction.
+// Fate is what one search of the chain shows about one signed transaction.
 type Fate int
 
 // The fates.
@@ -23,13 +23,14 @@ const (
 	Forgotten
 )
 
-// Fate is the one place that decides whether a signed transaction is dead. st is the look's
-// status of it, nil for none; its blockhash was read at blockhashSlot and dies after
-// lastValidBlockHeight. A failure on the chain counts once it is finalized, because the same
-// bytes can succeed on another fork. Absence counts only when the history reaches back to the
-// transaction and the finalized height is past its last valid one. That height was recorded at
-// signing. If it was wrong, the transaction is dead once the slot of its blockhash has expired
-// and, if that was wrong too, once all blockhashes from the time of signing have.
+// Fate is the one place that decides whether a signed transaction is dead. st is its status
+// in the search, nil for none. Its blockhash was read at blockhashSlot and expires after
+// lastValidBlockHeight. A failure on the chain counts once it is finalized, because the
+// same bytes can succeed on another fork. Absence counts only when the history goes back to
+// the transaction and the finalized height is past its last valid one. That height was
+// recorded at signing and may be wrong. The transaction is therefore also dead once the
+// slot of its blockhash has expired and, because that slot may be wrong too, once all
+// blockhashes from the time of signing have.
 func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:

@@ -1,6 +1,5 @@
-// Package onchain names what is read from and put on the chain: values only, no
-// I/O, so that domain packages can speak of the chain without importing the
-// client that reaches it.
+// Package onchain defines values that are read from and written to the chain. It does no
+// I/O, so that domain packages need not import the client.
 package onchain
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Commitment is how final a slot is (Solana: processed, confirmed, finalized).
+// Commitment is a commitment level of Solana: processed, confirmed or finalized.
 type Commitment string
 
 // The commitments, from the least final to the one that no fork undoes.
@@ -47,8 +46,8 @@ type Account struct {
 	Executable bool
 }
 
-// Blockhash is a recent blockhash and its life: it was the newest at Slot, and
-// a transaction that names it can land up to block height LastValidBlockHeight.
+// Blockhash is a recent blockhash: it was the newest at Slot, and a transaction that names
+// it can land up to block height LastValidBlockHeight.
 type Blockhash struct {
 	Hash                       solana.Hash
 	Slot, LastValidBlockHeight uint64
@@ -57,15 +56,15 @@ type Blockhash struct {
 // Tip is the newest block of a commitment.
 type Tip struct{ Slot, Height uint64 }
 
-// Status is a signature that the chain knows: the slot of the transaction, its commitment
-// level, and why it failed (nil when it succeeded). A failed transaction is on the chain too,
-// and paid its fee.
+// Status is the status of a signature that the chain knows: the slot of the transaction,
+// its commitment level, and its error (nil when it succeeded). A failed transaction is on
+// the chain too, and paid its fee.
 type Status struct {
 	Slot         uint64
 	Confirmation Commitment
 	Err          *shieldpool.TransactionError
-	// Unverified says that no second one of several endpoints reports the same, so that
-	// nothing follows from it.
+	// Unverified reports that, of several endpoints, no second one reports the same, so
+	// that nothing follows from it.
 	Unverified bool
 }
 
@@ -75,10 +74,10 @@ func (s *Status) Decisive() bool {
 	return s != nil && !s.Unverified && (s.Err == nil && s.Confirmation.AtLeast(Confirmed) || s.Err != nil && s.Confirmation.AtLeast(Finalized))
 }
 
-// Look is what endpoints know of some signatures, with the horizon that shows whether an
-// unknown signature means anything. The horizon was read before the statuses: a transaction
-// cannot land after its blockhash's last height, so one that is still unknown then, to a
-// history that reaches back to it, is dead.
+// Look is what endpoints know about some signatures, with the horizon that shows whether an
+// unknown signature proves anything. The horizon was read before the statuses. A
+// transaction cannot land after its blockhash's last valid height. So one that is unknown
+// at that height, to a history that goes back to it, is dead.
 type Look struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
@@ -88,18 +87,18 @@ type Look struct {
 	// block; with several endpoints, of the newest that two have reported. The height is 0 when it is
 	// not corroborated.
 	FinalizedSlot, FinalizedHeight uint64
-	// ExpiredSlot is the slot up to which no blockhash can be named any more, regardless of the
-	// last height recorded with it, because two endpoints have reported more than 150 finalized
-	// blocks after it. 0 when none is known.
+	// ExpiredSlot is the slot up to which every blockhash has expired, whatever last valid
+	// height was recorded with it, because two endpoints have reported more than 150
+	// finalized blocks after it. 0 when none is known.
 	ExpiredSlot uint64
-	// ExpiredAt is the time, by the relay's clock, before which no blockhash existed that can
-	// still be named, regardless of the slot reported with it; zero when that is not known.
+	// ExpiredAt is the time, by the relay's clock, before which every blockhash has
+	// expired, whatever slot was recorded with it; zero when unknown.
 	ExpiredAt time.Time
 	// FirstAvailable is the first slot whose history the endpoint can search.
 	FirstAvailable uint64
 }
 
-// Creation is the transaction that made a nullifier's account: its payer has spent the note.
+// Creation is the transaction that created a nullifier's account, and so spent the note.
 type Creation struct {
 	Signature solana.Signature
 	Slot      uint64
@@ -112,7 +111,7 @@ type Creation struct {
 
 // SwapEnd is the transaction that ended a swap.
 type SwapEnd struct {
-	// How it ended: executed or refunded.
+	// How reports whether it was executed or refunded.
 	How       shieldpool.Settlement
 	Signature solana.Signature
 	Slot      uint64
@@ -142,7 +141,8 @@ type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
 	Slot          uint64
-	// Unverified says that no second one of several endpoints fails it the same way.
+	// Unverified reports that, of several endpoints, no second one fails it in the same
+	// way.
 	Unverified bool
 }
 
@@ -180,35 +180,34 @@ type Instruction struct {
 	Data      []byte
 }
 
-// Root is the tree's newest root on the chain, as a client proves against it.
+// Root is the tree's newest root on the chain, for clients to prove against.
 type Root struct {
 	Root [32]byte
 	// Tree is the address of the tree account.
 	Tree solana.PublicKey
-	// NextIndex is the number of leaves; Slot is where the account was read.
+	// NextIndex is the number of leaves; Slot is the slot at which the account was read.
 	NextIndex, Slot uint64
 }
 
-// Snapshot is the tree account as it was at Slot, read at At. It is shared and never changed.
-// Checked is false when the account contradicts itself: then its roots prove nothing, and the
-// program has to be asked.
+// Snapshot is the tree account as it was at Slot, read at the time At. It is shared and
+// never changed. Checked is false when the account is inconsistent: its roots then prove
+// nothing, and the program has to be asked.
 type Snapshot struct {
 	Tree    *shieldpool.TreeAccount
 	Slot    uint64
 	At      time.Time
 	Checked bool
-	// Doubtful says that only the endpoint that answered reports that the chain has reached
-	// the slot.
+	// Doubtful reports that no other endpoint confirms that the chain has reached the slot.
 	Doubtful bool
-	// Behind says that the chain may have long passed the slot: it may have a root that this
-	// tree lacks.
+	// Behind reports that the chain may have long passed the slot: it may have a root that
+	// this tree lacks.
 	Behind bool
 }
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one
 // Slot. Spent reports for each nullifier whether the program owns its account; it is false
-// for a zero one. Recipient figures are zero without a recipient; RecipientOwner is the
-// program that owns its account.
+// for a zero nullifier. Without a recipient the Recipient fields are zero; RecipientOwner
+// is the program that owns its account.
 type Inspection struct {
 	Spent             [2]bool
 	RecipientLamports uint64
@@ -217,8 +216,8 @@ type Inspection struct {
 	Slot              uint64
 }
 
-// Tokens are the accounts of a mint and of a holder of its tokens, read at one
-// Slot; nil for one that does not exist.
+// Tokens are a mint and one token account of it, read at one Slot; nil for one that does
+// not exist.
 type Tokens struct {
 	Mint, Account *Account
 	Slot          uint64

@@ -91,7 +91,7 @@ func (w *wireTransaction) decode() (onchain.BlockTransaction, error) {
 	return out.BlockTransaction, err
 }
 
-// resolved is a transaction with the keys behind its indices.
+// resolved is a transaction with its indices replaced by keys.
 type resolved struct {
 	onchain.BlockTransaction
 	keys       []solana.PublicKey

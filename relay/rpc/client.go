@@ -1,7 +1,7 @@
-// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It implements
-// the protocol itself, on net/http, because both need what solana-go's RPC client leaves out:
-// context slots, minContextSlot, the data of a preflight failure, and errors that never hold
-// the endpoint's URL.
+// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It
+// implements the protocol itself, on net/http, because both need parts that solana-go's RPC
+// client lacks: context slots, minContextSlot, the data of a preflight failure, and errors
+// that never contain the endpoint's URL.
 package rpc
 
 import (
@@ -32,21 +32,21 @@ type Options struct {
 	// URL is the endpoint, http or https. Credentials in it, as user info, path or query,
 	// are secret: they appear in no error, in no log and in no formatting of the options.
 	URL string `json:"-"`
-	// HTTP makes the calls; NewHTTPClient gives a suitable one.
+	// HTTP makes the calls; NewHTTPClient returns a suitable one.
 	HTTP *http.Client
 	// Now is the clock for the durations that Observe gets.
 	Now func() time.Time
-	// Timeout bounds one attempt of one call; getBlock and getSignaturesForAddress
-	// have four times as long. 0 means 5 s.
+	// Timeout bounds one attempt of one call. getBlock and getSignaturesForAddress have
+	// four times as long. 0 means 5 s.
 	Timeout time.Duration
-	// Silent leaves the endpoint's own words out of errors.
+	// Silent omits the endpoint's own messages from errors.
 	Silent bool
 	// Observe is called after every attempt with its RPC method, its class ("ok", "refused",
 	// "preflight" or a kind of onchain.Unavailable) and its duration. Nil for none.
 	Observe func(method, class string, took time.Duration)
 }
 
-// String leaves the URL out.
+// String omits the URL.
 func (o Options) String() string { return fmt.Sprintf("client of an endpoint, timeout %s", o.Timeout) }
 
 // GoString is String.
@@ -55,13 +55,12 @@ func (o Options) GoString() string { return o.String() }
 // LogValue is String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. No call is retried: another of several endpoints may answer, and
-// the sender of a transaction decides by the submission's state.
-// Safe for concurrent use.
+// Client calls one endpoint. It retries no call: another of several endpoints may answer,
+// and the sender of a transaction decides by the submission's state. Safe for concurrent
+// use.
 //
-// Every error of a call is *onchain.Unavailable (unknown: match
-// onchain.ErrUnavailable), *onchain.RPCError, *onchain.SendError,
-// onchain.ErrSlotSkipped or onchain.ErrBlockPruned.
+// Every error of a call is *onchain.Unavailable (unknown: match onchain.ErrUnavailable),
+// *onchain.RPCError, *onchain.SendError, onchain.ErrSlotSkipped or onchain.ErrBlockPruned.
 type Client struct {
 	// endpoint and redact are functions so that formatting a Client, with any verb, does not
 	// show their contents.
@@ -73,7 +72,7 @@ type Client struct {
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
 
-	// gate is what a call waits for before it is made; nil for no wait.
+	// gate is called before every call, and may wait; nil for none.
 	gate func(context.Context) error
 }
 
@@ -100,16 +99,16 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Gated returns a client of the same endpoint whose calls first wait for gate. When gate
-// returns an error the call is not made: onchain.KindBudget.
+// Gated returns a client of the same endpoint whose calls wait for gate. When gate returns
+// an error, the call is not made and fails with onchain.KindBudget.
 func (c *Client) Gated(gate func(context.Context) error) *Client {
 	gated := *c
 	gated.gate = gate
 	return &gated
 }
 
-// NewHTTPClient gives a client that keeps as many connections as a busy relay uses, and that
-// follows no redirect: a signed transaction goes to the configured endpoint or nowhere.
+// NewHTTPClient returns a client that keeps as many connections as a busy relay uses, and
+// follows no redirect: a signed transaction goes only to the configured endpoint.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -130,7 +129,7 @@ func read[T any](ctx context.Context, c *Client, method string, params ...any) (
 	return readAs[T](ctx, c, method, false, params)
 }
 
-// readOrNull is read of a method that answers null for an unknown object.
+// readOrNull is read for a method that answers null for an unknown object.
 func readOrNull[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
 	return readAs[T](ctx, c, method, true, params)
 }
@@ -148,7 +147,7 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 	return out, err
 }
 
-// call makes one attempt, as soon as the budget allows it, and reports it.
+// call makes one attempt, as soon as gate permits it, and reports it to observe.
 func (c *Client) call(ctx context.Context, method string, params []any) (json.RawMessage, error) {
 	if c.gate != nil {
 		if err := c.gate(ctx); err != nil {
@@ -161,9 +160,9 @@ func (c *Client) call(ctx context.Context, method string, params []any) (json.Ra
 	return result, err
 }
 
-// Timeout is how long a call of the method may take, given the usual timeout: four times as
-// long for a full block, which is megabytes, and for the list of an address's transactions,
-// which comes from an archive.
+// Timeout returns how long a call of the method may take, given the usual timeout: four
+// times as long for a full block, which is megabytes, and for the list of an address's
+// transactions, which comes from an archive.
 func Timeout(method string, usual time.Duration) time.Duration {
 	if method == "getBlock" || method == "getSignaturesForAddress" {
 		return 4 * usual
@@ -216,8 +215,8 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	return result, err
 }
 
-// decode accepts a JSON-RPC error with any HTTP status below 500 except 429, since providers
-// answer a refused call with 400, and a result with 200 alone.
+// decode accepts a JSON-RPC error with any HTTP status below 500 except 429, because
+// providers answer a refused call with 400. It accepts a result only with 200.
 func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage, error) {
 	switch {
 	case status == http.StatusTooManyRequests:

@@ -30,7 +30,7 @@ func timeoutFor(a answer) time.Duration {
 	return 30 * time.Second
 }
 
-// signature is a result that sendTransaction may give.
+// signature is a valid result of sendTransaction.
 var signature = result(`"` + solana.Signature{1}.String() + `"`)
 
 func TestErrorsOfReads(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// JSON-RPC error codes: those of the specification and Agave's own
-// (rpc-client-api, custom_error).
+// These are the JSON-RPC error codes of the specification and Agave's own (rpc-client-api,
+// custom_error).
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -51,8 +51,8 @@ type rpcFault struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// fault gives a JSON-RPC error its meaning. A code that is not known to refuse the call means
-// that the outcome is unknown: a send may have been forwarded.
+// fault converts a JSON-RPC error. With a code that is not known to refuse the call, the
+// outcome is unknown: a send may have been forwarded.
 func (c *Client) fault(method string, f *rpcFault) error {
 	detail := strings.TrimSuffix(fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)), ": ")
 	unavailable := func(kind string) error {
@@ -87,8 +87,8 @@ func (c *Client) fault(method string, f *rpcFault) error {
 	}
 }
 
-// preflightError is the transaction's error in the data of a preflight
-// failure, or nil when there is none to read.
+// preflightError returns the transaction's error in the data of a preflight failure; nil
+// when it has none that can be read.
 func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	var d struct {
 		Err json.RawMessage `json:"err"`
@@ -103,8 +103,8 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	return e
 }
 
-// contextSlot is the node's own slot, in the data of a refusal to answer for a later slot; 0
-// when it is missing.
+// contextSlot returns the node's own slot in the data of a refusal to answer for a later
+// slot; 0 when it is missing.
 func contextSlot(data json.RawMessage) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`
@@ -115,8 +115,8 @@ func contextSlot(data json.RawMessage) uint64 {
 	return d.Slot
 }
 
-// retryAfter reads the header of that name, which is seconds or a date; 0 when
-// it is neither, or past.
+// retryAfter reads the Retry-After header, which is seconds or a date; 0 when it is
+// neither, or past.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -127,8 +127,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// ungated is the error of a call that was not made, because the budget was spent or the
-// caller left.
+// ungated returns the error of a call that was not made, because the budget was spent or
+// the caller stopped waiting.
 func ungated(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return Ended(ctx, method)
@@ -136,11 +136,11 @@ func ungated(ctx context.Context, method string, err error) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindBudget, Detail: err.Error()}
 }
 
-// ErrLimit as the cause of a context says that it ended because the call's time was over, not
-// because the caller left.
+// ErrLimit is the cause of a context that ended because the call's time was up, not because
+// the caller stopped waiting.
 var ErrLimit = errors.New("the endpoint took too long")
 
-// Ended is the error of a call whose context has ended.
+// Ended returns the error of a call whose context has ended.
 func Ended(ctx context.Context, method string) error {
 	if errors.Is(context.Cause(ctx), ErrLimit) {
 		return &onchain.Unavailable{Method: method, Kind: onchain.KindTimeout}
@@ -148,8 +148,8 @@ func Ended(ctx context.Context, method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindCancelled, Err: ctx.Err()}
 }
 
-// transportFault names why no answer came. It leaves net/http's own error out: that repeats
-// the URL, and proxies and resolvers add more of it.
+// transportFault says why no answer came. It omits net/http's own error, which repeats the
+// URL and to which proxies and resolvers add more of it.
 func transportFault(parent, attempt context.Context, method string, err error) error {
 	switch {
 	case parent.Err() != nil:
@@ -161,8 +161,8 @@ func transportFault(parent, attempt context.Context, method string, err error) e
 	}
 }
 
-// ConnectionDetail names the cause of a failed connection if it is a common one, else "". It
-// never holds the URL.
+// ConnectionDetail names the cause of a failed connection if it is a common one, otherwise
+// "". It never contains the URL.
 func ConnectionDetail(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -178,7 +178,7 @@ func ConnectionDetail(err error) string {
 	}
 }
 
-// ClassOf is the metric class of a call: "ok", "refused", "preflight" or a kind of
+// ClassOf returns the metric class of a call: "ok", "refused", "preflight" or a kind of
 // onchain.Unavailable.
 func ClassOf(err error) string {
 	var u *onchain.Unavailable
@@ -209,13 +209,12 @@ func (c *Client) message(m string) string {
 	return m
 }
 
-// minSecret is the length in bytes from which a part of the URL's path or
-// query is taken for a secret: providers put keys there, and shorter parts are
-// words such as v2 or rpc.
+// minSecret is the length in bytes from which a part of the URL's path or query counts as a
+// secret: providers put keys there, and shorter parts are words such as v2 or rpc.
 const minSecret = 8
 
-// redactor removes the parts of the URL that may be secret from endpoints' messages: some
-// providers echo the key that they refuse.
+// redactor removes the possibly secret parts of the URL from endpoints' messages: some
+// providers repeat the key that they refuse.
 func redactor(u *url.URL) *strings.Replacer {
 	var pairs []string
 	hide := func(s string, least int) {

@@ -15,13 +15,13 @@ import (
 
 const (
 	// maxHistory bounds the transactions that are listed for one address. Anybody can
-	// lengthen the list of a nullifier's address, at 5000 lamports each.
+	// lengthen the list of a nullifier's address, for 5000 lamports each.
 	maxHistory = 100_000
-	// historyPage is the most that getSignaturesForAddress gives at once.
+	// historyPage is the largest page of getSignaturesForAddress.
 	historyPage = 1000
 )
 
-// errNotNamed is the caller's mistake: the transaction did nothing to the account.
+// errNotNamed reports a caller's mistake: the transaction did nothing to the account.
 var errNotNamed = errors.New("the transaction does not name the account: ask for one of its own")
 
 // transaction is a landed transaction, from getTransaction.
@@ -84,9 +84,9 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	}, nil
 }
 
-// Creation finds the transaction that made the nullifier's account; nil when the endpoint's
-// history has none. Other transactions may name the address before and after it, and fail or
-// succeed: only the program's own instruction makes the account.
+// Creation finds the transaction that created the nullifier's account; nil when the
+// endpoint's history has none. Other transactions may name the address before and after it,
+// and fail or succeed: only the program's own instruction creates the account.
 func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier 
 		return nil, err
 	}
 	// Start with the oldest: the address becomes public when the transaction lands, so
-	// unrelated transactions come after it.
+	// unrelated transactions follow it.
 	for _, info := range slices.Backward(succeeded) {
 		found, err := c.maker(ctx, info, pool, address, nullifier)
 		if err != nil || found != nil {
@@ -126,7 +126,7 @@ func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]onc
 	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
-// maker reads the transaction and reports whether it made the account.
+// maker reads the transaction, and returns it if it created the account.
 func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
 	tx, err := c.listed(ctx, info)
 	if err != nil || tx.Failed {
@@ -159,10 +159,10 @@ func (c *Client) listed(ctx context.Context, info onchain.SignatureInfo) (*trans
 	return tx, err
 }
 
-// Settlement finds the transaction that ended the swap, in the slots from first to last; nil
-// when the endpoint's history has none. Anybody may name the state's address before and after
-// it, and call the program for it in vain: only a successful instruction of the program ends
-// the swap.
+// Settlement finds the transaction that ended the swap, in the slots from first to last;
+// nil when the endpoint's history has none. Anybody may name the state's address before and
+// after it, and call the program for it without effect: only a successful instruction of
+// the program ends the swap.
 func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	succeeded, err := c.succeeded(ctx, swap.State)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, l
 	return nil, nil
 }
 
-// ending is how a transaction ended the swap; "" when it did not.
+// ending returns how a transaction ended the swap; "" when it did not.
 func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
 	if tx.Failed {
 		return ""
@@ -203,8 +203,8 @@ func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
 	return ""
 }
 
-// confirmation is the commitment level of a transaction that is at least confirmed. Some
-// archives do not list it: they are then asked for the transaction as finalized.
+// confirmation returns the commitment level of a transaction that is at least confirmed.
+// Some archives do not list it: they are then asked for the transaction as finalized.
 func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (onchain.Commitment, error) {
 	switch {
 	case info.Confirmation.AtLeast(onchain.Finalized):
@@ -220,7 +220,7 @@ func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (
 }
 
 // callOf decodes a Transact or TransactSwap; nil when the instruction is neither. A note
-// envelope of an unknown form does not hide a nullifier: the call is then without notes.
+// envelope of an unknown form does not hide a nullifier: the call then has no notes.
 func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
 	call, err := profile.ParseData(ix.Data)
 	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {

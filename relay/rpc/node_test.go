@@ -14,7 +14,7 @@ import (
 type answer struct {
 	status int // 0 is 200
 	body   string
-	// hang leaves the caller without an answer until it gives up.
+	// hang gives the caller no answer until it gives up.
 	hang bool
 }
 
@@ -24,8 +24,8 @@ func result(json string) answer {
 
 func fault(json string) answer { return answer{body: `{"jsonrpc":"2.0","id":1,"error":` + json + `}`} }
 
-// node is an endpoint that answers from a script: each call takes the next
-// answer, and the last one stays.
+// node is an endpoint that answers from a script: each call takes the next answer, and the
+// last one is repeated.
 type node struct {
 	*httptest.Server
 	mu      sync.Mutex

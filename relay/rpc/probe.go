@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Landed reads the successful ones among the newest confirmed transactions that name the
-// address, newest first, until enough returns true.
+// Landed reads the newest successful transactions that name the address, newest first,
+// until enough returns true.
 func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int, enough func([]poolcheck.Landed) bool) ([]poolcheck.Landed, error) {
 	infos, err := c.SignaturesFor(ctx, address, onchain.Confirmed, solana.Signature{}, solana.Signature{}, limit)
 	if err != nil {
@@ -54,13 +54,14 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return result.Core, nil
 }
 
-// ErrNoRate says that the history does not show how fast an account's lamports are spent.
+// ErrNoRate reports that the history does not show how fast an account's lamports are
+// spent.
 var ErrNoRate = errors.New("the history does not tell how fast the balance is spent")
 
-// SpentSince gives by how much an account's balance, now of lamports, has fallen since
-// its oldest finalized transaction after the slot since, within one page of its history, and
-// over how many slots. It returns ErrNoRate when there is no such transaction, or when the
-// balance did not fall.
+// SpentSince returns by how much an account's balance has fallen since its oldest finalized
+// transaction after the slot since, within one page of its history, and over how many
+// slots. lamports is the balance now. It returns ErrNoRate when there is no such
+// transaction, or when the balance did not fall.
 func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
 	infos, err := c.SignaturesFor(ctx, account, onchain.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
 	if err != nil {

@@ -48,7 +48,7 @@ type config map[string]any
 
 func committed(c onchain.Commitment) config { return config{"commitment": c} }
 
-// notBefore keeps a node that has not seen the slot from answering; 0 for any node.
+// notBefore keeps a node that has not reached the slot from answering; 0 accepts any node.
 func (c config) notBefore(slot uint64) config {
 	if slot > 0 {
 		c["minContextSlot"] = slot
@@ -61,8 +61,8 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
-	// Executable is a pointer so that an answer without it is malformed: a program would
-	// otherwise be reported as missing.
+	// Executable is a pointer so that an answer without it is malformed: otherwise a
+	// program would be reported as missing.
 	Executable *bool `json:"executable"`
 }
 
@@ -114,8 +114,8 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 	return accounts, result.Slot, nil
 }
 
-// Balance reads an account's confirmed lamports and the slot of the reading,
-// which is not before minContextSlot. An account that does not exist has 0.
+// Balance reads an account's confirmed lamports and the slot of the reading, which is not
+// before minContextSlot. An account that does not exist has 0.
 func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	const method = "getBalance"
 	result, err := read[at[uint64]](ctx, c, method, key, committed(onchain.Confirmed).notBefore(minContextSlot))
@@ -193,7 +193,7 @@ func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) {
 }
 
 // GenesisHash reads the hash that identifies the cluster. It is never zero, which callers
-// take for a hash that is not known.
+// use for an unknown hash.
 func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	const method = "getGenesisHash"
 	hash, err := read[solana.Hash](ctx, c, method)
@@ -203,8 +203,8 @@ func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return hash, err
 }
 
-// PriorityFees reads the lowest fees that recent blocks took from transactions that write the
-// accounts, in micro-lamports a compute unit, one entry a block.
+// PriorityFees reads the lowest priority fee that landed in each recent block among
+// transactions that write the accounts, in micro-lamports a compute unit.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
 	result, err := read[[]struct {

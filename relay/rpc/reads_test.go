@@ -21,11 +21,11 @@ var (
 	hashA      = solana.Hash{3}
 )
 
-// TestCalls checks the request of each method, in Agave's format, and the result that it makes of
-// Agave's answer.
+// TestCalls checks the request of each method, in Agave's format, and the result that is
+// decoded from Agave's answer.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	type slotted struct { // the common part of several values
+	type slotted struct { // type slotted struct { // the results of several methods
 		Value any
 		Slot  uint64
 	}
@@ -199,8 +199,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDecodeAndSayNothing are answers that a lax decoder would take for zero, for a
-// missing account or for success.
+// A lax decoder would read these answers as zero, as a missing account or as success.
 func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {

@@ -12,15 +12,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Send gives a signed transaction to the endpoint, once; the endpoint is asked not to repeat
-// it, because the relay rebroadcasts by its own rules. With preflight it is simulated first,
-// at the confirmed commitment, at which blockhashes and the tree are read, so that the proof's
-// root is known. minContextSlot keeps a node that has not seen the blockhash's slot from
-// refusing it; 0 for any node.
+// Send sends a signed transaction to the endpoint, once. The endpoint is asked not to
+// repeat it, because the relay rebroadcasts by its own rules. With preflight it is
+// simulated first, at the confirmed commitment, at which blockhashes and the tree are read,
+// so that the proof's root is known. A node that has not reached minContextSlot, the slot
+// of the blockhash, refuses it; 0 accepts any node.
 //
-// nil means that the endpoint took it, not that it landed. *onchain.SendError
-// means that this send put nothing on the chain. After onchain.ErrUnavailable it
-// may have.
+// Nil means that the endpoint accepted it, not that it landed. *onchain.SendError means
+// that this send put nothing on the chain. After onchain.ErrUnavailable it may have.
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
 	const method = "sendTransaction"
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
@@ -35,9 +34,10 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 	return nil
 }
 
-// Simulate runs a transaction on the newest confirmed state without sending it. Its signatures
-// are not checked. With replaceBlockhash, a transaction without a live blockhash runs too. A
-// node that has not seen minContextSlot does not answer; 0 for any node.
+// Simulate runs a transaction on the newest confirmed state without sending it. Its
+// signatures are not checked. With replaceBlockhash, a transaction with an expired
+// blockhash runs too. A node that has not reached minContextSlot does not answer; 0 accepts
+// any node.
 func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	const method = "simulateTransaction"
 	type value struct {
@@ -66,9 +66,10 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	return out, nil
 }
 
-// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or with history in
-// all that the endpoint keeps. The entry of an unknown signature is nil, which means nothing
-// unless the endpoint's history reaches back far enough. slot is the endpoint's slot.
+// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or with history
+// in everything that the endpoint keeps. The entry of an unknown signature is nil, which
+// proves nothing unless the endpoint's history goes back far enough. slot is the endpoint's
+// slot.
 func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*onchain.Status, slot uint64, err error) {
 	const method = "getSignatureStatuses"
 	if len(signatures) > MaxStatuses {
@@ -106,9 +107,9 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 }
 
 // SignaturesFor lists the transactions that name the address, confirmed or finalized ones,
-// newest first; those of one slot have no order among them. The list starts before the
-// signature before and ends at until, which is left out; zero ones stand for the newest and
-// the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
+// newest first; those of one slot have no order. The list starts before the signature
+// before and ends after the signature until, both exclusive; zero ones mean the newest and
+// the oldest. At most limit (1 to 1000) are returned; 0 means 1000.
 func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)

@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// localPool is a pool on a local chain whose slots stand still until a test
-// moves them, reached through the relay's own client.
+// localPool is a pool on a local chain whose slots advance only when a test says so, read
+// through the relay's own client.
 type localPool struct {
 	t       *testing.T
 	chain   *localnet.Chain
@@ -72,8 +72,8 @@ func newLocalPool(t *testing.T) *localPool {
 	return l
 }
 
-// deposit lands a deposit in the open slot and returns its commitments. A failing one names a
-// root that the chain never had, and lands as well.
+// deposit lands a deposit in the open slot and returns its commitments. With fails, it
+// names a root that the chain never had, lands and fails.
 func (l *localPool) deposit(fails bool) [][32]byte {
 	l.t.Helper()
 	l.spent++

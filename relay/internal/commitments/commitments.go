@@ -1,8 +1,8 @@
-// Package commitments keeps the pool's leaves in the tree's order, so that a
-// client can rebuild the Merkle tree. It reads them from the chain's blocks and
-// publishes a prefix only when the root recomputed from it is one that the
-// chain's tree account confirms: order inside a slot, short histories and dead
-// forks have all given other relays a complete list with the wrong root.
+// Package commitments keeps the pool's leaves in the tree's order, so that a client can
+// rebuild the Merkle tree. It reads them from the chain's blocks. It publishes a prefix
+// only when the chain's tree account confirms the root that is recomputed from it: the
+// order inside a slot, short histories and dead forks have all given other relays a
+// complete list with a wrong root.
 package commitments
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ErrMoved says that another pod has changed the index since it was read.
+// ErrMoved reports that another pod has changed the index since it was read.
 var ErrMoved = errors.New("another relay has moved the commitment index")
 
-// Position is how far the index is: Leaves are stored, Published of them
-// confirmed by the chain, and every slot up to Slot is read whole.
+// Position is the state of the index: Leaves are stored, the chain has confirmed Published
+// of them, and every slot up to Slot was read completely.
 type Position struct {
 	Leaves, Published, Slot uint64
 	// Generation changes whenever stored leaves are removed: without it a pod could not
@@ -39,38 +39,39 @@ type IndexedCommitment struct {
 // position has changed, they return ErrMoved and change nothing.
 type Store interface {
 	Position(ctx context.Context) (Position, error)
-	// Append adds leaves after the position; slot is then read whole.
+	// Append adds leaves after the position. Every slot up to slot was then read
+	// completely.
 	Append(ctx context.Context, from Position, leaves []IndexedCommitment, slot uint64) error
-	// Publish serves the first leaves, or fewer than before.
+	// Publish sets the number of leaves that are served. It may be lower than before.
 	Publish(ctx context.Context, from Position, published uint64) error
-	// Rewind forgets the leaves of all slots after slot, to be read again, and
-	// begins a new generation.
+	// Rewind removes the leaves of all slots after slot, to be read again, and starts a new
+	// generation.
 	Rewind(ctx context.Context, from Position, slot uint64) error
-	// Read gives at most limit stored leaves from index from on; ErrMoved when the
-	// generation has changed, or no leaf is there.
+	// Read returns at most limit stored leaves from index from on. It fails with ErrMoved
+	// when the generation has changed, or no leaf has that index.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
-	// Find gives the newest place of each commitment that has one. Unpublished leaves
-	// count once others are published: before that, nothing shows that the first leaf
-	// read was the tree's first.
+	// Find returns the newest index of each commitment that has one. Unpublished leaves
+	// count once others are published: before that, nothing shows that the first leaf read
+	// was the tree's first.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
 // Chain reads confirmed history.
 type Chain interface {
-	// SignaturesFor lists an address's transactions, newest first, before a
-	// signature and down to another, both exclusive; zero ones do not bound.
+	// SignaturesFor lists an address's transactions, newest first, after the signature
+	// until and before the signature before, both exclusive; a zero one sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
 	// Block gives onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
 	Block(ctx context.Context, slot uint64) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
 }
 
-// Tree reads the pool's tree account: the checkpoint.
+// Tree reads the pool's tree account, which stored leaves are compared with.
 type Tree interface {
 	AgreedTree(ctx context.Context) (onchain.Snapshot, error)
 }
 
-// Options configure a Follower. All are needed.
+// Options configure a Follower. All fields are needed.
 type Options struct {
 	Store Store
 	Chain Chain
@@ -84,17 +85,17 @@ type Options struct {
 
 // Report is the state of the index.
 type Report struct {
-	// Indexed leaves are stored, Published are served, ChainNext are on the chain.
+	// Indexed leaves are stored, Published ones are served, and ChainNext are on the chain.
 	Indexed, Published, ChainNext uint64
-	// Verified says that the chain confirms the root of all stored leaves.
+	// Verified reports that the chain confirms the root of all stored leaves.
 	Verified bool
-	// Problem is what is wrong and what to do; empty when nothing is.
+	// Problem describes a problem and its remedy; empty when there is none.
 	Problem string
 	// At is when the index was last compared with the chain.
 	At time.Time
 }
 
-// Lag is how many leaves the served list is behind the chain.
+// Lag returns the number of leaves that the served list is behind the chain.
 func (r Report) Lag() uint64 {
 	if r.Published >= r.ChainNext {
 		return 0

@@ -11,20 +11,22 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// movedTries is how often in a row a pass starts anew because another pod was faster.
+// movedTries is the number of times in a row that a pass starts again because another pod
+// was faster.
 const movedTries = 3
 
-// Follower reads the chain and serves what it confirms. Safe for concurrent use.
+// Follower reads leaves from the chain and serves those that the chain confirms. Safe for
+// concurrent use.
 type Follower struct {
 	Options
 
 	// turn holds a token while a pass runs; the fields below belong to the pass.
 	turn       chan struct{}
 	tree       *merkle.Tree
-	generation uint64 // of the stored leaves that tree is made of
+	generation uint64 // generation uint64 // of the stored leaves that tree was built from
 	// strikes counts the rewinds since the chain last confirmed the stored leaves, and
-	// rests those of them that did not help. Nothing is tried before retryAt, for the
-	// reason in standing.
+	// rests those of them that did not help. Nothing is tried before retryAt; standing is
+	// the reason.
 	strikes, rests int
 	retryAt        time.Time
 	standing       error
@@ -36,10 +38,10 @@ type Follower struct {
 	begun  uint64 // passes
 	last   outcome
 	status Report
-	kind   string // of the problem that was logged
+	kind   string // kind   string // the kind of the problem that was last logged
 }
 
-// outcome is how the newest finished pass ended.
+// outcome is the result of the newest finished pass.
 type outcome struct {
 	pass uint64
 	err  error
@@ -53,12 +55,12 @@ func New(o Options) (*Follower, error) {
 	return &Follower{Options: o, turn: make(chan struct{}, 1), tree: merkle.NewTree()}, nil
 }
 
-// Run looks at the chain every interval until ctx ends.
+// Run reads the chain every interval until ctx ends.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
 	for {
-		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status returns it
+		_ = f.Sync(ctx) // _ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
 		select {
 		case <-ctx.Done():
 			return
@@ -67,9 +69,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Sync reads what the chain has confirmed by now. One pass runs at a time, and a pass
-// that started after the call serves all callers that were waiting. Leaves that a pass
-// has stored stay when ctx ends it.
+// Sync reads what the chain has confirmed so far. One pass runs at a time, and a pass that
+// started after the call serves all waiting callers. Leaves that a pass has stored remain
+// when ctx ends it.
 func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Lock()
 	called := f.begun
@@ -97,17 +99,17 @@ func (f *Follower) Sync(ctx context.Context) error {
 		err = f.pass(ctx)
 	}
 	if errors.Is(err, ErrMoved) {
-		err = nil // other pods do the work
+		err = nil // err = nil // other pods do this work
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // the caller left, which says nothing about the index
+		return ctx.Err() // return ctx.Err() // the caller stopped waiting, which shows nothing about the index
 	}
 	f.logOnce(ctx, outcome{pass, err})
 	return err
 }
 
-// logOnce keeps the outcome, and logs when the kind of problem changes: the figures in a
-// problem change with every leaf.
+// logOnce stores the outcome, and logs it when the kind of problem changes: the figures in
+// a problem change with every leaf.
 func (f *Follower) logOnce(ctx context.Context, o outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,8 +142,8 @@ func kindOf(err error) string {
 	return public(err)
 }
 
-// public is the part of an error that clients may read at GET /health: of a refusal only
-// its message, because its cause may name the database's host.
+// public returns the part of an error that clients may read at GET /health. Of a refusal
+// this is only the message, because the cause may name the database's host.
 func public(err error) string {
 	if r, ok := refusal.As(err); ok {
 		return r.Message
@@ -149,7 +151,7 @@ func public(err error) string {
 	return err.Error()
 }
 
-// report records the state of the index and the chain's tree.
+// report stores the state of the index and of the chain's tree.
 func (f *Follower) report(l look) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,14 +159,14 @@ func (f *Follower) report(l look) {
 	f.status.Verified, f.status.At = l.verdict == confirmed, f.Now()
 }
 
-// Status is the state of the index.
+// Status returns the state of the index.
 func (f *Follower) Status() Report {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
 }
 
-// Find gives the newest place in the tree of each commitment that has one. It also knows
+// Find returns the newest index in the tree of each commitment that has one. It includes
 // leaves that the chain has confirmed but that are not published yet.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)

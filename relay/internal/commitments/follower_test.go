@@ -134,7 +134,7 @@ func TestForks(t *testing.T) {
 				t.Errorf("the first look at the fork gives %v, want an error: %v", err, test.wait)
 			}
 			if test.wait {
-				wantServed(t, f, 1, 2) // what the chain confirms stays
+				wantServed(t, f, 1, 2) // wantServed(t, f, 1, 2) // confirmed leaves stay
 				h.advance(time.Minute)
 				must(t, f.Sync(t.Context()))
 			}
@@ -159,7 +159,7 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	}
 	must(t, f.Sync(t.Context()))
 	h.fork(fork)
-	h.set(func() { h.first = 81 }) // and its history does not reach back either
+	h.set(func() { h.first = 81 }) // h.set(func() { h.first = 81 }) // and its history does not go back far enough either
 	if err := f.Sync(t.Context()); err == nil {
 		t.Error("a list that the chain disproves gives no error")
 	}
@@ -237,8 +237,8 @@ func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
 	}
 }
 
-// TestWhatIsConfirmedOutlivesTheEndpointsHistory: an index that was down for longer than its
-// endpoint's history must not give up leaves that exist nowhere else.
+// An index that was down for longer than its endpoint's history must not remove leaves that
+// exist nowhere else.
 func TestWhatIsConfirmedOutlivesTheEndpointsHistory(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -349,8 +349,7 @@ func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
 	wantServed(t, b, want...)
 }
 
-// TestAnotherPodsMistakeIsNotPublished: the store has as many leaves as this pod knows, but
-// different ones.
+// The store has as many leaves as this pod knows, but different ones.
 func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -390,7 +389,7 @@ func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	}
 }
 
-// emptyStore is an index that holds nothing yet.
+// emptyStore is an empty index.
 type emptyStore struct{ commitments.Store }
 
 func (emptyStore) Position(context.Context) (commitments.Position, error) {
@@ -413,13 +412,13 @@ func TestCallsShareAPass(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() { left <- f.Sync(gone) }()
-		synctest.Wait() // all others wait for their turn
+		synctest.Wait() // synctest.Wait() // all others wait for the pass to end
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went away gets %v", err)
 		}
 		<-h.gate
-		<-h.gate // for the pass that began after the other twenty calls
+		<-h.gate // <-h.gate // for the pass that started after the other twenty calls
 		for range cap(ended) {
 			must(t, <-ended)
 		}

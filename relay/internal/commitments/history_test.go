@@ -21,13 +21,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// pageLimit is the most signatures that the endpoint returns, even when asked for more, as some
-// endpoints do.
+// pageLimit is the largest number of signatures that the endpoint returns, even when asked
+// for more. Some endpoints do that.
 const pageLimit = 400
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// history is a chain's blocks and the tree that they make. Its answers are like an endpoint's:
+// history is a chain's blocks and the tree that they make. It answers like an endpoint:
 // signatures newest first, those of one slot in any order.
 type history struct {
 	t    *testing.T
@@ -37,12 +37,13 @@ type history struct {
 	blocks []*onchain.Block
 	tree   *shieldpool.TreeAccount
 	next   uint64
-	// first is the first slot that the endpoint still has; unlisted slots are
-	// not among its signatures yet, and the blocks of listed ones below pruned are gone.
+	// first is the first slot that the endpoint still has. Unlisted slots are not among its
+	// signatures yet. The blocks of listed ones below pruned are gone.
 	first, pruned uint64
 	unlisted      map[uint64]bool
 	unchecked     bool
-	// lists and reads count calls, looks the tree reads; a gate that is not nil delays them.
+	// lists, reads and looks count calls; looks are reads of the tree. A gate that is not
+	// nil delays them.
 	lists, reads, looks int
 	gate                chan struct{}
 	ahead               atomic.Int64
@@ -82,8 +83,8 @@ func (h *history) data(n uint64) []byte {
 	return data
 }
 
-// transaction is one of two outputs, among calls that append nothing to this
-// tree: another program's, another pool's, and one with a tag of its own.
+// transaction makes a transaction that appends two leaves, among calls that append nothing
+// to this tree: another program's, another pool's, and one with another tag.
 func (h *history) transaction(n uint64, failed bool) onchain.BlockTransaction {
 	h.t.Helper()
 	program, tree := h.pool.Profile.ProgramID, []solana.PublicKey{h.pool.Address, h.pool.MerkleTree}
@@ -109,7 +110,7 @@ func (h *history) transact() onchain.BlockTransaction {
 	return h.transaction(h.next, false)
 }
 
-// fail makes one that appends nothing.
+// fail makes a transaction that appends nothing.
 func (h *history) fail() onchain.BlockTransaction {
 	h.t.Helper()
 	h.mu.Lock()
@@ -124,7 +125,7 @@ func (h *history) block(slot uint64, txs ...onchain.BlockTransaction) {
 	h.blocks = append(h.blocks, &onchain.Block{Slot: slot, Transactions: txs})
 }
 
-// fork replaces the chain by one of the given transactions, by slot.
+// fork replaces the chain by one with the given transactions, by slot.
 func (h *history) fork(slots map[uint64][]uint64) {
 	h.t.Helper()
 	h.mu.Lock()
@@ -235,7 +236,7 @@ func newStore(t *testing.T, h *history) commitments.Store {
 	return s.Commitments(h.pool.Address)
 }
 
-// served is the published list.
+// served returns the published list.
 func served(t *testing.T, f *commitments.Follower) [][32]byte {
 	t.Helper()
 	pos, err := f.Store.Position(t.Context())

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// firstPage of signatures is short, because a follower is seldom far behind;
-	// signaturePage is the most that getSignaturesForAddress gives (Solana).
+	// firstPage is short, because a follower is seldom far behind. signaturePage is the
+	// largest page of getSignaturesForAddress (Solana).
 	firstPage, signaturePage = 50, 1000
-	// slotBatch is how many slots are stored at once, and readAhead how many
-	// blocks are asked for at once.
+	// slotBatch is the number of slots that are stored at once; readAhead is the number of
+	// blocks that are read at once.
 	slotBatch, readAhead = 64, 4
-	// progressEvery is how many slots are read between two lines of the log.
+	// progressEvery is the number of slots between two progress lines in the log.
 	progressEvery = 50 * slotBatch
-	// loadPage is how many stored leaves are read at once.
+	// loadPage is the number of stored leaves that are read at once.
 	loadPage = 20_000
 )
 
@@ -98,8 +98,8 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 	return pos, nil
 }
 
-// slots lists the slots after one that hold transactions of the tree, oldest
-// first. The signatures come newest first and say nothing of the order inside a slot.
+// slots lists the slots after the given one that contain transactions of the tree, oldest
+// first. Signatures come newest first, without an order inside a slot.
 func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 	var out []uint64
 	var before solana.Signature
@@ -116,7 +116,7 @@ func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 				out = append(out, s.Slot)
 			}
 		}
-		// Endpoints may give fewer than they were asked for before the end.
+		// Endpoints may return fewer than requested before the end.
 		if len(page) == 0 {
 			return oldestFirst(out), nil
 		}
@@ -153,8 +153,8 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 	return slices.Concat(found...), nil
 }
 
-// leaves are a block's, in execution order. Failed transactions appended none,
-// and other pools of the program have trees of their own.
+// leaves returns a block's leaves in execution order. Failed transactions appended none,
+// and other pools of the program have their own trees.
 func (f *Follower) leaves(slot uint64, b *onchain.Block) (out []IndexedCommitment) {
 	for _, tx := range b.Transactions {
 		if tx.Failed {

@@ -9,8 +9,8 @@ import (
 // exchanged is a database that can be replaced by another.
 type exchanged struct{ commitments.Store }
 
-// TestADatabaseThatWasPutBackIsGoneOnWithFromThere: a failover, or a backup, may have lost leaves
-// that this process knows. They are read again, and none is removed.
+// A failover, or a restored backup, may have lost leaves that this process knows. They are
+// read again, and none is removed.
 func TestADatabaseThatWasPutBackIsGoneOnWithFromThere(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

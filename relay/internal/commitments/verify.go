@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// firstDepth is how many slots the first rewind without a confirmed prefix goes back:
-	// more than an unfinalized fork can span. Further rewinds go depthGrowth times deeper
-	// each, so they soon reach the tree's beginning.
+	// firstDepth is the number of slots that the first rewind without a confirmed prefix
+	// goes back: more than an unfinalized fork can span. Each further rewind goes
+	// depthGrowth times deeper, so they soon reach the tree's beginning.
 	firstDepth, depthGrowth = 512, 16
 	// firstRest and longestRest bound the wait between rewinds that did not help.
 	firstRest, longestRest, maxDoublings = time.Second, 10 * time.Minute, 10
@@ -22,26 +22,26 @@ const (
 )
 
 var (
-	// errShort says that the chain has leaves that the RPC's history lacks.
+	// errShort reports that the RPC's history lacks leaves that the chain has.
 	errShort = errors.New("the RPC's history lacks transactions of the tree: give --rpc-url an endpoint with full history")
-	// errMismatch says that the leaves read have a root that the chain never had.
+	// errMismatch reports that the leaves read have a root that the chain never had.
 	errMismatch = errors.New("the commitments read have another root than the chain: reading them again")
-	// errUnchecked says that the leaves cannot be compared with the account.
+	// errUnchecked reports that the leaves cannot be compared with the account.
 	errUnchecked = errors.New("the tree account fails its self-check, so nothing can be confirmed against it: check the pool's profile")
 )
 
-// verdict is what the chain's tree says of the stored leaves.
+// verdict is the result of comparing the stored leaves with the chain's tree.
 type verdict int
 
 const (
-	confirmed verdict = iota // their root is one that the chain remembers
-	unchecked                // the account contradicts itself
+	confirmed verdict = iota // confirmed verdict = iota // the chain's root history contains their root
+	unchecked                // unchecked                // the account is inconsistent
 	early                    // the account was read before the blocks, or a whole root history of leaves came after them
 	wrong                    // leaves are missing, in the wrong order, or from a dead fork
 )
 
-// classify compares the leaves' root with the newest tree account. known is the
-// number of leaves that the chain had before the blocks were read.
+// classify compares the leaves' root with the newest tree account. known is the number of
+// leaves that the chain had before the blocks were read.
 func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) verdict {
 	switch {
 	case !snap.Checked:
@@ -70,7 +70,7 @@ func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) lo
 	return look{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
 }
 
-// pass reads the slots since the position and publishes what the chain confirms.
+// pass reads the slots since the position and publishes the leaves that the chain confirms.
 func (f *Follower) pass(ctx context.Context) error {
 	snap, err := f.Tree.AgreedTree(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	return f.applyVerdict(ctx, l)
 }
 
-// advance reads new slots, and then compares the leaves with the tree as it is by now.
+// advance reads new slots, and then compares the leaves with the present tree.
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (look, error) {
 	known := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
@@ -122,7 +122,7 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	return f.compare(pos, known, snap), nil
 }
 
-// applyVerdict publishes confirmed leaves, and otherwise returns why there are none.
+// applyVerdict publishes confirmed leaves; otherwise it returns the problem.
 func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
 	switch l.verdict {
@@ -217,7 +217,8 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// rewindSlot is the slot from which a rewind reads again; strike is its number, from 1.
+// rewindSlot returns the slot from which a rewind reads again. strike is the rewind's
+// number, from 1.
 func rewindSlot(slot uint64, strike int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < strike && depth < slot; n++ {
@@ -226,23 +227,23 @@ func rewindSlot(slot uint64, strike int) uint64 {
 	return slot - min(slot, depth)
 }
 
-// window is the range of leaf counts whose roots the chain still remembers, because each
-// leaf takes one entry of the root history.
+// window returns the range of leaf counts whose roots the root history still contains: each
+// leaf takes one entry of it.
 func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
 }
 
-// prefix is the longest run of whole slots, from the tree's first leaf, whose root the
-// chain remembers. slot is the last of these slots.
+// prefix is the longest run of whole slots, from the tree's first leaf, whose root is in
+// the chain's root history. slot is the last of these slots.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64
 }
 
 // retain publishes the confirmed prefix of leaves that the chain does not confirm as a
-// whole. Without such a prefix, published leaves whose root the chain should still remember
-// are wrong and are withdrawn; older ones stay.
+// whole. Without such a prefix, published leaves are wrong if their root should still be in
+// the root history, and are withdrawn; older ones stay.
 func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.common(ctx, *pos, snap)
 	if err != nil {

@@ -98,8 +98,7 @@ func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
 	}
 }
 
-// TestTheRestBetweenRewindsIsBounded: an endpoint that has its history again is noticed within
-// that time.
+// An endpoint that has its history again is noticed within that time.
 func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -109,7 +108,7 @@ func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := longestRest
-		if n < 10 { // 512 seconds is the last rest below the bound
+		if n < 10 { // if n < 10 { // 512 seconds is the last wait below the bound
 			want = firstRest << n
 		}
 		if got := f.retryAt.Sub(now); got != want {

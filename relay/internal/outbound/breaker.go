@@ -1,5 +1,5 @@
-// Package outbound limits calls to other services: a circuit breaker for a service that
-// fails, and a budget of requests for one that counts them. It makes no call itself.
+// Package outbound limits calls to other services: a circuit breaker for a failing service,
+// and a budget of requests for one with a rate limit. It makes no call itself.
 package outbound
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// State is a breaker's.
+// State is the state of a breaker.
 type State string
 
-// The states of a breaker: a closed one lets every call through, an open one
-// none until its delay is over, a half-open one waits for the outcome of one.
+// A closed breaker permits every call. An open one permits none until its delay has passed.
+// A half-open one waits for the outcome of one probe.
 const (
 	Closed   State = "closed"
 	HalfOpen State = "half_open"
@@ -25,12 +25,12 @@ type Outcome int
 
 // The outcomes.
 const (
-	// NoOutcome: nothing, such as when the caller left or the call was not made.
+	// NoOutcome: nothing, because the caller stopped waiting or the call was not made.
 	NoOutcome Outcome = iota
-	// Reachable: it responded, but the answer says nothing for or against it, such as that
-	// it has not seen the requested slot yet.
+	// Reachable: it answered, but the answer shows nothing about its health, such as that
+	// it has not reached the requested slot yet.
 	Reachable
-	// Good: it did what it was asked.
+	// Good: it did what was asked.
 	Good
 	// Bad: it did not.
 	Bad
@@ -44,13 +44,13 @@ type BreakerOptions struct {
 	Rand func() float64
 	// Consecutive is the number of bad calls in a row that opens it; 0 is 5.
 	Consecutive int
-	// Rate is the part of bad calls among the last Window that opens it, once there are Least
-	// of them that are younger than Recent; 0 is 0.5, 20, 10 and 30 s.
+	// Rate is the share of bad calls among the last Window that opens it, once there are
+	// Least calls younger than Recent. 0 is 0.5, 20, 10 and 30 s.
 	Rate          float64
 	Window, Least int
 	Recent        time.Duration
-	// Delay is how long it stays open the first time, before jitter of up to 30 %
-	// more; it doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
+	// Delay is how long it stays open the first time, before jitter of up to 30 % more. It
+	// doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
 	Delay, MaxDelay time.Duration
 	// Changed is called with every change of state, outside the breaker's lock. Nil for none.
 	Changed func(from, to State)
@@ -68,7 +68,7 @@ const (
 	jitter = 0.3
 )
 
-// orDefault gives v, or its default when it is zero.
+// orDefault returns v, or its default when v is zero.
 func orDefault[T comparable](v, byDefault T) T {
 	if v == *new(T) {
 		return byDefault
@@ -76,11 +76,11 @@ func orDefault[T comparable](v, byDefault T) T {
 	return v
 }
 
-// Breaker keeps calls from an endpoint that fails them. It opens after a number of failures
-// in a row or at a rate of failures among recent calls; after a delay, one call is let through
-// as a probe, and its outcome closes or opens it again. failsafe-go's breaker is not used: it
-// takes one of the two rules, has no jitter, and keeps a probe's permit when the caller
-// leaves. Safe for concurrent use.
+// Breaker keeps calls from a failing endpoint. It opens after a number of failures in a row
+// or at a rate of failures among recent calls. After a delay it permits one call as a
+// probe, whose outcome closes or opens it again. failsafe-go's breaker is not used: it has
+// only one of the two rules at a time, has no jitter, and keeps a probe's permit when the
+// caller stops waiting. Safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
@@ -124,13 +124,13 @@ func NewBreaker(o BreakerOptions) (*Breaker, error) {
 // Permit is the permission for one call. Done must be called, once.
 type Permit struct {
 	b *Breaker
-	// probe marks the call for which a half-open breaker waits.
+	// probe marks the call that a half-open breaker waits for.
 	probe bool
 	at    time.Time
 }
 
-// Try permits a call: always when closed, and one call when the delay of an open breaker is
-// over.
+// Try permits a call: always when closed, and one call when the delay of an open breaker
+// has passed.
 func (b *Breaker) Try() (Permit, bool) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -149,8 +149,7 @@ func (b *Breaker) Try() (Permit, bool) {
 	}
 }
 
-// Force permits a call in every state, for a call that must be tried. It is the probe when
-// one is due.
+// Force permits a call in every state. The call is the probe when one is due.
 func (b *Breaker) Force() Permit {
 	if p, ok := b.Try(); ok {
 		return p
@@ -172,7 +171,7 @@ func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 	switch {
 	case o == NoOutcome:
 		if p.probe && b.state == HalfOpen {
-			// The probe showed nothing: the next call may be the probe, at once.
+			// The probe showed nothing: the next call may be the probe at once.
 			return b.setState(Open)
 		}
 	case b.state == Closed:
@@ -182,7 +181,7 @@ func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 	case p.probe && o == Bad:
 		return b.open(now, min(2*b.delay, b.o.MaxDelay))
 	case p.probe || (o == Good && p.at.After(b.openedAt)):
-		// A completed call, made in spite of the open breaker, is as good as a probe.
+		// A completed call that was forced through the open breaker counts as a probe.
 		return b.close(now)
 	}
 	return func() {}
@@ -214,7 +213,8 @@ func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
 	}
 	delay := b.o.Delay
 	if b.delay > 0 && now.Sub(b.closedAt) < b.o.MaxDelay {
-		// It failed again soon after it was closed: the probe showed too little.
+		// It failed again soon after it was closed, so the delay grows as after a failed
+		// probe.
 		delay = min(2*b.delay, b.o.MaxDelay)
 	}
 	return b.open(now, delay)
@@ -268,8 +268,8 @@ func (b *Breaker) State() State {
 	return b.state
 }
 
-// Next returns how long until Try may permit a call; 0 when it may at once. While a probe is
-// under way it is MaxDelay, because the end is not known.
+// Next returns how long until Try may permit a call; 0 when it may at once. While a probe
+// is under way it is MaxDelay, because the probe's end is unknown.
 func (b *Breaker) Next() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

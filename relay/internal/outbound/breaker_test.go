@@ -10,7 +10,8 @@ import (
 
 const half = 0.5
 
-// newBreaker has a delay of 575 ms after its first opening: jitter of 15 %.
+// newBreaker makes a breaker with a delay of 575 ms after its first opening: jitter of 15
+// %.
 func newBreaker(t *testing.T, o BreakerOptions) (*Breaker, *[]State) {
 	t.Helper()
 	o.Now, o.Rand = time.Now, func() float64 { return half }
@@ -30,7 +31,7 @@ func newBreaker(t *testing.T, o BreakerOptions) (*Breaker, *[]State) {
 	return b, changes
 }
 
-// call makes a call if the breaker lets it.
+// call makes a call if the breaker permits it.
 func call(b *Breaker, o Outcome) bool {
 	p, ok := b.Try()
 	if ok {

@@ -11,26 +11,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrBudget means that the budget had no request left in time.
+// ErrBudget reports that no request became available in time.
 var ErrBudget = errors.New("budget of requests is spent")
 
 // Urgency is how urgent a call is to the relay.
 type Urgency int
 
-// The urgencies, from calls that never wait to calls that use only the rest.
+// The urgencies are ordered from calls that never wait to calls that use only what is left.
 const (
-	// FirstSend takes requests ahead of time: later calls wait for them.
+	// FirstSend takes requests in advance: later calls wait for them.
 	FirstSend Urgency = iota
-	// Read is a read for which a submission waits.
+	// Read is a read that a submission waits for.
 	Read
-	// Rebroadcast repeats what was sent before.
+	// Rebroadcast repeats an earlier send.
 	Rebroadcast
-	// Upkeep is a read for which no submission waits.
+	// Upkeep is a read that no submission waits for.
 	Upkeep
 )
 
-// reserve is the part of the burst that a call of the urgency leaves to those
-// more urgent.
+// reserve is the share of the burst that a call of the urgency leaves to more urgent ones.
 func (u Urgency) reserve() float64 {
 	switch u {
 	case FirstSend, Read:
@@ -51,7 +50,7 @@ type Budget struct {
 	limiter *rate.Limiter
 }
 
-// NewBudget makes a budget of so many requests a second; 0 is unlimited.
+// NewBudget makes a budget of perSecond requests a second; 0 is unlimited.
 func NewBudget(perSecond float64, now func() time.Time) (*Budget, error) {
 	switch {
 	case now == nil:
@@ -64,7 +63,7 @@ func NewBudget(perSecond float64, now func() time.Time) (*Budget, error) {
 	return &Budget{now: now, limiter: rate.NewLimiter(rate.Limit(perSecond), int(math.Ceil(perSecond)))}, nil
 }
 
-// Try takes a request if one is there for the urgency now.
+// Try takes a request if one is available for the urgency now.
 func (b *Budget) Try(u Urgency) bool { return b.try(u) == 0 }
 
 // HasRoom reports whether Try would take a request.
@@ -77,8 +76,8 @@ func (b *Budget) HasRoom(u Urgency) bool {
 	return b.missing(u, b.now()) <= 0
 }
 
-// Wait takes a request, and waits up to most for it. It fails with ErrBudget when none will
-// be available in time, and with the context's error when the caller left.
+// Wait takes a request, and waits up to most for it. It fails with ErrBudget when none
+// becomes available in time, and with the context's error when the caller stopped waiting.
 func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error {
 	deadline := b.now().Add(most)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -138,7 +137,7 @@ func (b *Budget) try(u Urgency) time.Duration {
 	return 0
 }
 
-// missing is how many requests are missing for one of the urgency.
+// missing returns the number of requests that are missing for one call of the urgency.
 func (b *Budget) missing(u Urgency, now time.Time) float64 {
 	need := 1 + u.reserve()*float64(b.limiter.Burst()-1)
 	return need - b.limiter.TokensAt(now)
