@@ -9,14 +9,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Malformed collects the values that do not parse, so that they are listed with
-// every other problem: kong alone stops at the first, and repeats the value.
+// Malformed collects the errors of values that do not parse, so that they are listed with
+// every other problem: kong alone stops at the first one, and repeats the value.
 type Malformed struct{ found map[*kong.Value]error }
 
-// NewMalformed gives an empty collection.
+// NewMalformed makes an empty collection.
 func NewMalformed() *Malformed { return &Malformed{found: map[*kong.Value]error{}} }
 
-// Options make kong leave what does not parse to the collection.
+// Options make kong add values that do not parse to the collection.
 func (m *Malformed) Options() []kong.Option {
 	return []kong.Option{
 		decode(m, "a whole number of 0 or more", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }),
@@ -30,8 +30,8 @@ func (m *Malformed) Options() []kong.Option {
 	}
 }
 
-// Of gives the problems with the flags, in their order. A variable counts even
-// where a flag overrides it.
+// Of returns the problems of the flags, in their order. It includes a variable even if a
+// flag overrides it.
 func (m *Malformed) Of(flags []*kong.Flag) []error {
 	var problems []error
 	for _, f := range flags {
@@ -42,8 +42,8 @@ func (m *Malformed) Of(flags []*kong.Flag) []error {
 	return problems
 }
 
-// decode maps values of type T. A value that does not parse is noted, and the
-// default stands in for it, so that it is not reported again for its range.
+// decode decodes values of type T. A value that does not parse is recorded and replaced by
+// the default, so that it is not reported again for its range.
 func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue(want)
@@ -66,7 +66,7 @@ func (m *Malformed) note(v *kong.Value, want, received string) {
 	m.found[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
 }
 
-// boolean maps flags that need no value.
+// boolean decodes flags that need no value.
 type boolean struct{ *Malformed }
 
 // Decode implements kong.Mapper.

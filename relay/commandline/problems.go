@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Problems is everything that is wrong with a configuration.
+// Problems lists everything that is wrong with a configuration.
 type Problems []error
 
 // Error lists the problems, one a line.
@@ -24,15 +24,15 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the problems.
+// Unwrap returns the problems.
 func (p Problems) Unwrap() []error { return p }
 
-// Setting names a flag and its variable.
+// Setting names a flag and its environment variable.
 func Setting(flag string) string {
 	return "--" + flag + " ($" + contract.VariablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
 }
 
-// Problem is what is wrong with the value of a flag that has a variable.
+// Problem is the error of a flag that also has an environment variable.
 func Problem(flag, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", Setting(flag), fmt.Errorf(format, args...))
 }

@@ -1,6 +1,5 @@
-// Package commandline is what relaypool's programs have in common: how they read
-// their commands, flags and variables, tell everything that is wrong with them at
-// once and without a value that may be a secret, and end.
+// Package commandline reads the commands, flags and variables of relaypool's programs. It
+// reports everything that is wrong with them at once, without a value that may be a secret.
 package commandline
 
 import (
@@ -12,32 +11,33 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Exit codes: a command that is used wrongly is told from one that failed.
+// The exit codes distinguish a command that is used wrongly from one that failed.
 const (
 	ExitFailed = 1
 	ExitUsage  = 2
 )
 
-// ErrUsage marks what whoever ran the command has to change, flags or files.
-// Problems need no mark.
+// ErrUsage marks an error that the user has to correct, in flags or files. Problems need no
+// mark.
 var ErrUsage = errors.New("wrong use")
 
-// Coded is an error with an exit code of its own.
+// Coded is an error with its own exit code.
 type Coded interface {
 	error
 	ExitCode() int
 }
 
-// Program is one that has commands.
+// Program is a program with commands.
 type Program struct {
 	Name, Description string
-	// Out and Err take what is asked for, and what is wrong.
+	// Out and Err receive output and errors.
 	Out, Err io.Writer
 }
 
-// Run parses args into commands, a pointer to kong's structure, runs the command
-// that they name and gives the exit code. bind makes what the command's Run is
-// given of the values that do not parse, which belong among its other problems.
+// Run parses args into commands, a pointer to kong's structure, runs the command that they
+// name, and returns the exit code. bind makes the argument of the command's Run from the
+// errors of values that do not parse, because these belong among the command's other
+// problems.
 func (p *Program) Run(commands any, args []string, bind func(malformed []error) any) (code int) {
 	command, malformed, err := p.Parse(commands, args)
 	if command != nil {
@@ -48,7 +48,7 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &problems), errors.Is(err, ErrUsage): // kong's errors have codes of their own, which nobody knows
+	case errors.As(err, &problems), errors.Is(err, ErrUsage): // case errors.As(err, &problems), errors.Is(err, ErrUsage): // kong's errors have codes of their own, which are not used
 		code = ExitUsage
 	case errors.As(err, &own):
 		code = own.ExitCode()
@@ -59,8 +59,8 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 	return code
 }
 
-// Parse parses args into commands. Without an error and a command it has printed
-// the help that was asked for. Its errors repeat nothing of args.
+// Parse parses args into commands. It returns neither a command nor an error after it has
+// printed requested help. Its errors repeat nothing from args.
 func (p *Program) Parse(commands any, args []string) (command *kong.Context, malformed []error, err error) {
 	helped := false
 	found := NewMalformed()
@@ -82,8 +82,8 @@ func (p *Program) Parse(commands any, args []string) (command *kong.Context, mal
 	}
 }
 
-// usage gives kong's error, but for an argument that no command takes: kong
-// repeats it, and it may be a secret that a flag's file should hold.
+// usage returns kong's error, except for an argument that no command accepts: kong repeats
+// it, and it may be a secret that belongs in a flag's file.
 func (p *Program) usage(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected argument") {
 		err = errors.New("expected a command and its flags, received an argument that is neither")
@@ -91,7 +91,7 @@ func (p *Program) usage(err error) error {
 	return fmt.Errorf("%w: %w; %s --help explains every command and flag", ErrUsage, err, p.Name)
 }
 
-// help prints a command's help, and without a command that of all of them.
+// help prints a command's help, or without a command the help of all.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
 		return err
@@ -109,7 +109,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// describe is a flag's or an argument's help, with its default and its variable.
+// describe returns the help of a flag or an argument, with its default and its variable.
 func describe(v *kong.Value) string {
 	text := v.Help
 	if v.HasDefault {

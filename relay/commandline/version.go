@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Version is the flags of a command that prints version and build.
+// Version holds the flags of a command that prints version and build.
 type Version struct {
 	JSON bool `help:"Print an object with version and build."`
 }
 
-// Print writes the version of the program with the name.
+// Print writes the program's version.
 func (v Version) Print(w io.Writer, program string) error {
 	if v.JSON {
 		return json.NewEncoder(w).Encode(struct {
@@ -26,8 +26,8 @@ func (v Version) Print(w io.Writer, program string) error {
 	return err
 }
 
-// Build is the identity of what runs: the commit that it was built from, with
-// "+modified" when files differed from it, or "unknown" without version control.
+// Build returns the identity of the running build: its commit, with "+modified" when files
+// differed from it, or "unknown" without version control.
 func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -25,8 +25,7 @@ const (
 )
 
 // Version is this release of the relay, X.Y.Z under semantic versioning, as the service
-// information document and GET /health report it. They also have the build identity, which
-// says exactly what was built.
+// information document and GET /health report it. They also report the build identity.
 const Version = "0.1.0"
 
 // DefaultSpendCapTransfersDay is the most that a fleet spends on transfers in a day, in

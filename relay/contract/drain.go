@@ -11,11 +11,11 @@ const (
 	HTTPShutdown = 20 * time.Second
 	// QueueStop lets running steps end.
 	QueueStop = 10 * time.Second
-	// HandOver releases the leases of work that is still under way. With a database that
-	// hangs it takes two leases: half of one for running steps, half to put them off, and
-	// one for the rest.
+	// HandOver releases the leases of work that is still under way. With a hanging database
+	// it takes two leases: half of one for running steps, half to defer them, and one for
+	// the rest.
 	HandOver = 20 * time.Second
-	// Margin is for everything that the other timings do not include.
+	// Margin is for everything that the other timings omit.
 	Margin = 5 * time.Second
 	// TerminationGrace is the pod's terminationGracePeriodSeconds.
 	TerminationGrace = PreStop + HTTPShutdown + QueueStop + HandOver + Margin

@@ -1,6 +1,5 @@
-// Package refusal holds the stable machine codes of the relay's error
-// envelope, the HTTP status of each, and the error type that carries one from
-// the place that found the fault to the client who can mend it.
+// Package refusal holds the stable machine codes of the relay's error envelope, the HTTP
+// status of each, and the error type that carries a code to the client.
 package refusal
 
 import (
@@ -74,7 +73,7 @@ const (
 	SpendCapReached     Code = "spend_cap_reached"
 )
 
-// statuses is the documented interface's table: every code and its status.
+// statuses is the documented interface's table of codes.
 var statuses = map[Code]int{
 	InvalidJSON:               http.StatusBadRequest,
 	InvalidRequest:            http.StatusBadRequest,
@@ -128,8 +127,8 @@ var statuses = map[Code]int{
 // All returns every code, sorted.
 func All() []Code { return slices.Sorted(maps.Keys(statuses)) }
 
-// HTTPStatus is the status that the interface documents for the code; 500 for
-// a code that it does not document.
+// HTTPStatus returns the status that the interface documents for the code; 500 for an
+// undocumented code.
 func (c Code) HTTPStatus() int {
 	if s, ok := statuses[c]; ok {
 		return s
@@ -137,20 +136,19 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// Refusal is an error that is meant for the client: it says what is wrong,
-// what was expected and received (as a length or a kind, never a value), and
-// what to do. Everything else that goes wrong is the relay's own and reaches
-// the client as code internal.
+// Refusal is an error for the client. It says what is wrong, what was expected and received
+// (as a length or a kind, never a value), and what to do. Every other error is the relay's
+// own, and reaches the client with the code internal.
 type Refusal struct {
 	Code    Code
 	Message string
-	// Fields are further members of the error envelope, such as
-	// nullifier_index or current_root; nil when the case has none.
+	// Fields are further members of the error envelope, such as nullifier_index or
+	// current_root; nil when there are none.
 	Fields map[string]any
-	// RetryAfter is when the same request may succeed; 0 when it never will,
-	// or when the client has to change it first. Sent in whole seconds, rounded up.
+	// RetryAfter is when the same request may succeed; 0 when it never will, or when the
+	// client has to change it first. It is sent in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Cause is what the relay's operator needs to know; it is logged, never sent.
+	// Cause is the cause for the relay's operator. It is logged, never sent.
 	Cause error
 }
 
@@ -159,8 +157,8 @@ func New(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error gives code, message and cause, for the operator's log. Clients are sent
-// the message alone.
+// Error returns code, message and cause, for the operator's log. Clients get only the
+// message.
 func (r *Refusal) Error() string {
 	text := string(r.Code) + ": " + r.Message
 	if r.Cause != nil {
@@ -169,7 +167,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Unwrap gives the cause, if any.
+// Unwrap returns the cause, if any.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
 // With returns a copy of the refusal that carries one more envelope field.
@@ -183,7 +181,7 @@ func (r *Refusal) With(name string, value any) *Refusal {
 	return &c
 }
 
-// Retry returns a copy of the refusal that tells the client when to come back.
+// Retry returns a copy of the refusal with the time after which the client may try again.
 func (r *Refusal) Retry(after time.Duration) *Refusal {
 	c := *r
 	c.RetryAfter = after

@@ -25,7 +25,7 @@ const decidePace = 5 * time.Second
 
 type attemptsCmd struct{ config.AttemptList }
 
-// errUndecided ends relay attempts --end with 1.
+// errUndecided makes relay attempts --end exit with 1.
 var errUndecided = errors.New("the endpoints do not say of all attempts that they can land no more: look whether each endpoint's slot and block height move, as an explorer shows them, and give those alone that you trust")
 
 // Run lists attempts that should have ended long ago, and ends them when --end asks for it.
@@ -63,7 +63,7 @@ func (c *attemptsCmd) Run(env *environment) error {
 	})
 }
 
-// end checks the attempts until no submission waits for the end of one, or the time is over.
+// end checks the attempts until no submission waits for one to end, or the time is over.
 func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search) error {
 	ctx, cancel := context.WithTimeout(env, c.Wait)
 	defer cancel()
@@ -72,7 +72,8 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search)
 		pace = env.pace
 	}
 	for total := 0; ; {
-		// The end of the time does not cancel a pass, which would leave submissions leased.
+		// The end of the time does not cancel a pass, because that would leave submissions
+		// leased.
 		ended, waiting, err := txmgr.DecideUndecided(env, s, search)
 		if err != nil {
 			return err

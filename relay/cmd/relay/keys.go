@@ -46,7 +46,7 @@ type complianceKeygenCmd struct {
 	File string `arg:"" help:"File to write the private key to. It must not exist." type:"path"`
 }
 
-// Run makes the officer's pair.
+// Run makes the compliance officer's key pair.
 func (c *complianceKeygenCmd) Run(env *environment) error {
 	public, private, err := viewingkey.GenerateComplianceKey(rand.Reader)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *complianceKeygenCmd) Run(env *environment) error {
 
 type complianceExportCmd struct{ config.Admin }
 
-// Run exports what is sealed. It stays sealed.
+// Run exports the sealed viewing keys. They stay sealed.
 func (c *complianceExportCmd) Run(env *environment) error {
 	c.Found = env.malformed
 	url, err := c.Load()
@@ -86,7 +86,7 @@ type complianceOpenCmd struct {
 	Export string `arg:"" optional:"" help:"File of the export; standard input when left out." type:"path"`
 }
 
-// Run opens what was sealed to the officer's key.
+// Run opens records that were sealed to the officer's key.
 func (c *complianceOpenCmd) Run(env *environment) error {
 	content, err := os.ReadFile(c.Key)
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// ledgerTries is how often the ledger is reconciled with a chain that advances
-	// meanwhile, and ledgerPause the time between two attempts: some blocks.
+	// ledgerTries is the number of times that the ledger is reconciled with a chain that
+	// advances meanwhile. ledgerPause is the pause between two tries: some blocks.
 	ledgerTries = 8
 	ledgerPause = 2 * time.Second
 )
 
 type ledgerCmd struct{ config.Ledger }
 
-// errDisagrees makes relay ledger exit with 1: what was printed says why.
+// errDisagrees makes relay ledger exit with 1; the output says why.
 var errDisagrees = errors.New("lamports are not accounted for: see the last table's gaps, unknown, other, unexplained and difference")
 
 // Run prints what the fee payers spent, and compares it with the chain.
@@ -80,7 +80,7 @@ func (c *ledgerCmd) print(env *environment, s ledger.Statement) error {
 	return nil
 }
 
-// book reads the ledger, and the days of it that were asked for.
+// book reads the ledger and its requested days.
 type book struct {
 	*store.Ledger
 	period *config.Period
@@ -89,7 +89,7 @@ type book struct {
 func (b book) read(ctx context.Context) (*ledger.Ledger, error) {
 	until := b.period.Until
 	if until.IsZero() {
-		until = time.Now().AddDate(0, 0, 1) // no day is later than today, by any clock
+		until = time.Now().AddDate(0, 0, 1) // until = time.Now().AddDate(0, 0, 1) // later than today by any clock
 	}
 	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
 }
@@ -151,7 +151,8 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cur
 		if err != nil {
 			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
 		}
-		// This is read after the balance: no later transaction means none in the balance either.
+		// This is read after the balance. If it finds no later transaction, the balance
+		// contains none either.
 		later, err := endpoints.SignaturesFor(ctx, c.Payer, onchain.Finalized, solana.Signature{}, c.Signature, 1)
 		if err != nil {
 			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)

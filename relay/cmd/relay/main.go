@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// cli is every command and its flags.
+// cli holds every command and its flags.
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Serve the interface, and carry submissions to the chain."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date. relay serve does so at start as well."`
@@ -33,9 +33,10 @@ type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
-	// pace is the pause between two readings of chain and database in relay sweep; 0 for its own.
+	// pace is the pause between two readings of chain and database in relay sweep; 0 is the
+	// default.
 	pace time.Duration
-	// malformed are the values of the command's flags that do not parse.
+	// malformed are the errors of flags that do not parse.
 	malformed []error
 }
 

@@ -23,13 +23,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// lagAllowed is by how many slots an endpoint may be behind the best one. Two minutes'
-// worth are more than any cache or load balancer explains.
+// lagAllowed is the number of slots that an endpoint may be behind the best one. Two
+// minutes' worth are more than any cache or load balancer explains.
 const lagAllowed = 300
 
 type probeCmd struct{ config.Probe }
 
-// errProbe makes relay probe exit with 1: what was printed says why.
+// errProbe makes relay probe exit with 1; the output says why.
 var errProbe = errors.New("something is not as it has to be: the table says what, and what to do")
 
 // Run reads endpoints, pool and payers, and prints what it found. It changes nothing, and
@@ -70,7 +70,7 @@ func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
 	}
 	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
 	if err != nil {
-		return nil, nil //nolint:nilerr // there is none, which may be meant, or Load lists the problem without the path
+		return nil, nil //nolint:nilerr // return nil, nil //nolint:nilerr // no file may be intended; otherwise Load lists the problem without the path
 	}
 	for _, key := range keys {
 		addresses = append(addresses, key.PublicKey())
@@ -92,13 +92,13 @@ type probedEndpoint struct {
 	Name  string          `json:"name"`
 	State poolcheck.State `json:"state"`
 	Roles []string        `json:"roles"`
-	// Genesis is empty, and the numbers are left out, where the endpoint did not return them.
+	// Genesis is empty, and the numbers are omitted, if the endpoint did not return them.
 	Genesis string  `json:"genesis,omitempty"`
 	Version string  `json:"version,omitempty"`
 	Slot    *uint64 `json:"slot,omitempty"`
-	// Lag is by how many slots it is behind the best endpoint.
+	// Lag is the number of slots that it is behind the best endpoint.
 	Lag *uint64 `json:"lag,omitempty"`
-	// History is how many slots back its blocks go.
+	// History is the number of slots that its blocks go back.
 	History *uint64 `json:"history_slots,omitempty"`
 	Found   string  `json:"found"`
 	Remedy  string  `json:"remedy,omitempty"`
@@ -111,9 +111,9 @@ type probedPayer struct {
 	Address  string          `json:"address"`
 	State    poolcheck.State `json:"state"`
 	Lamports *uint64         `json:"lamports,omitempty"`
-	// Transactions is how many Transacts the balance above the minimum pays for.
+	// Transactions is the number of Transacts that the balance above the minimum pays for.
 	Transactions *uint64 `json:"transactions,omitempty"`
-	// Runway is how long the balance lasts at the last hour's rate; left out when
+	// Runway is how long the balance lasts at the last hour's rate. It is omitted when
 	// nothing was spent or the chain's history is too short.
 	Runway *float64 `json:"runway_hours,omitempty"`
 	Remedy string   `json:"remedy,omitempty"`
@@ -160,7 +160,7 @@ func (r *probeReport) writeTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// conclude decides whether all is well. A missing value to compare with is not a
+// conclude decides whether everything is well. A missing value to compare with is no
 // failure.
 func (r *probeReport) conclude() {
 	r.OK = true
@@ -204,7 +204,8 @@ func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 	return out
 }
 
-// askEndpoint reads the facts about one endpoint. It may not serve the calls for missing facts.
+// askEndpoint reads the facts about one endpoint. Facts whose calls it does not serve are
+// omitted.
 func askEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
 	hash, err := c.GenesisHash(ctx)
@@ -254,7 +255,7 @@ func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
 // errNoEndpoint means that no endpoint can be used to read the pool.
 var errNoEndpoint = errors.New("no RPC endpoint that reads answers")
 
-// silent is a reader that reads nothing.
+// silent is a reader that returns nothing.
 type silent struct{}
 
 func (silent) GenesisHash(context.Context) (solana.Hash, error) {
@@ -303,7 +304,7 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	}
 	report := poolcheck.Evaluate(poolcheck.Observe(reading, reader, target))
 	r.Checks = report.Checks
-	if p.Key == nil { // the check was not asked for
+	if p.Key == nil { // if p.Key == nil { // the check was not requested
 		r.Checks = slices.DeleteFunc(r.Checks, func(c poolcheck.Check) bool { return c.Name == poolcheck.CheckVerifyingKey })
 	}
 	if p.flags.History > 0 {
@@ -317,8 +318,8 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	return r
 }
 
-// reader returns the first healthy endpoint that reads, else the first of another chain,
-// whose checks then report that; nil when none answers.
+// reader returns the first healthy endpoint with the role read, or else the first of
+// another chain, whose checks then report that; nil when none answers.
 func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	for _, foreign := range []bool{false, true} {
 		for i := range endpoints {

@@ -13,7 +13,7 @@ import (
 
 type proofACmd struct{ config.ProofA }
 
-// Run lists the pinned signs, and forgets them when asked to.
+// Run lists the pinned encodings, and deletes them when asked to.
 func (c *proofACmd) Run(env *environment) error {
 	c.Found = env.malformed
 	url, err := c.Load()

@@ -33,7 +33,7 @@ const (
 
 type swapsCmd struct{ config.SwapList }
 
-// errOverdue makes relay swaps --overdue exit with 1: what was printed says which.
+// errOverdue makes relay swaps --overdue exit with 1; the output lists the swaps.
 var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table says what each waits for")
 
 // Run lists swaps. It reads the database, and only the slot from the chain.
@@ -129,12 +129,13 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 
 // swapReport is the output of relay swaps.
 type swapReport struct {
-	// Slot is 0 when none is known; Reckoned when the chain was not asked for it.
+	// Slot is 0 when unknown. Reckoned reports that it was computed, because the chain was
+	// not to be asked.
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
-	// ByPhase counts all swaps that have not ended, and Unsettled those of them that are
-	// neither executed nor refunded; the other counts are parts of Unsettled.
+	// ByPhase counts all swaps that have not ended. Unsettled counts those that are neither
+	// executed nor refunded; the other counts are parts of it.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unsettled          int64                      `json:"unsettled"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
@@ -149,8 +150,8 @@ type swapLine struct {
 	Phase     submission.Phase `json:"phase"`
 	State     submission.State `json:"state"`
 	Age       float64          `json:"age_seconds"`
-	// TimeoutSlot is 0, and SlotsLeft left out, when it is not known. SlotsLeft is
-	// below zero past the timeout.
+	// TimeoutSlot is 0, and SlotsLeft is omitted, when unknown. SlotsLeft is negative past
+	// the timeout.
 	TimeoutSlot uint64  `json:"timeout_slot"`
 	SlotsLeft   *int64  `json:"slots_left,omitempty"`
 	WaitsFor    string  `json:"waits_for"`
@@ -178,7 +179,7 @@ func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 	return line
 }
 
-// waitsFor returns the reason that the relay stored, or else what the row shows.
+// waitsFor returns the stored reason of the wait, or else what the row shows.
 func waitsFor(l *store.ListedSwap) string {
 	switch {
 	case l.Ended, l.State == submission.Failed:

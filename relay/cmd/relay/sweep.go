@@ -32,9 +32,10 @@ const (
 )
 
 const (
-	// containerLog is the file in which Kubernetes reads a container's termination message.
+	// containerLog is the file from which Kubernetes reads a container's termination
+	// message.
 	containerLog = contract.TerminationLog
-	// maxTermination is how much of the message Kubernetes keeps, in bytes.
+	// maxTermination is the length of the message that Kubernetes keeps, in bytes.
 	maxTermination = 4096
 	// flushPatience is longer than the timeout of a send.
 	flushPatience = 6 * time.Second
@@ -96,7 +97,7 @@ func (c *sweepAllCmd) Run(env *environment) error {
 	})
 }
 
-// coded is an error with an exit code of its own.
+// coded is an error with its own exit code.
 type coded struct {
 	error
 	code int
@@ -108,7 +109,7 @@ func (e *coded) Unwrap() error { return e.error }
 // ExitCode implements commandline.Coded.
 func (e *coded) ExitCode() int { return e.code }
 
-// withCode adds the exit codes to a sweep's errors.
+// withCode adds exit codes to a sweep's errors.
 func withCode(err error) error {
 	var unfinished *sweep.Unfinished
 	var short *sweep.Short
@@ -230,7 +231,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 	}
 }
 
-// apart refuses keys from which and to which lamports would be moved.
+// apart refuses keys that lamports would be moved both from and to.
 func apart(from []txmgr.Payer, to []solana.PublicKey) error {
 	for _, k := range from {
 		if slices.Contains(to, k.PublicKey()) {

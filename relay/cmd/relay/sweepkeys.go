@@ -20,11 +20,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxSwept is how many keys one sweep takes. One request for statuses may name many
-// more.
+// maxSwept is the number of keys in one sweep. One request for statuses may name many more.
 const maxSwept = 100
 
-// keysOf reads the keys that a flag's files and directories hold.
+// keysOf reads the keys in a flag's files and directories.
 func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {
 	if err := config.CheckKeyPaths(flag, paths); err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ type sweepBooks struct {
 	endpoints *chain.Endpoints
 	log       *slog.Logger
 
-	reconciler *ledger.Reconciler // made once, because it records since when history is missing
+	reconciler *ledger.Reconciler // reconciler *ledger.Reconciler // made once, because it records since when history is missing
 }
 
 // Complete implements sweep.AccountingReader.
@@ -99,7 +98,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 		}
 		b.reconciler = reconciler
 	}
-	began := time.Now().Add(-time.Millisecond) // the database stores times less exactly
+	began := time.Now().Add(-time.Millisecond) // began := time.Now().Add(-time.Millisecond) // the database stores times with less precision
 	if err := b.reconciler.Pass(ctx); err != nil {
 		if errors.Is(err, ledger.ErrMoved) {
 			return false, nil // another process reads it too
@@ -112,7 +111,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 			return false, err
 		}
 		if cursor == nil {
-			cursor = &ledger.Cursor{} // it has never had a transaction
+			cursor = &ledger.Cursor{} // cursor = &ledger.Cursor{} // the key never had a transaction
 		}
 		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, onchain.Finalized, cursor.Slot)
 		if err != nil {

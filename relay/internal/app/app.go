@@ -1,5 +1,5 @@
-// Package app wires the relay: it is the only package that imports all the
-// others, and it determines the order in which they start and stop.
+// Package app wires the relay. It is the only package that imports all the others, and it
+// determines the order in which they start and stop.
 package app
 
 import (
@@ -40,7 +40,7 @@ const callTimeout = 15 * time.Second
 
 const (
 	// listStall is how long a client of GET /commitments may delay the read of a chunk of
-	// 100 KB, and listTime how long it may take to read an answer of 10 MB.
+	// 100 KB. listTime is how long it may take to read an answer of 10 MB.
 	listStall = 10 * time.Second
 	listTime  = 90 * time.Second
 )
@@ -72,7 +72,8 @@ type App struct {
 	shielded       *shieldpool.Pool
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
-	// router is nil when the relay accepts no swaps; swaps processes those of all relays.
+	// router is nil when the relay accepts no swaps; swaps executes the swaps of all
+	// relays.
 	router      *router.Client
 	swaps       *swap.Planner
 	pool        *chain.PoolReader
@@ -99,8 +100,8 @@ type App struct {
 	apiListener, opsListener net.Listener
 }
 
-// New connects, migrates, listens and wires; it starts nothing. An RPC that
-// does not answer is not an error: the relay reports it in /health and waits.
+// New connects, migrates, listens and wires; it starts nothing. An RPC that does not answer
+// is no error: the relay reports it in /health and waits.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("the relay needs a configuration and a log")
@@ -112,7 +113,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		o.LedgerEvery = ledgerEvery
 	}
 	a := &App{o: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
-	defer func() { //nolint:contextcheck // what is closed waits for nothing that a context could end
+	defer func() { //nolint:contextcheck // defer func() { //nolint:contextcheck // closing waits for nothing that a context could end
 		if err != nil {
 			a.close()
 		}

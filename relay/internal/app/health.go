@@ -33,19 +33,19 @@ const (
 	// indexLagAllowed is how far the served commitments may be behind: clients
 	// stop using them at about 50 leaves.
 	indexLagAllowed = 50
-	// lagAllowed is by how many slots an endpoint may be behind for long. Two minutes'
-	// worth are more than any cache or load balancer explains.
+	// lagAllowed is the number of slots that an endpoint may be behind for long. Two
+	// minutes' worth are more than any cache or load balancer explains.
 	lagAllowed = 300
 	// contradictionShownFor is how long an endpoint counts as unhealthy after it has
 	// contradicted others, or itself.
 	contradictionShownFor = time.Minute
-	// dueAllowed is how long due work may wait for a process: on a busy pool, a root lives
-	// for little more.
+	// dueAllowed is how long due work may wait for a process: on a busy pool, a root
+	// expires little later.
 	dueAllowed = time.Minute
 )
 
-// Check implements httpapi.Health. Only the database makes the relay down; all other
-// faults only degrade it, because they pass or have their cause elsewhere.
+// Check implements httpapi.Health. Only the database makes the relay down. All other faults
+// only degrade it, because they pass or have their cause elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
@@ -152,7 +152,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	}
 }
 
-// endpointsNote is the remark on healthy endpoints.
+// endpointsNote returns a remark on healthy endpoints.
 func endpointsNote(all []chain.EndpointStatus) string {
 	var tell []string
 	for _, e := range all {

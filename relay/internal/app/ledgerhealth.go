@@ -25,8 +25,8 @@ const (
 	// ledgerDays is how long /health reports an unknown transaction: a whole week,
 	// to outlast a weekend.
 	ledgerDays = 7
-	// ledgerLate is how long the ledger may be behind: the time for which it waits for
-	// missing history, and as much again.
+	// ledgerLate is how long the ledger may be behind: twice the time for which it waits
+	// for missing history.
 	ledgerLate = 20 * time.Minute
 )
 
@@ -49,7 +49,7 @@ type accountingCache struct {
 	mu     sync.Mutex
 	last   *ledger.Ledger // nil when it could not be read
 	tried  time.Time
-	// unread is when payers whose ledger was never complete were first seen.
+	// unread holds when payers whose ledger was never complete were first observed.
 	unread map[solana.PublicKey]time.Time
 }
 
@@ -104,8 +104,9 @@ func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) e
 	return joinProblems(parts)
 }
 
-// ledgerLag is since when a payer's ledger has been behind the chain, and when it was last up
-// to date: zero when it never was, and then Since is when that was first seen.
+// ledgerLag is a payer's ledger that is behind the chain: since when, and when it was last
+// up to date. Checked is zero when it never was; Since is then when that was first
+// observed.
 type ledgerLag struct {
 	Payer          solana.PublicKey
 	Since, Checked time.Time

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lastScrape is how long a scrape under way may take at the very end; the
+	// lastScrape is how long a scrape under way may take at the end of the drain; the
 	// contract's margin includes it.
 	lastScrape = 2 * time.Second
 	// flushPatience is longer than a send's own timeout.
@@ -52,7 +52,7 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 // released, sends under way end, and the database is closed last. It returns an error when
 // the relay cannot continue.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close() //nolint:contextcheck // what is closed waits for nothing that a context could end
+	defer a.close() //nolint:contextcheck // defer a.close() //nolint:contextcheck // closing waits for nothing that a context could end
 	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -77,7 +77,7 @@ func (a *App) Run(ctx context.Context) error {
 		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
-	a.submissions.Manager.Close() // another process runs submissions that are accepted from here on
+	a.submissions.Manager.Close() // a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
 	a.reader.Close()              // waiting clients get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()

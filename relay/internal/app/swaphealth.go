@@ -40,7 +40,7 @@ func (c *swapCache) get() (store.SwapSummary, bool) {
 	return c.last, c.err == nil
 }
 
-// sumSwaps summarises the swaps as of the chain's slot.
+// sumSwaps summarises the swaps at the chain's present slot.
 func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
 	slot, err := a.endpoints.Slot(ctx, onchain.Confirmed)
 	if err != nil {

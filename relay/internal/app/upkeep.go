@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
-// retentionEvery is how often old rows are deleted: at the pool's greatest load a few
-// hundred thousand, which takes a minute or two.
+// retentionEvery is the interval at which old rows are deleted: at the pool's greatest load
+// a few hundred thousand, which takes a minute or two.
 const retentionEvery = 10 * time.Minute
 
 // openUpkeep makes the maintenance jobs that one process of the fleet runs for all.

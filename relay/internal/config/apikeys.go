@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// Lengths of an API key, in characters: one that is shorter can be guessed.
+// These are the lengths of an API key, in characters. A shorter one can be guessed.
 const minAPIKey, maxAPIKey = 16, 256
 
 // apiKeys hashes the file's API keys; none without a file.

@@ -25,9 +25,9 @@ import (
 
 const (
 	maxConcurrency = 10_000
-	// minConnections: one listens for wake-ups, the queue needs two, and requests one.
+	// minConnections: one listens for notifications, the queue needs two, and requests one.
 	minConnections = 4
-	// maxWait keeps a waiting client below the usual patience of proxies in between.
+	// maxWait keeps a waiting client below the usual timeout of proxies in between.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
 	// minRetention is how long an idempotency key replays its submission's outcome.
@@ -39,8 +39,8 @@ func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
-// readFile reads the file that a required flag names. Its errors leave the path out: an
-// operator who gives the content instead would find it in the log.
+// readFile reads the file that a required flag names. Its errors omit the path: an operator
+// who gives the content instead would find it in the log.
 func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
 		return nil, commandline.Problem(flag, "is missing: %s", advice)
@@ -69,7 +69,7 @@ func readContent(path string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// Load reads the database's URL from its file. Nothing of it is in an error.
+// Load reads the database's URL from its file. No error contains any of it.
 func (d Database) Load() (Secret, error) {
 	const flag = "database-url-file"
 	content, err := readFile(flag, d.URLFile, "write the database's URL to a file of mode 0600 and name it")
@@ -83,7 +83,7 @@ func (d Database) Load() (Secret, error) {
 	return NewSecret(url), nil
 }
 
-// checkKeyFiles checks that each path holds something to read; the keys themselves are read
+// checkKeyFiles checks that each path has something to read. The keys themselves are read
 // where they are used.
 func (s Serve) checkKeyFiles() (problems []error) {
 	const (
@@ -110,7 +110,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 	return problems
 }
 
-// isKeyFile is false for the entries that a Kubernetes volume adds to its files.
+// isKeyFile returns false for the entries that a Kubernetes volume adds to its files.
 func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) genesis() (solana.Hash, error) {
@@ -130,7 +130,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	}
 	p, problems = s.baseProfile()
 	if len(problems) > 0 {
-		p = &shieldpool.Profile{} // the rest is checked all the same
+		p = &shieldpool.Profile{} // p = &shieldpool.Profile{} // so that the rest is checked too
 	}
 	var err error
 	if s.ProgramID != "" {
@@ -149,7 +149,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 			note("mint", "%w", err)
 		}
 	}
-	// The flag can only turn it on: a profile may turn it on too.
+	// The flag can only turn this on, because a profile may turn it on too.
 	p.AllowOffCurveRecipient = p.AllowOffCurveRecipient || s.AllowOffCurveRecipient
 	messages, err := s.signInMessages()
 	switch {
@@ -161,7 +161,8 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	return p, problems
 }
 
-// baseProfile is the profile before the flags change it: from the file, or built in.
+// baseProfile returns the profile from the file, or the built-in one, before flags change
+// it.
 func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	const flag = "profile-file"
 	if s.ProfileFile == "" {

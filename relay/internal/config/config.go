@@ -1,9 +1,8 @@
-// Package config is everything that can be set about a relay: flags and
-// environment in one struct, validated whole at start, with secrets read from
-// files only.
+// Package config holds all settings of a relay: flags and environment variables in one
+// struct, validated completely at start, with secrets read only from files.
 //
-// A problem is reported by the flag's name and by the length or kind of what was received: an
-// operator who confuses two settings would otherwise find a secret in the log.
+// A problem is reported by the flag's name and by the length or kind of the received value.
+// Otherwise an operator who confuses two settings would find a secret in the log.
 package config
 
 import (
@@ -70,37 +69,37 @@ type Serve struct {
 	Found []error `kong:"-"`
 }
 
-// Database says where the relays' Postgres is.
+// Database is the location of the relays' Postgres.
 type Database struct {
 	URLFile        string `env:"RELAYPOOL_DATABASE_URL_FILE" placeholder:"FILE" group:"Database" help:"Required. File of the Postgres URL, postgres://user:password@host:port/name."`
 	MaxConnections int32  `default:"40" env:"RELAYPOOL_DATABASE_MAX_CONNECTIONS" placeholder:"NUMBER" group:"Database" help:"Most connections to the database, at least 4."`
 }
 
-// RPC says where the chain is.
+// RPC is the location of the chain.
 type RPC struct {
-	// URL is a Secret, because endpoints are often keyed by their path.
+	// URL is a Secret, because the path of an endpoint often contains a key.
 	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. It has every role. Required, here or in a file."`
 	URLFile string `env:"RELAYPOOL_RPC_URL_FILE" placeholder:"FILE" group:"Chain" help:"File of the endpoint's URL, when that holds credentials."`
 	// EndpointsFile is read by loadEndpoints.
 	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and, if need be, websocketURL (none for no subscriptions), roles (of read, submit, archive; all when left out) and requestsPerSecond (0 for no limit)."`
 }
 
-// Logging says how to log.
+// Logging configures the log.
 type Logging struct {
 	Level  string `default:"info" env:"RELAYPOOL_LOG_LEVEL" placeholder:"LEVEL" group:"Log" help:"Least level that is logged: debug, info, warn or error."`
 	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
 }
 
-// Config is a complete and valid Serve: parsed, read from its files and checked.
+// Config is a complete and valid Serve: parsed, with its files read, and checked.
 type Config struct {
 	Serve
 
 	DatabaseURL Secret
-	// Endpoints are one or more, their names all different; at least one reads
-	// and at least one submits.
+	// Endpoints are one or more with different names. At least one reads and at least one
+	// submits.
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
-	// Genesis is the zero hash when the chain's own is taken.
+	// Genesis is the zero hash when any chain is accepted.
 	Genesis solana.Hash
 	Key     *groth16.Key
 	// Swaps is nil when swaps are off.
@@ -108,7 +107,8 @@ type Config struct {
 	// LookupTable is zero for none.
 	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
-	// APIKeys are the hashes of the keys that clients present; none serves everybody.
+	// APIKeys are the hashes of the keys that clients present. Without any, all clients are
+	// served.
 	APIKeys [][sha256.Size]byte
 }
 
@@ -154,7 +154,7 @@ func (s Serve) Load() (*Config, error) {
 	return c, nil
 }
 
-// Admin holds the flags of the commands that need the database alone.
+// Admin holds the flags of commands that need only the database.
 type Admin struct {
 	Database `embed:"" prefix:"database-"`
 	Logging  `embed:"" prefix:"log-"`

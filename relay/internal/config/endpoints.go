@@ -19,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// The roles of an endpoint.
+// These are the roles of an endpoint.
 const (
 	// RoleRead answers the relay's reads of the newest state.
 	RoleRead = "read"
@@ -40,17 +40,18 @@ const (
 	maxRequests = 100_000
 )
 
-// endpointName is the pattern of an endpoint's name in logs, metrics and /health: short, and
-// never a URL.
+// endpointName is the pattern of an endpoint's name for logs, metrics and /health: short,
+// and never a URL.
 var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // Endpoint is one Solana RPC endpoint.
 type Endpoint struct {
-	// Name is the endpoint's in logs, metrics and /health; its URL is in none.
+	// Name identifies the endpoint in logs, metrics and /health, which do not contain its
+	// URL.
 	Name string
 	URL  Secret
-	// WebSocketURL is where to subscribe. Empty means to work it out from URL,
-	// NoWebSocket that there is none.
+	// WebSocketURL is the URL for subscriptions. Empty derives it from URL; NoWebSocket
+	// means none.
 	WebSocketURL Secret
 	// Roles are of RoleRead, RoleSubmit and RoleArchive, at least one.
 	Roles []string
@@ -63,7 +64,7 @@ func (e Endpoint) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", e.Name), slog.Any("roles", e.Roles), slog.Float64("requests_per_second", e.RequestsPerSecond))
 }
 
-// Load gives the configured endpoints, or every problem with them.
+// Load returns the configured endpoints, or every problem with them.
 func (r RPC) Load() ([]Endpoint, []error) {
 	sources := 0
 	for _, text := range []string{r.URL.Reveal(), r.URLFile, r.EndpointsFile} {
@@ -112,8 +113,8 @@ func isEndpointURL(u *url.URL, schemes ...string) bool {
 	return slices.Contains(schemes, u.Scheme) && u.Host != ""
 }
 
-// loadList reads the endpoints' file. Its content can hold credentials anywhere, so problems
-// name only places and lengths.
+// loadList reads the endpoints' file. Any part of it may be a credential, so problems name
+// only places and lengths.
 func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	const flag = "rpc-endpoints-file"
 	content, err := readFile(flag, r.EndpointsFile, "list the endpoints in it, as relay serve --help says")
@@ -142,15 +143,15 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 		endpoints = append(endpoints, e)
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
-		if !roles[role] && len(problems) == 0 { // a role may be missing because of a problem that is already reported
+		if !roles[role] && len(problems) == 0 { // if !roles[role] && len(problems) == 0 { // another problem may be the reason for a missing role
 			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one", role))
 		}
 	}
 	return endpoints, problems
 }
 
-// parseList gives the list's items. The parser's errors repeat the content that they
-// encountered, and are dropped.
+// parseList returns the list's items. The parser's errors repeat the content, so they are
+// dropped.
 func parseList(content []byte) ([]*yaml.Node, error) {
 	content = jsonAsYAML(content)
 	var doc, second yaml.Node
@@ -171,14 +172,14 @@ func parseList(content []byte) ([]*yaml.Node, error) {
 	return items, nil
 }
 
-// jsonAsYAML removes the tabs and escaped slashes from JSON, which is YAML except for those;
-// it leaves anything else unchanged.
+// jsonAsYAML removes tabs and escaped slashes from JSON, which otherwise is YAML. It does
+// not change other content.
 func jsonAsYAML(content []byte) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, content) != nil {
 		return content
 	}
-	// An escape is two bytes, so the second of two backslashes starts none.
+	// An escape is two bytes long, so the second of two backslashes starts none.
 	return regexp.MustCompile(`\\.`).ReplaceAllFunc(compact.Bytes(), func(escape []byte) []byte {
 		if escape[1] == '/' {
 			return escape[1:]
@@ -189,7 +190,7 @@ func jsonAsYAML(content []byte) []byte {
 
 // endpointParser reads one item of the list and collects every fault.
 type endpointParser struct {
-	// folder is the base of relative paths: that of the list.
+	// folder is the base of relative paths: the folder of the list.
 	folder   string
 	endpoint Endpoint
 	faults   []error
@@ -235,7 +236,7 @@ func (p *endpointParser) parse(item *yaml.Node) {
 	}
 }
 
-// text gives a plain value; ok is false when it is none.
+// text returns a scalar value; ok is false when the node is none.
 func (p *endpointParser) text(key string, n *yaml.Node) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
 		p.fault("%s is no text", key)
@@ -325,7 +326,7 @@ func (p *endpointParser) roles(n *yaml.Node) {
 
 func (p *endpointParser) requestsPerSecond(n *yaml.Node) {
 	rate, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // not a number is neither
+	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // NaN fails both comparisons
 		p.fault("requestsPerSecond: expected a number from 0, for no limit, to %d", maxRequests)
 		return
 	}

@@ -20,10 +20,10 @@ type Ledger struct {
 	Found []error `kong:"-"`
 }
 
-// Period is the request to relay ledger.
+// Period is the input of relay ledger.
 type Period struct {
 	DatabaseURL Secret
-	// Endpoints to read balances from; none when the chain is not read.
+	// Endpoints are those to read balances from; none when the chain is not read.
 	Endpoints []Endpoint
 	// From is the start of the first day, UTC, zero for the ledger's first; Until
 	// is the end of the last one, zero for now.

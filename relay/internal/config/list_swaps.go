@@ -4,7 +4,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// maxListed bounds what relay swaps lists: a longer list is not readable.
+// maxListed bounds the list of relay swaps: nobody can read a longer one.
 const maxListed = 100_000
 
 // SwapList holds the flags of relay swaps.

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// signInMessages are the configured texts, none to take the profile's. A variable holds one
-// text, because texts have lines and commas of their own; a file holds several.
+// signInMessages returns the configured texts; none means the profile's. A variable
+// contains one text, because texts contain lines and commas; a file contains several.
 func (s Serve) signInMessages() ([]string, error) {
 	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
 	if s.SignInMessagesFile != "" {

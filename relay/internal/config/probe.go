@@ -14,7 +14,7 @@ import (
 // maxProbe bounds how long relay probe waits for one endpoint.
 const maxProbe = 5 * time.Minute
 
-// Probe holds the flags of relay probe: the flags of relay serve that name what is probed, so
+// Probe holds the flags of relay probe: those of relay serve that name what is probed, so
 // that the same variables work.
 type Probe struct {
 	RPC     `embed:"" prefix:"rpc-"`
@@ -38,13 +38,13 @@ type Probe struct {
 	Found []error `kong:"-"`
 }
 
-// Probed is the request to relay probe.
+// Probed is the input of relay probe.
 type Probed struct {
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
-	// Genesis is the zero hash when any is accepted.
+	// Genesis is the zero hash when any chain is accepted.
 	Genesis solana.Hash
-	// Key is nil when it is not to be checked.
+	// Key is nil when it is not checked.
 	Key *groth16.Key
 }
 
@@ -52,7 +52,7 @@ type Probed struct {
 // commandline.Problems.
 func (p Probe) Load() (*Probed, error) {
 	problems := append(commandline.Problems{}, p.Found...)
-	// The same flags mean the same as those of relay serve.
+	// These flags have the same meaning in relay serve.
 	serve := Serve{
 		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootRing: p.RootRing,
 		FeePayerKeyFile: p.FeePayerKeyFile,

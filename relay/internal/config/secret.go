@@ -10,21 +10,21 @@ const redacted = "(secret)"
 
 // Secret is a value that is never printed, logged or encoded.
 type Secret struct {
-	// reveal is a function because fmt prints fields behind an unexported field without
-	// calling any method.
+	// reveal is a function because fmt prints the contents of unexported fields without
+	// calling their methods.
 	reveal func() string
 }
 
-// NewSecret hides the value.
+// NewSecret makes a Secret of the value.
 func NewSecret(value string) Secret { return Secret{func() string { return value }} }
 
-// UnmarshalText hides the text, which comes from a flag or a variable.
+// UnmarshalText makes a Secret of the text of a flag or a variable.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil
 }
 
-// Reveal gives the value to the one place that needs it; empty for the zero Secret.
+// Reveal returns the value; empty for the zero Secret.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -32,19 +32,18 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// Format shows a placeholder, for every verb.
+// Format writes a placeholder, for every verb.
 func (Secret) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, redacted) // fmt gives no way to report it
+	_, _ = io.WriteString(f, redacted) // _, _ = io.WriteString(f, redacted) // fmt has no way to report an error
 }
 
-// LogValue shows a placeholder.
+// LogValue returns a placeholder.
 func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText shows a placeholder, to encoding/json too.
+// MarshalText returns a placeholder, also for encoding/json.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue shows the settings that a relay runs with: the set ones, and of secrets only where
-// they come from.
+// LogValue returns the settings in use. Of secrets it contains only where they come from.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen),

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxSlippage is all of the price, in hundredths of a percent. Without slippage hardly any
-	// execution would succeed: prices move with every block.
+	// maxSlippage is the whole price, in hundredths of a percent. Without slippage hardly
+	// any execution would succeed: prices move with every block.
 	minSlippage, maxSlippage = 1, 10_000
-	// maxRouterTimeout leaves time for more than one quote before a swap's
-	// timeout, which is about 80 seconds after its first leg.
+	// maxRouterTimeout leaves time for more than one quote before a swap's timeout, which
+	// is about 80 seconds after its first leg.
 	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
 	// maxKey is longer than any provider's API key.
 	maxKey = 4096
 )
 
-// Router says where the swap router is.
+// Router is the location of the swap router.
 type Router struct {
 	// URL is a Secret, because some providers put the API key into its path.
 	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, for no swaps: POST /transact_swap is then answered 501, and swaps that are under way are refunded once their time is over."`
@@ -32,16 +32,16 @@ type Router struct {
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second of this process to the router; 0 for no limit. Set it to what the API key's plan gives, divided by the number of processes: a swap takes two, and one more each time that its price is looked at again."`
 }
 
-// Swaps is the settings of swaps, read and checked.
+// Swaps holds the settings of swaps, read and checked.
 type Swaps struct {
 	// RouterURL has http or https and a host; APIKey is empty for none.
 	RouterURL, APIKey Secret
-	// Program is the only program whose instructions are executed.
+	// Program is the only program whose instructions the relay executes.
 	Program solana.PublicKey
 }
 
-// swaps returns the settings of swaps, or nil when swaps are off. With swaps off it checks only
-// that there is no API key, which would show that they were meant to be on.
+// swaps returns the settings of swaps, or nil when swaps are off. With swaps off it only
+// checks that there is no API key, which would show that they should be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
 	note := func(flag, format string, args ...any) {

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Sweep holds the flags that all steps of relay sweep have. Flags that relay serve has too
-// mean the same, except that the genesis hash is required.
+// Sweep holds the flags that all steps of relay sweep share. Flags of the same name in
+// relay serve mean the same, except that the genesis hash is required here.
 type Sweep struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -37,7 +37,7 @@ type Move struct {
 	Genesis     solana.Hash
 }
 
-// Load checks the flags and reads the files; more are problems of the step's own flags. Its
+// Load checks the flags and reads the files. more are problems of the step's own flags. Its
 // error is commandline.Problems.
 func (s Sweep) Load(more ...error) (*Move, error) {
 	problems := append(commandline.Problems{}, s.Found...)
@@ -81,8 +81,8 @@ func CheckBalance(flag string, lamports uint64) error {
 	return nil
 }
 
-// CheckKeyPaths checks that each file or directory that a flag names holds something to read;
-// the keys themselves are read where they are used. Its errors leave the path out: an operator
+// CheckKeyPaths checks that each file or directory that a flag names has something to read.
+// The keys themselves are read where they are used. Its errors omit the path: an operator
 // who gives a key instead would find it in the log.
 func CheckKeyPaths(flag string, paths []string) error {
 	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
@@ -107,8 +107,8 @@ func CheckKeyPaths(flag string, paths []string) error {
 	return nil
 }
 
-// ParseAddress reads the address of a key. Its error gives only the length: an operator who
-// gives a secret key instead would find it in the log.
+// ParseAddress reads the address of a key. Its error contains only the length: an operator
+// who gives a secret key instead would find it in the log.
 func ParseAddress(flag, text string) (solana.PublicKey, error) {
 	key, err := solana.PublicKeyFromBase58(text)
 	switch {

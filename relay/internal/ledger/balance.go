@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// balance adds up slots in order, starting at the cursor: the payer's balance
-// before a slot has to equal that after the slot before it.
+// balance adds up slots in order, starting at the cursor. The payer's balance before a slot
+// has to equal that after the slot before it.
 type balance struct {
 	payer    solana.PublicKey
 	now      time.Time
@@ -22,7 +22,7 @@ type balance struct {
 	gaps    []gap
 	upTo    uint64 // the last slot that was added or skipped
 	clean   bool   // the last added slot had no gap
-	// doubt is why no more slots are added: a fixed text.
+	// doubt is why no more slots are added; its texts are constants.
 	doubt     string
 	doubtSlot uint64
 }
@@ -40,7 +40,7 @@ func (b *balance) open(cursor *Cursor) {
 	}
 }
 
-// add takes one slot, or says in doubt why not.
+// add adds one slot, or sets doubt.
 func (b *balance) add(s slot) {
 	var known []*onchain.Payment
 	for _, p := range s.payments {
@@ -61,8 +61,8 @@ func (b *balance) add(s slot) {
 		b.doubt, b.doubtSlot = doubtGap, s.number
 		return
 	case first, len(known) == 0:
-		// The ledger begins after what history no longer has, or the next slot
-		// shows what is missing.
+		// The ledger starts after the missing history; otherwise the next slot shows what
+		// is missing.
 		b.upTo, b.clean = s.number, false
 		return
 	default:
@@ -84,7 +84,7 @@ func (b *balance) add(s slot) {
 	b.upTo = s.number
 }
 
-// enter makes a payment's entry and returns what the payer lost by it.
+// enter adds the entry of a payment, and returns what the payer lost by it.
 func (b *balance) enter(p *onchain.Payment) (lost int64) {
 	var attempt *Attempt
 	if a, ok := b.attempts[p.Signature]; ok {
@@ -98,16 +98,15 @@ func (b *balance) enter(p *onchain.Payment) (lost int64) {
 	return e.Net()
 }
 
-// chained finds the balances before and after a slot from its payments, whose
-// order is unknown: each payment but the first begins where another ends. whole
-// reports that they form such a chain, and that it begins at the cursor. If
-// not, closing is a guess.
+// chained finds the balances before and after a slot from its payments, whose order is
+// unknown: each payment but the first starts where another one ends. whole reports that
+// they form such a chain, and that it starts at the cursor. Otherwise closing is a guess.
 func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}
 	open := map[uint64]int{}
-	began := false // one begins where the cursor ends
+	began := false // began := false // one payment starts at the cursor's balance
 	for _, p := range payments {
 		open[p.Before]++
 		open[p.After]--
@@ -123,7 +122,7 @@ func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint
 		}
 	}
 	switch {
-	case firsts == 0 && began: // the balance is the same before and after
+	case firsts == 0 && began: // case firsts == 0 && began: // the slot's payments cancel out
 		return cursor.After, cursor.After, true
 	case firsts == 0:
 		return payments[0].Before, payments[0].Before, cursor == nil

@@ -11,28 +11,28 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Kind is what a transaction was to the relay: a fixed set, fit for a metric's label.
+// Kind classifies a transaction for the relay: a fixed set, fit for a metric's label.
 type Kind string
 
-// The kinds. The first three are submissions whose transaction succeeded; for a
-// swap, the transactions of both legs.
+// The first three are submissions whose transaction succeeded; for a swap, the transactions
+// of both legs.
 const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
 	KindSwap       = Kind(shieldpool.KindSwap)
-	// KindSweep: relay sweep moved lamports between keys of the operator's own; it
-	// has an entry with each payer that it left or reached.
+	// KindSweep: relay sweep moved lamports between the operator's own keys. Each payer
+	// that lost or gained some has an entry.
 	KindSweep Kind = "sweep"
-	// KindFailed: ours, landed with an error; it cost its fee.
+	// KindFailed: a transaction of the relay that landed with an error, and cost its fee.
 	KindFailed Kind = "failed"
 	// KindReceived: a transaction of another signer that brought lamports.
 	KindReceived Kind = "received"
-	// KindUnknown: signed with a payer's key but not in the database. Somebody
-	// else has the key, or rows were lost.
+	// KindUnknown: signed with a payer's key but not in the database. Somebody else has the
+	// key, or rows were lost.
 	KindUnknown Kind = "unknown"
 )
 
-// Kinds are all kinds, in the order in which they are shown.
+// Kinds returns all kinds, in the order in which they are shown.
 func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
@@ -40,14 +40,12 @@ func Kinds() []Kind {
 // transactRent is the rent of a call's two nullifiers, in lamports.
 const transactRent = 2 * shieldpool.RentExempt
 
-// Amounts are lamports by what they were spent on. Fee is what signatures cost
-// and PriorityFee the rest of the network's fee. Rent is what accounts cost that
-// the transaction made, less what came back of those that it closed, which is
-// Returned: below zero when a swap was executed. Other is what left the account
-// for no reason that the relay knows, and has to be 0 but in unknown
-// transactions. Moved is what a sweep took to another key of the operator's own,
-// below zero what one brought: it is not spent, and not received. Received is
-// what came in from others.
+// Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee the
+// rest of the network's fee. Rent is the cost of accounts that the transaction created,
+// less Returned, the rent of those that it closed: negative when a swap was executed. Other
+// is what left the account for no known reason, and has to be 0 except in unknown
+// transactions. Moved is what a sweep moved to another key of the operator, negative for
+// what it brought: it is neither spent nor received. Received is what came from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
@@ -58,12 +56,12 @@ type Amounts struct {
 	Received    uint64 `json:"received"`
 }
 
-// Spent is everything that left, without what was moved between our keys.
+// Spent returns everything that left, except what was moved between the operator's keys.
 func (a Amounts) Spent() int64 {
 	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // all lamports there are fit 63 bits
 }
 
-// Net is what the account lost; below zero when it gained.
+// Net returns what the account lost; negative when it gained.
 func (a Amounts) Net() int64 {
 	return a.Spent() + a.Moved - int64(a.Received) //nolint:gosec // all lamports there are fit 63 bits
 }
@@ -83,17 +81,17 @@ type Entry struct {
 	// At is the block's time, or the time of reading when the chain has none.
 	At   time.Time
 	Kind Kind
-	// Submission is the one whose attempt it was; nil for none, as of a sweep.
+	// Submission is the one whose attempt it was; nil for none, as for a sweep.
 	Submission *uuid.UUID
 	Amounts
-	// After are the payer's lamports after it.
+	// After is the payer's lamports after it.
 	After uint64
 }
 
 // Attempt is a transaction that the database knows.
 type Attempt struct {
-	// Submission is the one that the client knows: of both legs of a swap, the
-	// first. It is zero for a sweep.
+	// Submission is the one that the client knows: for both legs of a swap, the first. It
+	// is zero for a sweep.
 	Submission uuid.UUID
 	// Kind is the submission's, or KindSweep.
 	Kind    shieldpool.Kind
@@ -104,8 +102,8 @@ type Attempt struct {
 
 func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
 
-// enter classifies a payment; attempt is nil when the database has none. ok is
-// false when the payer's balance did not change: anybody may name its address.
+// enter classifies a payment. attempt is nil when the database has none. ok is false when
+// the payer's balance did not change: anybody may name its address.
 func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, After: p.After}
 	if e.At.IsZero() {
@@ -141,9 +139,8 @@ func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now tim
 	return e, true
 }
 
-// explain attributes what a payer lost beyond fees. Accounts that an execution
-// closes may also contain lamports from others: those count as received, not as
-// rent.
+// explain attributes the payer's loss beyond fees. Accounts that an execution closes may
+// also contain lamports from others: those count as received, not as rent.
 func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 	low, high := rentOf(attempt)
 	a.Rent = min(max(lost, low), high)
@@ -165,7 +162,7 @@ func rentOf(a *Attempt) (low, high int64) {
 		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account
 	case txmgr.PurposeRefund:
 		return 0, 0
-	case "accounts": // of an earlier release, which made a swap's token accounts apart
+	case "accounts": // case "accounts": // an earlier release created a swap's token accounts in a transaction of its own
 		return 0, 3 * shieldpool.TokenAccountRent
 	}
 	if a.Kind == shieldpool.KindSwap {

@@ -10,31 +10,31 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// track is the reading of one payer's history: a walk from the newest
+// track is the state of reading one payer's history: first a walk from the newest
 // transaction back to the cursor, and then the listed signatures, oldest first.
 type track struct {
 	payer solana.PublicKey
 
 	walking, listed bool
-	// began is when the walk began: it covers all that was finalized then.
+	// began is when the walk started: it covers everything that was finalized then.
 	began  time.Time
 	before solana.Signature
 	// empty counts pages in a row without a transaction.
 	empty int
 	// found is newest first during the walk, oldest first after it.
 	found []onchain.SignatureInfo
-	// cut says that the newest were dropped, and have to be listed again.
+	// cut reports that the newest signatures were dropped, and have to be listed again.
 	cut bool
 
 	// since is when a gap was first found; zero without one.
 	since time.Time
 }
 
-// walk adds a page and reports whether the walk is over.
+// walk adds a page, and reports whether the walk has ended.
 func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	for _, info := range page {
 		if cursor != nil && info.Slot <= cursor.Slot {
-			over = true // an endpoint without the cursor's signature lists beyond it
+			over = true // over = true // an endpoint that does not know the cursor's signature lists beyond it
 			break
 		}
 		t.found = append(t.found, info)
@@ -44,9 +44,9 @@ func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	} else {
 		t.empty++
 	}
-	// Without a cursor the walk ends where history does: one endpoint without the
-	// signature to start before must not count as that end. With a cursor, a gap
-	// shows what an early end leaves out.
+	// Without a cursor the walk ends where history does. An endpoint that does not know the
+	// signature to start before must not count as that end. With a cursor, a gap shows what
+	// an early end omits.
 	if cursor != nil {
 		over = over || len(page) < pageSize
 	} else {
@@ -61,7 +61,7 @@ func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	return over
 }
 
-// bound drops the newest half when too many are kept, in whole slots.
+// bound drops the newest half, in whole slots, when too many are kept.
 func (t *track) bound() {
 	if len(t.found) <= maxListed {
 		return
@@ -73,8 +73,8 @@ func (t *track) bound() {
 	t.found, t.cut = slices.Clone(t.found[n:]), true
 }
 
-// due returns the next whole slots after the cursor, with at most limit
-// transactions unless the first has more.
+// due returns the next whole slots after the cursor, with at most limit transactions unless
+// the first slot has more.
 func (t *track) due(cursor *Cursor, limit int) []slot {
 	if cursor != nil {
 		t.drop(cursor.Slot) // another process may have read them
@@ -100,8 +100,8 @@ func (t *track) drop(upTo uint64) {
 	t.found = t.found[n:]
 }
 
-// keep drops what has been added, and reports whether that was all. If it was,
-// or if history has to be listed again, the next pass starts a new walk.
+// keep drops the added signatures, and reports whether all were added. If so, or if history
+// has to be listed again, the next pass starts a new walk.
 func (t *track) keep(b *balance, readAll bool) (done bool) {
 	t.drop(b.upTo)
 	done = readAll && b.doubt == "" && len(t.found) == 0 && !t.cut

@@ -14,23 +14,23 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// ErrMoved says that another process has moved a payer's cursor since it was read.
+// ErrMoved reports that another process has moved a payer's cursor since it was read.
 var ErrMoved = errors.New("another relay has moved the ledger's cursor")
 
-// Cursor is how far a payer's history has been read: to the end of Slot.
+// Cursor is the position up to which a payer's history has been read: the end of Slot.
 type Cursor struct {
 	Payer solana.PublicKey
 	// Opening is the payer's balance before the first transaction of the ledger:
 	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is in Slot; After is the balance at its end.
+	// Signature is one in Slot; After is the balance at the end of Slot.
 	Signature   solana.Signature
 	Slot, After uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is
 	// the sum of the balance changes over them, negative for a loss.
 	Gaps    uint64
 	Missing int64
-	// CheckedAt is when a pass that read the whole finalized history began; zero
+	// CheckedAt is when the last pass that read the whole finalized history started; zero
 	// before the first such pass.
 	CheckedAt time.Time
 }
@@ -41,21 +41,20 @@ type Store interface {
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
-	// Append adds entries and moves the cursor in one transaction. If the stored
-	// cursor is not from (nil: none), it changes nothing and returns ErrMoved.
-	// Entries that exist already are not added again.
+	// Append adds entries and moves the cursor in one transaction. If the stored cursor is
+	// not from (nil: none), it changes nothing and returns ErrMoved. It skips entries that
+	// exist already.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
 
 // Chain reads finalized history.
 type Chain interface {
-	// SignaturesFor lists at most limit of an address's transactions, newest first
-	// and in no order within a slot. The bounds before and until are exclusive; a
-	// zero signature does not bound.
+	// SignaturesFor lists at most limit of an address's transactions, newest first and in
+	// no order within a slot. The bounds before and until are exclusive; a zero signature
+	// sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Payment returns what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction. Of the errors, only onchain.ErrUnavailable is
-	// worth a retry.
+	// Payment returns what a finalized transaction did to the account; nil when no endpoint
+	// knows the transaction. Of the errors, only onchain.ErrUnavailable may be retried.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
@@ -68,9 +67,9 @@ type Observer interface {
 }
 
 const (
-	// pageSize is how many signatures one call lists: Agave's maximum.
+	// pageSize is the number of signatures that one call lists: Agave's maximum.
 	pageSize = 1000
-	// stepSize is how many payments are read before they are written.
+	// stepSize is the number of payments that are read before they are written.
 	stepSize = 200
 	// pagesPerPass bounds the listing of one pass and payer.
 	pagesPerPass = 50
@@ -91,8 +90,8 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Payments bounds how many transactions one pass reads, over all payers; a slot
-	// is always finished. 0 means 2000. Parallel is how many it reads at once; 0 means 4.
+	// Payments bounds the transactions that one pass reads, over all payers; a slot is
+	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
 	// Patience is how long missing history is requested again before the ledger
 	// skips it as a gap; 0 means 10 minutes.
@@ -132,10 +131,10 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	return r, nil
 }
 
-// Pass reads the new part of every payer's history, within the bounds of one
-// pass, and adds it to the ledger. A pass that fails keeps what it has added, and
-// the next one continues there. Errors are the store's and the chain's; after an
-// error of one payer the others are still read.
+// Pass reads the new part of every payer's history, within the bounds of one pass, and adds
+// it to the ledger. A pass that fails keeps what it has added, and the next one continues
+// there. Errors are the store's and the chain's; after an error of one payer the others are
+// still read.
 func (r *Reconciler) Pass(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +165,8 @@ func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 	return nil
 }
 
-// step reads and writes the next payments, and returns how many it has read: at
-// most limit, or one slot that has more.
+// step reads and writes the next payments, and returns how many it has read: at most limit,
+// or one slot that has more.
 func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, t.payer)
 	if err != nil {
@@ -205,8 +204,8 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 	return len(signatures), readErr
 }
 
-// list walks from the newest transaction back to the cursor, over several passes
-// if need be, and reports whether it has arrived.
+// list walks from the newest transaction back to the cursor, over several passes if
+// necessary, and reports whether it has arrived.
 func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrived bool, err error) {
 	if t.listed {
 		return true, nil
@@ -230,7 +229,7 @@ func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrive
 	return false, nil
 }
 
-// slot is a slot's transactions; a payment is nil when no endpoint knows it.
+// slot is a slot's transactions. A payment is nil when no endpoint knows it.
 type slot struct {
 	signatures []solana.Signature
 	payments   []*onchain.Payment
@@ -252,8 +251,9 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer but cannot decode this one. Anybody may name our
-					// address in a transaction of a version that no endpoint supports.
+					// The endpoints answer but cannot decode this one. Anybody may name a
+					// payer's address in a transaction of a version that no endpoint
+					// supports.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}
@@ -279,7 +279,7 @@ func signaturesOf(slots []slot) []solana.Signature {
 	return out
 }
 
-// report counts and logs what a step has added.
+// report counts and logs the entries that a step has added.
 func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
 	if from == nil {
 		r.Log.InfoContext(ctx, "fee payer accounting initialised", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)

@@ -1,5 +1,5 @@
-// Package ledger accounts for every lamport that left or reached a fee payer, as the
-// chain's finalized history has it.
+// Package ledger accounts for every lamport that left or reached a fee payer, from the
+// chain's finalized history.
 package ledger
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Sum is what transactions of one kind did to one payer: on a day (UTC), or
-// over all days, when Day is zero.
+// Sum is the effect of transactions of one kind on one payer: on a day (UTC), or over all
+// days when Day is zero.
 type Sum struct {
 	Day          time.Time
 	Payer        solana.PublicKey
@@ -24,30 +24,32 @@ type Sum struct {
 	Amounts
 }
 
-// Ledger is the ledger as it stood at one moment.
+// Ledger is the ledger at one moment.
 type Ledger struct {
-	// Days are the sums of the days asked for, Totals those over all days.
+	// Days are the sums of the requested days, Totals those over all days.
 	Days, Totals []Sum
 	Cursors      []Cursor
 }
 
-// Figures are the ledger in a few numbers, for metrics and health.
+// Figures summarise the ledger for metrics and health.
 type Figures struct {
-	// Today are the sums since midnight UTC, Total those since the beginning.
+	// Today are the sums since midnight UTC, Total those over all days.
 	Today, Total Amounts
-	// Unknown counts transactions that our keys signed and the database does not know.
+	// Unknown counts transactions that the operator's keys signed and the database does not
+	// know.
 	Unknown uint64
 	// Gaps counts places where history is missing.
 	Gaps uint64
-	// Unexplained is what our transactions cost beyond fee and rent, and the part of
-	// the balances that the sums do not explain: 0, unless rows were changed by hand.
+	// Unexplained is the cost of the relay's transactions beyond fee and rent, plus the
+	// part of the balances that the sums do not explain: 0, unless rows were changed by
+	// hand.
 	Unexplained int64
-	// Checked is since when at the latest nothing has been read and added up of
-	// some payer; zero when one has never been.
+	// Checked is the oldest time at which a payer's history was last read completely; zero
+	// when one has never been.
 	Checked time.Time
 }
 
-// Figures sums the ledger up. Its days have to be today alone.
+// Figures sums the ledger up. Its days have to be today only.
 func (l *Ledger) Figures() Figures {
 	var f Figures
 	for _, s := range l.Days {
@@ -71,7 +73,7 @@ func (l *Ledger) Figures() Figures {
 	return f
 }
 
-// Statement is what relay ledger shows. All amounts are lamports.
+// Statement is the output of relay ledger. All amounts are lamports.
 type Statement struct {
 	// Days are in order, each with all payers and kinds together.
 	Days []DayLine `json:"days"`
@@ -98,33 +100,31 @@ type KindLine struct {
 	Amounts
 }
 
-// PayerLine says how one payer's balance came about, since the ledger began.
+// PayerLine explains one payer's balance since the ledger's start.
 type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
-	// Spent is all that left but for what came in, which is Received, and for what
-	// sweeps took to other keys of the operator's, which is Moved: below zero when
-	// they brought more.
+	// Spent is everything that left except Moved, the net amount that sweeps moved to other
+	// keys of the operator: negative when they brought more.
 	Spent    int64  `json:"spent"`
 	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
-	// Gaps counts places where history is missing, Missing is what they brought.
+	// Gaps counts places where history is missing; Missing is their effect on the balance.
 	Gaps    uint64 `json:"gaps"`
 	Missing int64  `json:"missing"`
 	// Closing is the balance after the last transaction that was read.
 	Closing uint64 `json:"closing"`
-	// Unexplained is the excess of Closing over opening less spent and moved plus
-	// received and missing: 0.
+	// Unexplained is Closing less the balance that the other figures add up to: 0.
 	Unexplained int64 `json:"unexplained"`
-	// Chain is the balance on the chain, and Difference its excess over Closing:
+	// Chain is the balance on the chain, and Difference its excess over Closing, from
 	// transactions that are not final yet. Nil when the chain was not read.
 	Chain      *uint64 `json:"chain,omitempty"`
 	Difference *int64  `json:"difference,omitempty"`
-	// Unknown counts transactions that the database does not know, Other is what
-	// the relay's own cost beyond fee and rent.
+	// Unknown counts transactions that the database does not know. Other is the cost of the
+	// relay's own beyond fee and rent.
 	Unknown uint64 `json:"unknown"`
 	Other   int64  `json:"other"`
-	// Slot is the last that was read, CheckedAt when all was.
+	// Slot is the last slot that was read; CheckedAt is when everything had been read.
 	Slot      uint64    `json:"slot"`
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
@@ -134,15 +134,14 @@ func (p *PayerLine) agrees() bool {
 	return p.Gaps == 0 && p.Unexplained == 0 && p.Unknown == 0 && p.Other == 0 && (p.Difference == nil || *p.Difference == 0)
 }
 
-// Agrees reports whether every lamport is accounted for: no gap, no unknown
-// transaction, nothing unexplained, and no difference to a balance that was
-// read from the chain.
+// Agrees reports whether every lamport is accounted for: no gap, no unknown transaction,
+// nothing unexplained, and no difference to a balance that was read from the chain.
 func (s *Statement) Agrees() bool {
 	return !slices.ContainsFunc(s.Payers, func(p PayerLine) bool { return !p.agrees() })
 }
 
-// Statement makes the statement. chain are balances on the chain now, in
-// lamports; nil when they were not asked for.
+// Statement makes the statement. chain are the present balances on the chain, in lamports;
+// nil when they were not read.
 func (l *Ledger) Statement(chain map[solana.PublicKey]uint64) Statement {
 	s := Statement{Days: []DayLine{}, Kinds: []KindLine{}, Payers: l.payers()}
 	sorted := slices.SortedFunc(slices.Values(l.Days), func(a, b Sum) int {
@@ -171,7 +170,7 @@ func (l *Ledger) Statement(chain map[solana.PublicKey]uint64) Statement {
 	return s
 }
 
-// payers has a line for each cursor, in their order.
+// payers returns a line for each cursor, in their order.
 func (l *Ledger) payers() []PayerLine {
 	lines := make([]PayerLine, len(l.Cursors))
 	for i := range l.Cursors {
@@ -205,7 +204,7 @@ func (s *Statement) WriteJSON(w io.Writer) error {
 	return encoder.Encode(s)
 }
 
-// WriteTable writes the statement for a person.
+// WriteTable writes the statement as text.
 func (s *Statement) WriteTable(w io.Writer) error {
 	const alignRight = tabwriter.AlignRight
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', alignRight)
@@ -254,8 +253,8 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	return err
 }
 
-// byKind sums the days and payers up, in the order of Kinds, but for kinds of
-// which there was nothing.
+// byKind sums the days and payers up, in the order of Kinds, without kinds that had
+// nothing.
 func (s *Statement) byKind() (out []KindLine) {
 	for _, kind := range Kinds() {
 		sum := KindLine{Kind: kind}
@@ -272,7 +271,7 @@ func (s *Statement) byKind() (out []KindLine) {
 	return out
 }
 
-// verdict says in words what the figures say, and what to do.
+// verdict says in words what the figures show, and what to do.
 func (s *Statement) verdict() string {
 	var gaps, unknown, pending bool
 	for i := range s.Payers {
@@ -295,7 +294,7 @@ func (s *Statement) verdict() string {
 	}
 }
 
-// sol writes lamports as SOL.
+// sol formats lamports as SOL.
 func sol(lamports int64) string {
 	sign := ""
 	if lamports < 0 {

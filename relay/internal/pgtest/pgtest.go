@@ -1,5 +1,5 @@
-// Package pgtest gives each test a real, empty Postgres: a schema of its own
-// on a shared server, or a whole server that the test may stop.
+// Package pgtest gives each test a real, empty Postgres: a schema of its own on a shared
+// server, or a whole server that the test may stop.
 //
 // A package that uses it has
 //
@@ -31,18 +31,17 @@ import (
 const (
 	startTimeout   = 5 * time.Minute // includes installing Postgres
 	cleanupTimeout = 30 * time.Second
-	// poolSize keeps a few parallel tests in each of a few parallel test
-	// binaries below the server's 300 connections.
+	// poolSize keeps a few parallel tests in each of a few parallel test binaries below the
+	// server's 300 connections.
 	poolSize = 10
-	// testsPerProcessor run at once: they wait for the local chain's slots and for
-	// Postgres rather than for a processor.
+	// testsPerProcessor is the number of tests that run at once on each processor: most of
+	// their time they wait for the local chain's slots and for Postgres.
 	testsPerProcessor = 3
 )
 
-// Main runs the package's tests with the server that
-// RELAYPOOL_TEST_DATABASE_URL names, or with a private one that it starts and
-// stops, and exits with their code. The tests read the server's address from
-// the same variable.
+// Main runs the package's tests and exits with their code. It uses the server that
+// RELAYPOOL_TEST_DATABASE_URL names, or starts and stops a private one. The tests read the
+// server's address from the same variable.
 func Main(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// The store adds what is spent to buckets, which the caps sum up.
+// The store adds spending to buckets, which the caps sum up.
 const (
 	// BucketWidth is the length of one bucket.
 	BucketWidth = 5 * time.Minute
-	// BucketsKept is how old a bucket must be for no cap to need it any more.
+	// BucketsKept is the age at which no cap needs a bucket any more.
 	BucketsKept = day + BucketWidth
 )
 
@@ -19,14 +19,14 @@ const (
 	day  = 24 * time.Hour
 )
 
-// Bucket is what the fleet spent in five minutes on one sort of transaction.
+// Bucket is the fleet's spending of five minutes on one class of transactions.
 type Bucket struct {
 	// Age is the time since the bucket began, by the database's clock.
 	Age time.Duration
 	// Transfer is set for transfers, which pay the pool no fee.
 	Transfer bool
-	// Lamports are the reserved cost of attempts, less what attempts that died
-	// without payment released; negative when those were of an earlier bucket.
+	// Lamports is the reserved cost of attempts, less the released cost of attempts that
+	// died without payment. It is negative when those were of an earlier bucket.
 	Lamports int64
 }
 

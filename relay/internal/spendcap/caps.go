@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// sumAge is how old the fleet's sum may be: what other processes spent since
-	// is not in it, so caps may be passed by as much.
+	// sumAge is the greatest age of the fleet's sum. The spending of other processes since
+	// then is not in it, so caps may be exceeded by as much.
 	sumAge = 2 * time.Second
-	// recordDelay is how long after its end an attempt may not be in the sum yet: the
+	// recordDelay is how long an attempt may be missing from the sum after it ended: the
 	// database may commit it although the answer was lost.
 	recordDelay = 500 * time.Millisecond
-	// readTimeout ends a read that hangs: all the others wait for it.
+	// readTimeout ends a hanging read, which all callers wait for.
 	readTimeout = 5 * time.Second
 
 	minRetry = time.Second
@@ -37,8 +37,8 @@ type Limits struct {
 	TransferDay uint64
 }
 
-// Options configure Caps. Every field is needed but Limits, without which
-// nothing is refused.
+// Options configure Caps. Every field is needed except Limits; without limits nothing is
+// refused.
 type Options struct {
 	Limits Limits
 	Store  BucketStore
@@ -73,22 +73,23 @@ type Caps struct {
 // spendCap is one cap and what counts towards it.
 type spendCap struct {
 	name          capName
-	words         string // for clients
+	words         string // words         string // its description for clients
 	limit         uint64
 	length        time.Duration
 	transfersOnly bool
 
 	window window
-	own    uint64 // allowed by this process, and maybe not yet in the window
-	// wanted is what was refused last; 0 while nothing is.
+	own    uint64 // own    uint64 // allowed by this process, and perhaps not yet in the window
+	// wanted is the amount that was refused last; 0 while nothing is refused.
 	wanted uint64
 }
 
-// allowance is what this process may spend, or may have spent since the sum was read.
+// allowance is an amount that this process may spend, or may have spent since the sum was
+// read.
 type allowance struct {
 	transfer bool
 	lamports uint64
-	// ended is when its attempt was recorded; zero while it may still be.
+	// ended is when its attempt was recorded; zero before.
 	ended time.Time
 }
 
@@ -104,11 +105,11 @@ func New(o Options) (*Caps, error) {
 	}}, nil
 }
 
-// Allow permits an attempt that costs at most lamports, fees and rent together,
-// and counts it until done is called, and then, if the attempt may have been recorded,
-// until the database's sum shows it. Only the first call of done counts. transfer is set
-// for one that pays the pool no fee. It answers from a sum at most 2 s old. The refusal
-// is spend_cap_reached; any other error is the store's, and no permission.
+// Allow permits an attempt that costs at most lamports, fees and rent together. It counts
+// the attempt until done is called and then, if the attempt may have been recorded, until
+// the database's sum contains it. Only the first call of done counts. transfer is set for
+// an attempt that pays the pool no fee. The sum is at most 2 s old. The refusal is
+// spend_cap_reached; any other error is the store's, and permits nothing.
 func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error) {
 	a := &allowance{transfer: transfer, lamports: lamports}
 	if err := c.check(ctx, transfer, lamports, a); err != nil {
@@ -117,7 +118,7 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 	return func(recorded bool) { c.end(a, recorded) }, nil
 }
 
-// end ends an allowance. One that was not recorded is not spent.
+// end ends an allowance. An unrecorded one is not spent.
 func (c *Caps) end(a *allowance, recorded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,12 +137,13 @@ func (c *Caps) end(a *allowance, recorded bool) {
 	}
 }
 
-// Ready answers as Allow does, and counts nothing: for work that is not paid yet.
+// Ready answers as Allow does, but counts nothing. It is for work that is not paid yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
 	return c.check(ctx, transfer, lamports, nil)
 }
 
-// check refuses what passes a cap, and counts the allowance if there is one.
+// check refuses an amount that exceeds a cap. Otherwise it counts the allowance, if there
+// is one.
 func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *allowance) error {
 	if c.limits == (Limits{}) {
 		return nil
@@ -192,7 +194,7 @@ func (s *spendCap) refusal(lamports uint64) error {
 		Because(fmt.Errorf("the cap %s is %d lamports: %d are spent and %d were requested", s.name, s.limit, spent, lamports))
 }
 
-// count adds what is allowed now, under the lock.
+// count adds a new allowance. The caller holds the lock.
 func (c *Caps) count(a *allowance) {
 	c.own = append(c.own, a)
 	for _, s := range c.caps {
@@ -210,7 +212,7 @@ func (c *Caps) fresh(ctx context.Context) error {
 	if young {
 		return nil
 	}
-	// The read serves all who wait for it, so it outlives any one of them.
+	// The read serves all waiting callers, so it outlives any one of them.
 	done := c.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -259,9 +261,9 @@ func (c *Caps) sumUp(ctx context.Context) error {
 type Usage struct {
 	// Cap is hour, day or transfers_day.
 	Cap string
-	// Limit is in lamports, 0 without a cap; Spent is what counts towards it.
+	// Limit is in lamports, 0 without a cap. Spent is the amount that counts towards it.
 	Limit, Spent uint64
-	// Reached: something was refused, and would be still.
+	// Reached reports that something was refused, and would still be.
 	Reached bool
 }
 

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// window is what was spent within some time, in parts that leave it one after
-// the other.
+// window is the spending of a period, in parts that leave it one after the other.
 type window struct {
 	spent uint64
 	parts []part // the first to leave comes first
@@ -18,9 +17,9 @@ type part struct {
 	lamports uint64
 }
 
-// sum adds up the buckets of the last length. A bucket counts until all of it
-// has left. Releases count against earlier spending only: an attempt whose
-// bucket has left the window must not free room by dying.
+// sum adds up the buckets of the last length. A bucket counts until all of it has left.
+// Releases only reduce earlier spending: an attempt whose bucket has left the window must
+// not make room when it dies.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	var in []Bucket
 	for _, b := range buckets {
@@ -30,7 +29,7 @@ func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	}
 	slices.SortFunc(in, func(a, b Bucket) int { return cmp.Compare(a.Age, b.Age) })
 	var w window
-	var back int64 // below zero: still to be set against older buckets
+	var back int64 // var back int64 // negative: still to be subtracted from older buckets
 	for i := 0; i < len(in); {
 		age := in[i].Age
 		for ; i < len(in) && in[i].Age == age; i++ {
@@ -46,8 +45,8 @@ func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	return w
 }
 
-// until is when enough has left the window to remove over; ok is false when it
-// never will.
+// until returns the time until enough has left the window to remove over. ok is false when
+// it never will.
 func (w window) until(over uint64) (wait time.Duration, ok bool) {
 	for _, p := range w.parts {
 		if p.lamports >= over {

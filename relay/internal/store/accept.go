@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// idempotencyWindow is how long an Idempotency-Key is remembered.
+// idempotencyWindow is how long an Idempotency-Key is kept.
 const idempotencyWindow = 24 * time.Hour
 
 // acceptTries bounds the retries of Accept after a race: between insert and lookup
@@ -102,7 +102,7 @@ func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash 
 	return nil
 }
 
-// forgetKey deletes a key whose window is over or whose submission is deleted, so
+// forgetKey deletes a key that is older than the window, or whose submission is deleted, so
 // that it can be used again.
 func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
 	if keyHash == nil {

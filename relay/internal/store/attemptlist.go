@@ -12,17 +12,17 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// LiveAttempt is an attempt that may still land, as its operator sees it: without
-// the content of the request.
+// LiveAttempt is an attempt that may still land, for its operator: without the content of
+// the request.
 type LiveAttempt struct {
 	JobID int64
-	// ID is the request's, which opens /status.
+	// ID is the id of the request, which opens /status.
 	ID      uuid.UUID
 	Purpose txmgr.Purpose
 	// Age is the time since it was signed.
 	Age                                 time.Duration
 	BlockhashSlot, LastValidBlockHeight uint64
-	// Waits is what its submission waits for; "" for nothing.
+	// Waits is the reason for which its submission waits; "" for none.
 	Waits     string
 	Signature solana.Signature
 }

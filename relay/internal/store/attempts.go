@@ -10,19 +10,19 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// lockedSQL locks the row of a lease by its id, before any other condition. With
-// a state, or an owner with "=", in the same condition, the planner may scan a
-// whole partial index for one row, because it estimates those indexes as empty,
-// as they often are.
+// lockedSQL locks the row of a lease by its id, before any other condition. With a state,
+// or an owner with "=", in the same condition, the planner may scan a whole partial index
+// for one row, because it estimates those indexes as empty, as they often are. For the same
+// reason other statements append an empty string to state, which matches no partial index.
 const lockedSQL = `locked AS MATERIALIZED (
 	SELECT id, epoch, kind, state, lease_owner, tries <> 0 OR hold_reason IS NOT NULL AS waited
 	FROM submissions WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid FOR UPDATE
 )`
 
-// recordSQL locks the row first: a take-over that is under way is waited for,
-// and then the epoch is another. The worker has to be alive, because a process
-// that stood still must not sign what its heirs may be signing. What a swap's
-// second leg may cost is booked with the first, and not again with its own attempts.
+// recordSQL locks the row first. If another worker is claiming it, it waits, and then finds
+// another epoch. The worker has to be alive, because a process that was stopped must not
+// sign what the new owners may be signing. The cost of a swap's second leg is counted with
+// the first leg, and not again with its own attempts.
 const recordSQL = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT l.id, l.epoch, l.kind, l.waited FROM locked l JOIN workers w ON w.id = l.lease_owner AND w.until > now()
@@ -82,9 +82,9 @@ func (s *Store) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig sola
 	return s.writeUnderLease(ctx, "note a refused attempt", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }
 
-// markDeadSQL releases once what the attempts reserved of the caps: an attempt
-// that is dead already is not changed. A swap without a live execution is funded
-// again, as before the first quote.
+// markDeadSQL releases the attempts' reservation of the caps once: an attempt that is
+// already dead is not changed. A swap without a live execution returns to the phase funded,
+// as before the first quote.
 const markDeadSQL = leasedSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
 	FROM held, unnest($4::bytea[], $5::bigint[]) AS b (signature, paid)

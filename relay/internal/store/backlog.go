@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// backlogSQL groups what has not landed; it reads the index of those alone.
+	// backlogSQL groups the submissions that have not landed. It reads only their partial
+	// index.
 	backlogSQL = `SELECT state, COALESCE(hold_reason, ''), lease_owner IS NULL AND due_at <= now(), count(*),
 			EXTRACT(epoch FROM now() - min(created_at))::float8, EXTRACT(epoch FROM now() - min(due_at))::float8
 		FROM submissions WHERE state IN ('pending', 'processing') GROUP BY 1, 2, 3`
@@ -27,13 +28,13 @@ const (
 
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
-	// waitsAlone are the reasons for which some wait while others go on.
+	// waitsAlone are the reasons for which some submissions wait while others proceed.
 	waitsAlone = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
-	// aheadSQL is ordered so that it reads the index from its beginning and stops at
-	// the limit. What waits for days drives no root out of the ring meanwhile, and
-	// would keep the pool busy for as long; what is proven against a root that has
-	// left the ring never will.
+	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
+	// limit. It omits submissions that wait for days, because they evict no root from the
+	// root history meanwhile, and would keep the pool busy for as long. It also omits those
+	// whose root has left the root history.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
 		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + waitsAlone + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
@@ -49,8 +50,8 @@ type group struct {
 	Wait  float64 // since the first was due, in seconds; below zero while none is
 }
 
-// Backlog implements submission.Store. It reads every open row: callers that
-// show it to many keep a reading for a while.
+// Backlog implements submission.Store. It reads every open row, so callers that serve many
+// keep its result for a while.
 func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	var open []group
 	var jobs []int64
@@ -76,7 +77,7 @@ func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	return tally(open, workers, jobs), nil
 }
 
-// tally sums the groups. workers counts the live ones by why they are paused.
+// tally sums the groups. workers counts the live ones by the reason of their pause.
 func tally(open []group, workers map[string]int64, jobs []int64) submission.Backlog {
 	b := submission.Backlog{Held: map[string]int64{}, QueuedJobs: jobs}
 	for _, g := range open {
@@ -101,8 +102,8 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 	return b
 }
 
-// allPaused returns the commonest reason when every worker is paused: more
-// workers would not help. It is "" without workers, when more would.
+// allPaused returns the commonest reason when every worker is paused, because more workers
+// would not help then. It returns "" without workers, because then more would.
 func allPaused(workers map[string]int64) string {
 	if len(workers) == 0 || workers[""] > 0 {
 		return ""

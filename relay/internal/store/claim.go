@@ -11,16 +11,15 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// A claim is one statement, so that rows, requests and attempts come together
-// or not at all. All of it but the lock reads the state at the statement's
-// start. Another process may have claimed, advanced and released a row since
-// then, and its attempts would be missing. Such a row is skipped: its epoch at
-// the start (seen) has to equal that of the locked row (picked).
+// A claim is one statement, so that rows, requests and attempts are read together or not at
+// all. Everything but the lock reads the state at the statement's start. Another process
+// may have claimed, advanced and released a row since then, and the row's new attempts
+// would be missing. Such a row is skipped: its epoch at the start (seen) has to equal that
+// of the locked row (picked).
 //
-// Claims name the kinds that this release knows, and leave those of a later one
-// alone. Second legs have a claim and an index of their own, because thousands
-// may wait for a price. They sort behind all others in the order of roots,
-// where the other claims stop.
+// Claims name the kinds that this release knows, and leave those of a later release alone.
+// Second legs have a claim and an index of their own, because thousands may wait for a
+// price. They sort behind all others in the order of roots, where the other claims stop.
 const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
@@ -43,19 +42,19 @@ ORDER BY `
 	byRoot, byDue, byArrival = `s.root_seq, s.job_id`, `s.due_at, s.job_id`, `s.job_id`
 	thenByAttempt            = `, a.epoch, a.created_at, a.signature`
 
-	// firstLegs are the kinds that a client asks for.
+	// firstLegs are the kinds that a client requests.
 	firstLegs = `'transfer', 'withdrawal', 'swap'`
 	// lastRootSeq is the root_seq of second legs.
 	lastRootSeq = `9223372036854775807`
 
-	// claimStarted selects submissions that were started and wait for nothing, or for
-	// a second endpoint's answer: their attempts may be on the chain.
+	// claimStarted selects submissions that were started and wait for nothing, or for a
+	// second endpoint's answer: their attempts may be on the chain.
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL takes one of those that wait, in turn: each is due again later than
-	// those that were not tried since. In the order of roots the same few would be
-	// tried for ever, which may wait for something else.
+	// probeSQL claims one of the waiting submissions, in turn: a failed try delays it
+	// behind those that were not tried since. In the order of roots, the same few would be
+	// tried for ever, although they may wait for something else.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
@@ -63,8 +62,8 @@ ORDER BY `
 	claimLandedSQL     = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
-// Claim implements submission.Store. Of submissions of one root it claims the
-// oldest first.
+// Claim implements submission.Store. Of submissions with the same root it claims the oldest
+// first.
 func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimSQL, worker, limit)
 }
@@ -86,8 +85,8 @@ func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit
 }
 
 const (
-	// holdUnreadable is why a submission waits whose rows do not make sense: it
-	// is tried again, in case a later release can read it, and keeps no other waiting.
+	// holdUnreadable is the reason of a submission whose rows cannot be decoded. It is
+	// tried again, because a later release may decode it, and does not delay others.
 	holdUnreadable  = "unreadable"
 	unreadableDelay = 10 * time.Minute
 )
@@ -102,16 +101,15 @@ func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit i
 		return nil, unavailable(fmt.Errorf("claim submissions: %w", err))
 	}
 	for _, l := range unreadable {
-		// Without the write the lease is one that the worker does not know of: it is
-		// given back with others of that sort, and claimed again.
+		// If this write fails, the lease stays, unknown to the worker. The audit of leases
+		// releases it, and it is claimed again.
 		_ = s.Release(ctx, l, unreadableDelay, holdUnreadable)
 	}
 	return claimed, nil
 }
 
-// readClaimed joins the rows into jobs: one row for each attempt, those of a
-// submission in sequence, or one for a submission without. Leases of
-// undecodable rows are returned apart.
+// readClaimed joins the rows into jobs. A submission has one row for each attempt, in
+// sequence, or one row without an attempt. Leases of undecodable rows are returned apart.
 func readClaimed(rows pgx.Rows) (out []*txmgr.Job, unreadable []txmgr.Lease, err error) {
 	defer rows.Close()
 	var last txmgr.Lease

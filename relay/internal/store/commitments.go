@@ -100,7 +100,7 @@ func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slo
 
 // Read implements commitments.Store.
 func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
-	// One statement is one snapshot, so leaves and generation belong together.
+	// One statement reads one snapshot, so leaves and generation belong together.
 	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, commitments.slot FROM commitments JOIN commitment_index USING (pool)
 		WHERE pool = $1 AND generation = $2 AND leaf_index >= $3 ORDER BY leaf_index LIMIT $4`, c.pool.Bytes(), generation, from, limit)
 	if err != nil {

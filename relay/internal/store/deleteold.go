@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// retentionBatch is how many rows one transaction deletes: tens of
+	// retentionBatch is the number of rows that one transaction deletes. It takes tens of
 	// milliseconds, and no writer waits, because finished rows are not written.
 	retentionBatch = 1000
-	// retentionPause is the rest after each.
+	// retentionPause is the pause after each batch.
 	retentionPause = 50 * time.Millisecond
 )
 
 const (
-	// deleteFinishedSQL deletes submissions with their requests and attempts, and a
-	// swap's two legs together, once both are over. What landed keeps its
-	// reservations for ever: a note that is spent stays so.
+	// deleteFinishedSQL deletes submissions with their requests and attempts, and a swap's
+	// two legs together once both have ended. Landed submissions keep their reservations
+	// for ever: a spent note stays spent.
 	deleteFinishedSQL = `
 WITH old AS MATERIALIZED (
 	SELECT s.id FROM submissions s WHERE (s.state = 'failed' OR s.finalized) AND s.completed_at < $1 AND s.parent IS NULL
@@ -41,12 +41,11 @@ DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM legs))`
 // Deleted counts the rows that DeleteOld deleted.
 type Deleted struct{ Submissions, IdempotencyKeys, SpendBuckets int64 }
 
-// DeleteOld deletes submissions that finished longer than keep ago, with all that
-// belongs to them, and, regardless of keep, idempotency keys and spend buckets
-// past their time. The clock is the database's, which wrote the times. It works
-// in small transactions with pauses, can stop between any two, and can run
-// concurrently with itself and everything else. With an error it also returns
-// what it has deleted.
+// DeleteOld deletes submissions that finished longer than keep ago, with their requests and
+// attempts. It also deletes expired idempotency keys and spend buckets, whatever keep is.
+// Times are compared by the database's clock, which wrote them. It works in small
+// transactions with pauses. It can stop between any two, and can run concurrently with
+// itself and everything else. With an error it also returns what it has deleted.
 func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, err error) {
 	var now time.Time
 	if err := s.Pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
@@ -62,15 +61,14 @@ func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, e
 	return d, err
 }
 
-// DeleteFinished deletes at most batch failed and finalized submissions that were
-// done before a time, with their requests and attempts. Reservations of landed
-// ones stay.
+// DeleteFinished deletes at most batch failed and finalized submissions that ended before
+// the given time, with their requests and attempts. Reservations of landed ones stay.
 func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int) (int64, error) {
 	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
 }
 
-// deleteBatches runs one statement until it finds less than a batch, and leaves
-// the disk to others in between.
+// deleteBatches runs one statement until it finds less than a batch. It pauses in between,
+// to leave the disk to others.
 func (s *Store) deleteBatches(ctx context.Context, what, sql string, before time.Time, batch int) (n int64, err error) {
 	for {
 		tag, err := s.Pool.Exec(ctx, sql, before, batch)

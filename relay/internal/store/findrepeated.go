@@ -26,8 +26,8 @@ type earlier struct {
 	ContentHash []byte
 }
 
-// reservation is a reserved nullifier; its submission is nil when it landed so
-// long ago that it is deleted.
+// reservation is a reserved nullifier. Its submission is nil when it landed so long ago
+// that it is deleted.
 type reservation struct {
 	Nullifier   []byte
 	ID          *uuid.UUID
@@ -51,7 +51,7 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
 			earlier, err := s.sameContent(ctx, *r.ID)
 			if earlier != nil {
-				// The key of this request is unknown: its sender may be anybody.
+				// The request has no known key, so its sender may be anybody.
 				earlier.Repeated = true
 			}
 			return earlier, err
@@ -69,7 +69,7 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 	return nil, nil //nolint:nilnil // nil is "new", as documented
 }
 
-// findRepeated asks for key and nullifiers in one round trip.
+// findRepeated reads key and nullifiers in one round trip.
 func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*earlier, []reservation, error) {
 	var key *earlier
 	var taken []reservation
@@ -102,7 +102,7 @@ func (s *Store) findByKey(ctx context.Context, key earlier, hash [32]byte) (*sub
 	return s.sameContent(ctx, key.ID)
 }
 
-// sameContent reads a submission that may have been deleted since it was looked up.
+// sameContent reads a submission that may have been deleted since it was found.
 func (s *Store) sameContent(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	sub, err := s.Get(ctx, id)
 	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker had expired. It locks the row first: either
-// the reaper has deleted it, and it is inserted again, or the reaper skips it.
+// heartbeatSQL returns whether the worker had expired. It locks the row first: either the
+// reaper has deleted the row, and it is inserted again, or the reaper skips it.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
@@ -25,8 +25,8 @@ WITH before AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT lapsed FROM beat), true)`
 
-// Heartbeat implements submission.Store. A worker's first beat also returns
-// lapsed: its row is missing, as after the reaper.
+// Heartbeat implements submission.Store. It also returns lapsed for a worker's first
+// heartbeat: its row is missing, as after the reaper.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
@@ -39,15 +39,14 @@ func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Durati
 }
 
 const (
-	// forgetDeadSQL forgets workers that stopped beating. A locked row belongs to one
-	// that beats at this moment, or to another reaper.
+	// forgetDeadSQL deletes workers whose heartbeat stopped. A locked row belongs to a
+	// worker that renews it at this moment, or to another reaper.
 	forgetDeadSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
-	// freeLeasesSQL frees the leases of workers without a row: reaped, or gone
-	// while their claim was under way. It steps from owner to owner through the
-	// index and reads only the rows of those that are gone, so that its cost grows
-	// with the owners and not with their leases. Rows that are locked are being
-	// written; the next pass frees them.
+	// freeLeasesSQL frees the leases of workers without a row: reaped, or gone while their
+	// claim was under way. It steps from owner to owner through the index and reads only
+	// the rows of those that are gone, so that its cost grows with the owners and not with
+	// their leases. Locked rows are being written; the next pass frees them.
 	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
@@ -63,7 +62,7 @@ WITH RECURSIVE holder (id) AS (
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
 
-	// freeBatch is how many rows one transaction frees: their new owners start
+	// freeBatch is the number of rows that one transaction frees: their new owners start
 	// while the rest is being freed.
 	freeBatch = 500
 )
@@ -85,8 +84,8 @@ func (s *Store) FreeDeadProcesses(ctx context.Context) (freed int, err error) {
 	}
 }
 
-// releaseAllSQL locks in the order of ids, as every statement does that writes
-// many submissions and waits, so that none waits for another in a circle.
+// releaseAllSQL locks in the order of ids, as does every statement that writes many
+// submissions and waits for locks, so that no two deadlock.
 const releaseAllSQL = `
 WITH retired AS (DELETE FROM workers WHERE id = $1
 ), picked AS MATERIALIZED (
@@ -137,8 +136,8 @@ func (s *Store) write(ctx context.Context, what, sql string, args ...any) error 
 	return nil
 }
 
-// writeUnderLease runs one statement under a lease that returns a row, or none when the
-// lease is lost.
+// writeUnderLease runs one statement under a lease. The statement returns a row, or none
+// when the lease is lost.
 func (s *Store) writeUnderLease(ctx context.Context, what, sql string, args ...any) error {
 	var wrote bool
 	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&wrote)

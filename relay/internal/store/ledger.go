@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// Ledger keeps what the chain says of the fee payers' lamports. It implements
-// ledger.Store.
+// Ledger stores what the chain's history shows about the fee payers' lamports. It
+// implements ledger.Store.
 type Ledger struct{ store *Store }
 
 // Ledger returns the fleet's ledger.
@@ -51,8 +51,8 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*ledger.Cu
 	return &c, nil
 }
 
-// attemptsSQL returns the submission id that the client knows: both legs of a
-// swap share it, and a sweep has none.
+// attemptsSQL returns the submission id that the client knows: both legs of a swap have the
+// same one, and a sweep has none.
 const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint

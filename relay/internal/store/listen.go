@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// Channels on which processes notify each other. A channel belongs to the
-// database, not to a schema, so its name has the schema in it: as a hash,
-// because Postgres limits the length of names.
+// Processes notify each other on these channels. A channel belongs to the database, not to
+// a schema, so its name contains the schema: as a hash, because Postgres limits the length
+// of names.
 const (
 	doneChannel = `'relaypool_done_' || md5(current_schema())`
 	dueChannel  = `'relaypool_due_' || md5(current_schema())`

@@ -15,18 +15,19 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// Landings are written in batches: the notification serialises commits, so each
-// commit has to carry many. Leaf indices are passed as the text of an array,
-// because SQL has no arrays of arrays of different lengths. Rows are locked in
-// the order of ids, as everywhere, and found by id; the conditions on owner and
-// state match no partial index, for the reason of lockedSQL.
+// Landings are written in batches: the notification serialises commits, so each commit has
+// to carry many. Leaf indices are passed as the text of an array, because SQL has no arrays
+// of arrays of different lengths. Rows are locked in the order of ids, as everywhere, and
+// found by id. The conditions on owner and state match no partial index, for the reason of
+// lockedSQL.
 //
-// The landing of a swap's first leg inserts its second leg, which no worker has before
-// the commit. A repeated landing must not try to insert it: the conflict would wait for
-// a writer of that row, which may wait for the first leg. When the second leg is final,
-// its cost replaces what the first leg booked for it, and the lamports that it returned
-// leave the caps, after the pin: buckets are locked last everywhere. A pin with the same
-// value is not written: a conflict locks its row, and all landings would wait for it.
+// The landing of a swap's first leg inserts its second leg, which no worker has before the
+// commit. A repeated landing must not try to insert it: the conflict would wait for a
+// writer of that row, which may wait for the first leg. When the second leg is final, its
+// own cost replaces the cost that the first leg reserved for it, and the lamports that it
+// returned are subtracted from the caps. This follows the pin, because buckets are locked
+// last everywhere. A pin with the same value is not written: a conflict locks its row, and
+// all landings would wait for it.
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
@@ -85,8 +86,8 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 ), back AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
-	// notifyDone wakes those who wait for a row's submission: of a second leg the
-	// clients know its parent alone.
+	// notifyDone notifies the waiters of a row's submission. Clients know a second leg only
+	// by its parent.
 	notifyDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
 )
 
@@ -95,8 +96,8 @@ func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []tx
 	return s.writeOutcomes(ctx, "complete submissions", completeSQL, l)
 }
 
-// Finalize implements submission.Store. A pin counts only with the landing that
-// taught it, and takes the place of one of the other sign.
+// Finalize implements submission.Store. A pin counts only if the landing that proves it is
+// written, and replaces one of the other encoding.
 func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []txmgr.Lease, err error) {
 	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {
@@ -143,7 +144,7 @@ func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submiss
 	return lost, nil
 }
 
-// arrayText writes a Postgres array.
+// arrayText formats a Postgres array.
 func arrayText(in []uint64) string {
 	parts := make([]string, len(in))
 	for i, x := range in {
@@ -167,13 +168,13 @@ func (s *Store) Reopen(ctx context.Context, l txmgr.Lease) error {
 }
 
 const (
-	// lockSQL is a separate statement, so that the next one sees every attempt
-	// that was recorded during the wait for the lock. It also locks a swap's
-	// second leg, whoever has its lease, in the order of ids as everywhere.
+	// lockSQL is a separate statement, so that the next one sees every attempt that was
+	// recorded during the wait for the lock. It also locks a swap's second leg, whatever
+	// its lease, in the order of ids.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
-	// failSQL fails the second leg of a swap too, which had landed on a fork that
-	// died: its holder's lease is over. One that is final proves that the swap landed.
+	// failSQL also fails the second leg of a swap that had landed on a fork that died,
+	// whatever its lease. A second leg that is final proves that the swap landed.
 	failSQL = `
 WITH failed AS (
 	UPDATE submissions s SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6,
@@ -203,7 +204,7 @@ func (s *Store) Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) e
 		return fmt.Errorf("encode failure: %w", err)
 	}
 	var failed bool
-	b := &pgx.Batch{} // commits as a whole
+	b := &pgx.Batch{} // b := &pgx.Batch{} // it commits as a whole
 	b.Queue(lockSQL, l.ID, l.Epoch, l.Owner)
 	b.Queue(failSQL, l.ID, l.Epoch, l.Owner, why.Code, why.Message, fields).Query(func(rows pgx.Rows) error {
 		failed = rows.Next()

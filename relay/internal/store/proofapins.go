@@ -24,13 +24,14 @@ func (s *Store) PinnedProofA(ctx context.Context, keyHash [32]byte) (string, err
 	return sign, nil
 }
 
-// ProofAPin is a pinned sign of a proof's A, with what taught it and since when.
+// ProofAPin is a pinned encoding of a proof's A, the transaction that proved it, and its
+// time.
 type ProofAPin struct {
 	submission.ProofAPin
 	Since time.Time
 }
 
-// ProofAPins lists the pinned signs of all verifying keys.
+// ProofAPins lists the pinned encodings of all verifying keys.
 func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	type row struct {
 		Key, Signature []byte
@@ -50,7 +51,7 @@ func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	return pins, nil
 }
 
-// ForgetProofAPins deletes all pins: the next finalized submission pins again.
+// ForgetProofAPins deletes all pins: the next finalized submission sets one again.
 func (s *Store) ForgetProofAPins(ctx context.Context) (n int64, err error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
 	if err != nil {

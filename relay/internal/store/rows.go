@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// columns are what scanTargets reads, in its order, of submissions s and requests r.
+// columns are read into record.targets, in its order, from submissions s and requests r.
 const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
@@ -31,7 +31,7 @@ const belongings = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent
 	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'swap_execution') THEN COALESCE(s.parent, s.id) END
 	LEFT JOIN swaps w ON w.id = c.id`
 
-// record is a submission as it is stored.
+// record is a stored submission.
 type record struct {
 	s                              submission.Submission
 	pool, proof, inputs, recipient []byte
@@ -54,8 +54,8 @@ func (r *record) targets() []any {
 	}, r.swap.targets()...)
 }
 
-// submission decodes the record. Public inputs were checked before they were
-// stored, so a failure to parse them is a damaged row.
+// submission decodes the record. Public inputs were checked before they were stored, so one
+// that does not parse is a damaged row.
 func (r *record) submission() (*submission.Submission, error) {
 	s := &r.s
 	parsed, err := shieldpool.ParsePublicInputs(r.inputs)

@@ -10,12 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
 )
 
-// spendSQL adds what a statement spends to the caps' buckets. It takes no
-// parameters: it reads rows (transfer boolean, lamports bigint) of the WITH
-// query spend_change, so that it commits with the statement that records
-// attempts or marks them dead. Negative lamports release. The shard is random,
-// so that commits seldom wait for each other; the rows of one statement are
-// locked in the order of transfer, so that statements cannot deadlock.
+// spendSQL adds the spending of a statement to the caps' buckets. It has no parameters: it
+// reads rows (transfer boolean, lamports bigint) of the WITH query spend_change, so that it
+// commits with the statement that records attempts or marks them dead. Negative lamports
+// are a release. The shard is random, so that commits seldom wait for each other. The rows
+// of one statement are locked in the order of transfer, so that statements cannot deadlock.
 const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
 	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 32)::smallint, transfer, sum(lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
@@ -35,8 +34,8 @@ func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spendcap
 	return buckets, nil
 }
 
-// DeleteSpendBefore deletes the buckets that began before a time, and returns
-// their rows' count. Buckets that a cap still needs are kept.
+// DeleteSpendBefore deletes the buckets that started before a time, and returns the number
+// of rows. It keeps buckets that a cap still needs.
 func (s *Store) DeleteSpendBefore(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spendcap.BucketsKept)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package store keeps the fleet's shared state in Postgres: submissions with
-// their leases, attempts and reservations, what has been spent, viewing keys and
-// commitments, and the leader-elected upkeep of it all.
+// Package store keeps the fleet's shared state in Postgres: submissions with their leases,
+// attempts and reservations, spending, viewing keys and commitments. It also runs the
+// maintenance jobs, each in one process at a time.
 //
-// Each move of a submission is one statement, or one pipeline that commits as a
-// whole: it names the lease and the state that it requires, and writes nothing
-// without them.
+// Each change of a submission is one statement, or one pipeline that commits as a whole: it
+// names the lease and the state that it requires, and writes nothing without them.
 package store
 
 import (
@@ -35,8 +34,8 @@ const migrationLock = 0x72656c6179706c
 // Store is the fleet's database. It is safe for concurrent use.
 type Store struct {
 	Pool *pgxpool.Pool
-	// Heartbeats has a connection for heartbeats alone: one that waited in Pool
-	// behind clients' requests would let the leases expire. Nil beats on Pool.
+	// Heartbeats is a separate pool with one connection: a heartbeat that waited in Pool
+	// behind clients' requests would let the leases expire. Nil uses Pool.
 	Heartbeats *pgxpool.Pool
 }
 
@@ -68,8 +67,8 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// Migrate brings the schema up to date. One process at a time does it, the others wait
-// and find nothing to do.
+// Migrate brings the schema up to date. One process at a time does it; the others wait and
+// then find nothing to do.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -102,8 +101,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	if int(version) > len(m.Migrations) {
-		// A newer release has migrated, while the fleet is rolled. Its changelog names what
-		// this one cannot do on the newer schema, and the newer relays do that.
+		// A newer release has migrated the schema during a rolling update. The changelog of
+		// that release names what this one cannot do with it; the newer relays do that.
 		log.InfoContext(ctx, "schema is newer than this release", "schema", version, "known", len(m.Migrations))
 		return nil
 	}
@@ -118,8 +117,8 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return unavailable(pgx.BeginFunc(ctx, s.Pool, f))
 }
 
-// unavailable turns an error of the connection, rather than of the statement,
-// into the refusal database_unavailable; other errors pass unchanged.
+// unavailable converts an error of the connection, as opposed to the statement, into the
+// refusal database_unavailable; other errors pass unchanged.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
@@ -139,24 +138,23 @@ func unavailable(err error) error {
 		Retry(retryAfter).Because(err)
 }
 
-// Away reports whether the database cannot be reached now, so that a retry may
-// help.
+// Away reports whether the database is unreachable, so that a retry may help.
 func Away(err error) bool {
 	r, ok := refusal.As(unavailable(err))
 	return ok && r.Code == refusal.DatabaseUnavailable
 }
 
-// Unmigrated reports whether a statement failed for want of a table or column,
-// as it does in a database that relay migrate has not brought up to date.
+// Unmigrated reports whether a statement failed because a table or column is missing, as in
+// a database that relay migrate has not brought up to date.
 func Unmigrated(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")
 }
 
-// transientState: classes 08 connection exception, 40 transaction rollback (a
-// deadlock, or a conflict that can be retried), 53 insufficient resources, 57
-// operator intervention (shutdown, crash, starting up), and 25006 read-only (a
-// demoted primary).
+// transientState reports whether a retry may help: classes 08 connection exception, 40
+// transaction rollback (a deadlock, or a conflict that can be retried), 53 insufficient
+// resources, 57 operator intervention (shutdown, crash, starting up), and 25006 read-only
+// (a demoted primary).
 func transientState(code string) bool {
 	return len(code) == 5 && (slices.Contains([]string{"08", "40", "53", "57"}, code[:2]) || code == "25006")
 }
@@ -167,8 +165,8 @@ func connectionError(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || isNetwork(err)
 }
 
-// WarnUnreplicated warns when a commit does not survive the loss of the
-// primary: what was accepted could then be lost with it.
+// WarnUnreplicated warns when a commit does not survive the loss of the primary: accepted
+// submissions could then be lost with it.
 func WarnUnreplicated(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	var names, commit string
 	err := pool.QueryRow(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit')`).Scan(&names, &commit)

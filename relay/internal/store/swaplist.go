@@ -12,19 +12,19 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// SwapSummary is how the fleet's swaps stand that have not ended.
+// SwapSummary summarises the fleet's swaps that have not ended.
 type SwapSummary struct {
-	// ByPhase counts them. Those that are executed or refunded are not final yet.
+	// ByPhase counts them. The executed and refunded ones are not final yet.
 	ByPhase map[submission.Phase]int64
 	// OldestAge is the time since the oldest open swap was funded; 0 without one.
 	OldestAge time.Duration
-	// Overdue counts the open swaps past their timeout slot, and
-	// OldestOverdueSlots is how many slots the first of them is past it.
+	// Overdue counts the open swaps past their timeout slot. OldestOverdueSlots is the
+	// number of slots that the first of them is past it.
 	Overdue            int64
 	OldestOverdueSlots uint64
 }
 
-// Unfinished counts those that are neither executed nor refunded.
+// Unfinished counts the swaps that are neither executed nor refunded.
 func (s SwapSummary) Unfinished() int64 {
 	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseQuoted]
 }
@@ -34,8 +34,8 @@ const swapsSQL = `SELECT phase, count(*), EXTRACT(epoch FROM now() - min(created
 		count(*) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1 - COALESCE(min(timeout_slot) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1)
 	FROM swaps WHERE NOT ended GROUP BY phase`
 
-// Swaps sums up the swaps whose first leg landed and that have not ended. slot is
-// the newest that is known of: 0 for none, and then none is overdue.
+// Swaps summarises the swaps whose first leg landed and that have not ended. slot is the
+// newest known slot; with 0 no swap counts as overdue.
 func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	out := SwapSummary{ByPhase: map[submission.Phase]int64{}}
 	rows, err := s.Pool.Query(ctx, swapsSQL, int64(slot)) //nolint:gosec // slots are below 2^63
@@ -61,9 +61,9 @@ func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	return out, nil
 }
 
-// ListedSwap is one swap as its operator sees it, without amounts and addresses.
+// ListedSwap is one swap for its operator, without amounts and addresses.
 type ListedSwap struct {
-	// ID is the request's, which opens /status; JobID is what GET /backlog lists.
+	// ID is the id of the request, which opens /status. JobID is the id in GET /backlog.
 	ID    uuid.UUID
 	JobID int64
 	Phase submission.Phase
@@ -72,23 +72,23 @@ type ListedSwap struct {
 	Error string
 	// Age is the time since the first leg landed.
 	Age time.Duration
-	// TimeoutSlot is the first slot in which it is refunded; 0 when not known.
+	// TimeoutSlot is the first slot in which it is refunded; 0 when unknown.
 	TimeoutSlot uint64
-	// HeldBy is why it waits; "" for no reason. DueIn is the time until it is due,
-	// 0 when it is. Held says that a process has its lease.
+	// HeldBy is the reason of its wait; "" for none. DueIn is the time until it is due, 0
+	// when it is. Held reports that a process has its lease.
 	HeldBy string
 	DueIn  time.Duration
 	Held   bool
 	// Tries counts failed steps since the last progress. Attempts counts signed
-	// transactions; Live of them may still land.
+	// transactions, of which Live may still land.
 	Tries, Attempts, Live int
-	// Signature is of the transaction that ended it; nil before.
+	// Signature is that of the transaction that ended it; nil before.
 	Signature *solana.Signature
-	// Ended says that its state is final.
+	// Ended reports that its state is final.
 	Ended bool
 }
 
-// HasEnded says that it is executed or refunded, or never was funded.
+// HasEnded reports that it is executed or refunded, or was never funded.
 func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
@@ -98,8 +98,8 @@ func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
 
-// Rows and attempts are looked up for each swap that is listed: a planner that
-// does not know the limit would read all of them.
+// Rows and attempts are looked up for each listed swap. Without the LATERAL queries the
+// planner, which does not know the limit, would read all of them.
 const (
 	listHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
 		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
@@ -118,8 +118,8 @@ func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) 
 	return s.listSwaps(ctx, listOpen, limit)
 }
 
-// ListEndedSwaps lists at most limit swaps that have ended and that retention has
-// not deleted, the last funded first. It reads all of them.
+// ListEndedSwaps lists at most limit swaps that have ended and that retention has not
+// deleted, the last funded first. It reads all of them.
 func (s *Store) ListEndedSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
 	return s.listSwaps(ctx, listEnded, limit)
 }

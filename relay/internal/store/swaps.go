@@ -64,7 +64,7 @@ const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 )
 SELECT true FROM noted`
 
-// UpdateSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
+// UpdateSwap implements submission.Store. A timeout of 0 keeps the stored slot.
 func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:

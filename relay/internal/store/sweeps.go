@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// sweepLock begins the keys of the advisory locks of accounts.
+	// sweepLock is the prefix of the advisory locks' keys, which end with an account.
 	sweepLock = "relaypool sweep "
-	// sessionIdle is how long a session may be idle before the server ends it: the
-	// locks of a process whose machine is gone would otherwise last for hours.
+	// sessionIdle is the idle time after which the server ends a session: otherwise the
+	// locks of a process whose machine is gone would last for hours.
 	sessionIdle = time.Minute
-	// sessionBeat is how often a session says something.
+	// sessionBeat is the interval at which a session keeps itself from being idle.
 	sessionBeat = 10 * time.Second
 )
 
-// Sweeps keeps transactions that move lamports between keys of the operator's.
-// It implements sweep.Store.
+// Sweeps stores transactions that move lamports between the operator's own keys. It
+// implements sweep.Store.
 type Sweeps struct{ store *Store }
 
 var _ sweep.Store = (*Sweeps)(nil)
@@ -35,8 +35,8 @@ var _ sweep.Store = (*Sweeps)(nil)
 // Sweeps returns the fleet's sweeps.
 func (s *Store) Sweeps() *Sweeps { return &Sweeps{s} }
 
-// Lock implements sweep.Store. The locks belong to the session: they end with
-// its connection, through which alone the sweep can write.
+// Lock implements sweep.Store. The locks belong to the session: they end with its
+// connection, which is the only one that the sweep can write through.
 func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.Session, error) {
 	pooled, err := w.store.Pool.Acquire(ctx)
 	if err != nil {
@@ -44,14 +44,14 @@ func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.S
 	}
 	s := &session{conn: pooled.Hijack(), stopped: make(chan struct{})}
 	if err := s.lock(ctx, accounts); err != nil {
-		_ = s.conn.Close(context.WithoutCancel(ctx)) // the other error says more
+		_ = s.conn.Close(context.WithoutCancel(ctx)) // _ = s.conn.Close(context.WithoutCancel(ctx)) // the first error matters more
 		return nil, err
 	}
 	s.beating.Go(s.beat)
 	return s, nil
 }
 
-// session is one connection, which is not for concurrent use.
+// session is one connection. It is not for concurrent use.
 type session struct {
 	mu      sync.Mutex
 	conn    *pgx.Conn
@@ -89,7 +89,7 @@ func (s *session) beat() {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
-		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // the next write finds out
+		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // _ = s.exec(ctx, "keep the keys locked", "SELECT 1") // if it fails, so does the next write
 		cancel()
 	}
 }
@@ -103,15 +103,15 @@ func (s *session) exec(ctx context.Context, what, sql string, args ...any) error
 	return nil
 }
 
-// Close implements sweep.Session. The locks go with the connection at the latest, which
-// the server notices a moment after Close returns.
+// Close implements sweep.Session. The server releases the locks at the latest when it
+// notices the end of the connection, a moment after Close returns.
 func (s *session) Close() {
 	close(s.stopped)
 	s.beating.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
 	defer cancel()
 	_ = s.exec(ctx, "give the keys back", "SELECT pg_advisory_unlock_all()")
-	_ = s.conn.Close(ctx) // what was written is committed
+	_ = s.conn.Close(ctx) // _ = s.conn.Close(ctx) // all writes are committed
 }
 
 const (
@@ -123,9 +123,9 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), ended_at = now() WHERE signature = $1 AND state = 'open'`
 
-	// unresolvedSQL goes by the few submissions under way, however many have been
-	// finished: attempts have no index by payer, which every one would have to keep
-	// up to date. OFFSET 0 keeps the planner from reading them all instead.
+	// unresolvedSQL starts from the few submissions under way, however many have finished:
+	// attempts have no index by payer, because every write of one would have to update it.
+	// OFFSET 0 keeps the planner from reading all attempts instead.
 	unresolvedSQL = `
 WITH unfinished AS MATERIALIZED (
 	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')
@@ -179,7 +179,7 @@ func scanSweep(row pgx.CollectableRow) (a sweep.Attempt, err error) {
 	return a, nil
 }
 
-// Record implements sweep.Session. It goes through the lock's own connection.
+// Record implements sweep.Session. It writes on the connection that holds the locks.
 func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 	recipients, lamports := make([][]byte, len(a.Transfers)), make([]uint64, len(a.Transfers))
 	for i, t := range a.Transfers {
@@ -194,7 +194,7 @@ func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 	return err
 }
 
-// Resolve implements sweep.Session. Once settled, a sweep stays so.
+// Resolve implements sweep.Session. The end of a sweep never changes.
 func (s *session) Resolve(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
 	return s.exec(ctx, "settle sweep", resolveSweepSQL, signature[:], string(end), slot)
 }

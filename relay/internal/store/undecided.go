@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// undecidedSQL takes what waits for the end of an attempt, due or not: it is for an
+// undecidedSQL claims submissions that wait for an attempt to end, due or not: it is for an
 // operator who does not want to wait.
 const undecidedSQL = claimHead + undecided + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 

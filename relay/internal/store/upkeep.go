@@ -10,31 +10,32 @@ import (
 	"time"
 )
 
-// Job is a piece of upkeep that one process of the fleet does at a time.
+// Job is a maintenance job that one process of the fleet runs at a time.
 type Job struct {
 	// Name is unique, lower-case with underscores; it is a metric's label.
 	Name string
-	// Every is how often it is to run, at least a second.
+	// Every is its interval, at least a second.
 	Every time.Duration
-	// Timeout ends a run's context; not above Every, so that runs do not overlap.
+	// Timeout ends a run's context. It is at most Every, so that runs do not overlap.
 	Timeout time.Duration
-	// Run does it. It may be cut off at any point and be run again.
+	// Run does the work. It may be cancelled at any point and run again.
 	Run func(ctx context.Context) error
 }
 
-// UpkeepOptions configure the upkeep. All fields are needed.
+// UpkeepOptions configure an Upkeep. All fields are needed.
 type UpkeepOptions struct {
 	Jobs []Job
 	Log  *slog.Logger
 	// SoftStop is how long runs may go on after a stop.
 	SoftStop time.Duration
-	// Observe is called after every run in this process: the job, its time and its error.
+	// Observe is called after every run in this process with the job's name, its duration
+	// and its error.
 	Observe func(job string, took time.Duration, err error)
 	// Now measures runs.
 	Now func() time.Time
 }
 
-// Upkeep runs each job once a period in one process of the fleet: the first to record
+// Upkeep runs each job once a period in one process of the fleet: the first one to record
 // its start in the database.
 type Upkeep struct {
 	UpkeepOptions
@@ -56,8 +57,8 @@ func NewUpkeep(s *Store, o UpkeepOptions) (*Upkeep, error) {
 	return &Upkeep{UpkeepOptions: o, store: s}, nil
 }
 
-// Run takes part in the upkeep until ctx ends, then lets runs finish for the soft
-// stop. It waits for an unreachable database.
+// Run takes part in the maintenance until ctx ends. Runs may then go on for SoftStop. It
+// waits for an unreachable database.
 func (u *Upkeep) Run(ctx context.Context) {
 	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -70,13 +71,13 @@ func (u *Upkeep) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// loop runs one job whenever it is due. It looks ten times a period.
+// loop runs one job whenever it is due. It checks ten times a period.
 func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
 	tick := time.NewTicker(j.Every / 10)
 	defer tick.Stop()
 	failing := false
 	for {
-		end := time.Now().Add(j.Timeout) // before it is noted: the next run begins later
+		end := time.Now().Add(j.Timeout) // end := time.Now().Add(j.Timeout) // computed before the start is recorded, so the next run starts later
 		due, err := u.store.beginJob(ctx, j)
 		if err != nil && !failing && ctx.Err() == nil {
 			u.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
@@ -93,7 +94,7 @@ func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
 	}
 }
 
-// run runs a job. A failure is reported once; the next period retries.
+// run runs a job once. A failure is logged; the next period retries.
 func (u *Upkeep) run(ctx context.Context, j Job, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -115,9 +116,9 @@ func (u *Upkeep) runRecovering(ctx context.Context, j Job) (err error) {
 	return j.Run(ctx)
 }
 
-// beginSQL notes that a job begins, in the process that is the first to see its period
-// over, or its beginning a period ahead, by the clock of a database that failed. It
-// writes nothing, and locks nothing, before that.
+// beginSQL records that a job starts. It writes, and locks, only if the job's period has
+// passed, or if the recorded start is more than a period ahead, by the clock of a former
+// primary.
 const beginSQL = `
 WITH again AS (
 	UPDATE upkeep SET began_at = now() WHERE job = $1 AND (began_at <= now() - $2::interval OR began_at > now() + $2::interval) RETURNING 1
@@ -127,7 +128,7 @@ WITH again AS (
 )
 SELECT EXISTS (SELECT FROM again UNION ALL SELECT FROM first)`
 
-// beginJob reports whether this process is to run the job now.
+// beginJob reports whether this process has to run the job now.
 func (s *Store) beginJob(ctx context.Context, j Job) (due bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Metrics are the relay's own. Every method is safe for concurrent use.
+// Metrics are the relay's own metrics. Every method is safe for concurrent use.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -49,20 +49,21 @@ type Metrics struct {
 	deleted        *prometheus.CounterVec
 	entries        *prometheus.CounterVec
 
-	// Without labels, but vectors: they have no sample until they are set, since
-	// unknown is not zero.
+	// These have no labels, but are vectors: they have no sample until they are set,
+	// because unknown is not zero.
 	treeLeaves *prometheus.GaugeVec
 	treeCheck  *prometheus.GaugeVec
 }
 
-// Build names what runs.
+// Build identifies the running build.
 type Build struct{ Version, Revision string }
 
-// NewMetrics registers all metrics but those that Read and ReadEach add.
+// NewMetrics registers all metrics except those that Read and ReadEach add.
 func NewMetrics(b Build) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// From a proof's verification, a millisecond, to a submission that waits for its turn.
+	// The buckets range from the verification of a proof, a millisecond, to a submission
+	// that waits for its turn.
 	durations := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 	m := &Metrics{
 		Registry:     r,
@@ -100,8 +101,8 @@ func NewMetrics(b Build) *Metrics {
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
 	}
 	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
-	// An event that has not happened is zero, and known to be: an alert on a rise
-	// misses a counter's first step from nothing.
+	// Every event starts at zero: an alert on an increase misses a counter that appears at
+	// 1.
 	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
@@ -118,7 +119,7 @@ func NewMetrics(b Build) *Metrics {
 	for _, what := range swap.RejectedReasons() {
 		m.routesRejected.WithLabelValues(what)
 	}
-	// A job that has never been done is what an alert on no rise is for.
+	// A job that never ran also needs a sample, for alerts on a counter that does not rise.
 	for _, job := range []string{"ledger", "retention"} {
 		m.upkeepRuns.WithLabelValues(job, done)
 		m.upkeepRuns.WithLabelValues(job, failed)
@@ -144,11 +145,11 @@ func gauge(r prometheus.Registerer, c contract.Metric) *prometheus.GaugeVec {
 	return v
 }
 
-// Reading is a gauge's value when it is scraped; ok is false when it is not
-// known, and then there is no sample: unknown is not zero.
+// Reading returns a gauge's value when it is scraped. ok is false when the value is
+// unknown; there is then no sample, because unknown is not zero.
 type Reading func() (value float64, ok bool)
 
-// Read registers a gauge without labels that is read at scrape time.
+// Read registers a gauge without labels that is read when it is scraped.
 func (m *Metrics) Read(c contract.Metric, r Reading) {
 	m.ReadEach(c, func(sample Sample) {
 		if v, ok := r(); ok {
@@ -157,14 +158,14 @@ func (m *Metrics) Read(c contract.Metric, r Reading) {
 	})
 }
 
-// Sample gives one value of a metric, with its labels' values in the contract's order.
+// Sample adds one value of a metric, with the values of its labels in the contract's order.
 type Sample func(value float64, labels ...string)
 
-// Timestamp gives a time as metrics have it: in seconds since 1970.
+// Timestamp returns a time in the unit of metrics: seconds since 1970.
 func Timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// ReadEach registers a gauge, or a counter if its name ends with _total, that
-// is read at scrape time: each calls sample for every value that is known.
+// ReadEach registers a gauge, or a counter if its name ends with _total, that is read when
+// it is scraped: each calls sample for every known value.
 func (m *Metrics) ReadEach(c contract.Metric, each func(sample Sample)) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(c.Name, "_total") {
@@ -203,7 +204,7 @@ func (m *Metrics) Stage(stage string, took time.Duration) {
 // Outcome implements submission.Observer.
 func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 	switch {
-	case kind == submission.KindSwapExecution && outcome == "finalized": // the swap is counted already
+	case kind == submission.KindSwapExecution && outcome == "finalized": // case kind == submission.KindSwapExecution && outcome == "finalized": // the swap is already counted
 	case kind == submission.KindSwapExecution:
 		m.swapsEnded.WithLabelValues(outcome).Inc()
 	case outcome == "finalized":
@@ -218,7 +219,7 @@ func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc(
 
 // Lease implements submission.Observer.
 func (m *Metrics) Lease(event string, n int) {
-	if event == "lapsed" { // a time, of all leases
+	if event == "lapsed" { // if event == "lapsed" { // it happens to all leases at once
 		m.leaseLapses.WithLabelValues().Add(float64(n))
 		return
 	}
@@ -235,7 +236,7 @@ func (m *Metrics) Poll(signatures int, notified bool) {
 	m.pollSize.WithLabelValues().Observe(float64(signatures))
 }
 
-// Endpoint makes the counters of an endpoint known at zero, as NewMetrics does others.
+// Endpoint starts the counters of an endpoint at zero.
 func (m *Metrics) Endpoint(name string) {
 	for _, state := range []outbound.State{outbound.Closed, outbound.HalfOpen, outbound.Open} {
 		m.rpcBreaker.WithLabelValues(name, string(state))
@@ -256,16 +257,16 @@ func (m *Metrics) BreakerTurned(endpoint, state string) {
 	m.rpcBreaker.WithLabelValues(endpoint, state).Inc()
 }
 
-// RebroadcastSkipped counts a rebroadcast that the endpoint's budget had no room for.
+// RebroadcastSkipped counts a rebroadcast that the endpoint's budget did not allow.
 func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
 
-// Contradicted counts what the endpoint said and others say otherwise.
+// Contradicted counts an answer of the endpoint that others contradict.
 func (m *Metrics) Contradicted(endpoint string) { m.rpcDisputes.WithLabelValues(endpoint).Inc() }
 
 // Notified counts a notification of the endpoint.
 func (m *Metrics) Notified(endpoint string) { m.rpcNotified.WithLabelValues(endpoint).Inc() }
 
-// SwapDeferred counts a swap put off, by one of a fixed set of reasons.
+// SwapDeferred counts a deferred swap, by one of a fixed set of reasons.
 func (m *Metrics) SwapDeferred(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
 
 // RouterCalled implements router.Observer.
@@ -279,17 +280,17 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 	m.routerRequests.WithLabelValues(call, kind).Inc()
 }
 
-// RouteRejected implements router.Observer, and counts what is found wrong with a
-// route later: what is one of swap.RejectedReasons.
+// RouteRejected implements router.Observer, and counts faults of a route that are found
+// later: what is one of swap.RejectedReasons.
 func (m *Metrics) RouteRejected(what string) { m.routesRejected.WithLabelValues(what).Inc() }
 
-// The outcomes of a run of upkeep.
+// These are the outcomes of a maintenance job's run.
 const (
 	done   = "done"
 	failed = "failed"
 )
 
-// UpkeepRan counts a run of an upkeep job; err is nil for one that is done.
+// UpkeepRan counts a run of a maintenance job; err is nil when it succeeded.
 func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
 	outcome := done
 	if err != nil {
@@ -305,7 +306,7 @@ func (m *Metrics) Deleted(table string, n int64) { m.deleted.WithLabelValues(tab
 // LedgerEntry counts a transaction entered into the ledger.
 func (m *Metrics) LedgerEntry(kind string) { m.entries.WithLabelValues(kind).Inc() }
 
-// Tree tells of a new state of the tree account and whether it agrees with itself.
+// Tree records a new state of the tree account, and whether it passes its self-check.
 func (m *Metrics) Tree(leaves uint64, selfCheck error) {
 	check := 0.0
 	if selfCheck == nil {

@@ -1,5 +1,5 @@
-// Package telemetry is what the person on call sees: structured logs, and
-// metrics named in relay/contract. Nothing of a request's content is in either.
+// Package telemetry makes structured logs and the metrics that relay/contract names.
+// Neither contains content of a request.
 package telemetry
 
 import (
@@ -38,10 +38,10 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 }
 
-// OperationsHandler serves metrics, probes, the backlog and the relay's health.
-// ready tells why the process is not ready, or nil; a process that answers is
-// alive. details has GET /backlog of the interface without its limits, for what
-// scales the fleet, and GET /health with what is wrong.
+// OperationsHandler serves metrics, probes, the backlog and the relay's health. ready
+// returns why the process is not ready, or nil; a process that answers is alive. details
+// serves GET /backlog without rate limits, for autoscalers, and GET /health with all
+// details.
 func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+contract.BacklogPath, details)
@@ -56,7 +56,7 @@ func probe(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintln(w, err) // a probe that has gone away needs no answer
+		_, _ = fmt.Fprintln(w, err) // _, _ = fmt.Fprintln(w, err) // if the probe is gone, nobody needs the answer
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
