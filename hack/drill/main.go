@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/report"
 )
 
-// errFailed says that the drill found a fault, which the report describes.
+// errFailed reports that the drill found a fault, which the report describes.
 var errFailed = errors.New("the drill found faults: see the report above")
 
 func main() {
@@ -33,13 +33,13 @@ func main() {
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "drill:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // what is deferred has been done
+		os.Exit(1) //nolint:gocritic // os.Exit(1) //nolint:gocritic // all deferred calls have run
 	}
 }
 
-// hostile chooses the number of endpoints, the false claims of one of them, and the
-// attacks of hostile clients. By the seed, one of two endpoints is hostile when it
-// is even, and one of three when it ends in 5.
+// hostile chooses the number of endpoints, the false claims of one of them, and the attacks
+// of hostile clients. One of two endpoints is hostile when the seed is even, and one of
+// three when it ends in 5.
 func hostile(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
 	if who == "seed" {
 		switch {

@@ -1,15 +1,15 @@
-// Package groth16 verifies Groth16 proofs over BN254 (alt_bn128) against a
-// verification key that snarkjs wrote. It is pure: it reads no file, keeps no
-// state between calls and logs nothing.
+// Package groth16 verifies Groth16 proofs over BN254 (alt_bn128) against a verification key
+// that snarkjs wrote. It is pure: it reads no file, keeps no state between calls and logs
+// nothing.
 //
-// Byte layout of points, for proofs and for the key's hash: coordinates are 32
-// bytes big-endian; G1 is x‖y, G2 is x.c1‖x.c0‖y.c1‖y.c0 (the imaginary part
-// first), as Solana's alt_bn128 syscalls take them (EIP-197).
+// Byte layout of points, for proofs and for the key's hash: coordinates are 32 bytes
+// big-endian; G1 is x‖y, G2 is x.c1‖x.c0‖y.c1‖y.c0 (the imaginary part first), as Solana's
+// alt_bn128 syscalls expect them (EIP-197).
 //
-// Every check is at least as strict as the syscalls', so that no bytes pass here
-// that have another meaning on the chain. The syscalls also accept a point of all
-// zeros as infinity, and, through the flag bits of arkworks' format, a y whose
-// top two bits are set; here neither is a point.
+// Every check is at least as strict as the syscalls', so that no bytes are accepted here
+// that mean something else on the chain. The syscalls also accept a point of all zeros as
+// infinity, and, through the flag bits of arkworks' format, a y whose top two bits are set;
+// here neither is a point.
 package groth16
 
 import (
@@ -20,42 +20,42 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 )
 
-// The reasons for refusing proofs, publics and keys; test with errors.Is.
-// Errors that wrap one of them name the place (a point of the proof, a member
-// of the key), never a value.
+// These are the reasons for refusing proofs, public inputs and keys; test with errors.Is.
+// Errors that wrap one of them name the place (a point of the proof, a member of the key),
+// never a value.
 var (
 	// ErrLength is a proof that is not ProofSize bytes long.
 	ErrLength = errors.New("wrong length")
 	// ErrNonCanonical is a coordinate or public input that is not below its modulus.
 	ErrNonCanonical = errors.New("not canonical: the value is not below the field's modulus")
-	// ErrInfinity is the point at infinity, which no honest prover or set-up
-	// produces and which makes its pairing vanish from the equation.
+	// ErrInfinity is the point at infinity, which no honest prover or set-up produces. It
+	// removes its pairing from the equation.
 	ErrInfinity = errors.New("point at infinity")
 	// ErrNotOnCurve is a pair of coordinates that does not satisfy the curve's equation.
 	ErrNotOnCurve = errors.New("not on the curve")
 	// ErrNotInSubgroup is a G2 point on the curve but outside the subgroup of
 	// prime order, where a pairing proves nothing.
 	ErrNotInSubgroup = errors.New("not in the prime-order subgroup")
-	// ErrInvalid is a well-formed proof that does not hold for the publics under
-	// the key, with A of either sign.
+	// ErrInvalid is a well-formed proof that does not hold for the public inputs under the
+	// key, with A of either sign.
 	ErrInvalid = errors.New("proof does not hold for these public inputs under this verification key")
 )
 
-// Sign reports whether a client sent the point A of its proof as the prover made it or
+// Sign reports whether a client sent the point A of its proof as the prover made it, or
 // negated. The on-chain verifier compares a product of four pairings with one, so A has to
-// be negated, and clients differ in whether they do it.
+// be negated there; some clients do it and others do not.
 type Sign uint8
 
-// The signs. SignUnknown, the zero value, belongs to no verified proof.
+// SignUnknown, the zero value, belongs to no verified proof.
 const (
 	SignUnknown Sign = iota
-	// Plain is A as circom-style provers emit it.
+	// Plain is A as circom-style provers produce it.
 	Plain
 	// Negated is −A.
 	Negated
 )
 
-// String is "plain", "negated" or, for any other value, "unknown".
+// String returns "plain", "negated" or, for any other value, "unknown".
 func (s Sign) String() string {
 	switch s {
 	case Plain:

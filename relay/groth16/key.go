@@ -11,13 +11,12 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 )
 
-// maxPublics bounds the memory that a key can claim: a public input costs a
-// table of 256 KiB. The pool's circuit has nine.
+// maxPublics bounds the memory of a key: a public input needs a table of 256 KiB. The
+// pool's circuit has nine.
 const maxPublics = 64
 
-// Key is a verification key with everything precomputed that does not depend on
-// the proof. It is immutable and safe for concurrent use; one with nine public
-// inputs takes 2.4 MB.
+// Key is a verification key with everything precomputed that does not depend on the proof.
+// It is immutable and safe for concurrent use. A key with nine public inputs takes 2.4 MB.
 type Key struct {
 	target        bn254.GT // e(α, β)
 	targetInverse bn254.GT
@@ -37,8 +36,8 @@ func (k *Key) NPublic() int { return len(k.tables) }
 // α‖β‖γ‖δ‖IC[0]‖…‖IC[NPublic] in the package's byte layout.
 func (k *Key) Hash() [sha256.Size]byte { return k.hash }
 
-// snarkjsKey is the part of snarkjs' verification_key.json that verification
-// needs; vk_alphabeta_12 is left out, because it follows from alpha and beta.
+// snarkjsKey is the part of snarkjs' verification_key.json that verification needs. It
+// omits vk_alphabeta_12, which follows from alpha and beta.
 type snarkjsKey struct {
 	Protocol string     `json:"protocol"`
 	Curve    string     `json:"curve"`
@@ -57,14 +56,13 @@ type points struct {
 	ic                 []bn254.G1Affine
 }
 
-// ParseKey reads the verification_key.json of snarkjs 0.7 and precomputes the
-// key, which takes about 20 ms. Its errors name the JSON member at fault; those
-// about points match the package's sentinel errors.
+// ParseKey reads the verification_key.json of snarkjs 0.7 and precomputes the key, which
+// takes about 20 ms. Its errors name the JSON member at fault; errors about points match
+// the package's sentinel errors.
 //
-// Two kinds of key are refused although they are well-formed, because their
-// proofs prove nothing: one with γ = δ, which a set-up without its second phase
-// leaves behind and under which anybody can forge, and one with a point at
-// infinity in IC, whose public input the proof does not bind.
+// Two kinds of well-formed keys are refused, because their proofs prove nothing: one with γ
+// = δ, the result of a set-up without its second phase, under which anybody can forge; and
+// one with a point at infinity in IC, whose public input the proof does not bind.
 func ParseKey(snarkjsJSON []byte) (*Key, error) {
 	var raw snarkjsKey
 	if err := json.Unmarshal(snarkjsJSON, &raw); err != nil {

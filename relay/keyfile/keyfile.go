@@ -1,6 +1,5 @@
-// Package keyfile reads and writes fee payers' private keys in the forms of
-// Solana's tools. Relay and operator use it; errors hold lengths and kinds,
-// never content.
+// Package keyfile reads and writes fee payers' private keys in the formats of Solana's
+// tools. Its errors contain lengths and kinds, never content.
 package keyfile
 
 import (
@@ -15,11 +14,11 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// MaxContent is above any way to write 64 numbers, in bytes.
+// MaxContent is above the length of any text with 64 numbers, in bytes.
 const MaxContent = 4096
 
-// Generate makes a private key from 32 bytes of random, which must be
-// cryptographically secure, such as crypto/rand.Reader.
+// Generate makes a private key from 32 bytes of random, which must be cryptographically
+// secure, such as crypto/rand.Reader.
 func Generate(random io.Reader) (ed25519.PrivateKey, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	defer clear(seed)
@@ -29,9 +28,9 @@ func Generate(random io.Reader) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Parse decodes a private key: a JSON array of 64 numbers, or base58 of 64
-// bytes, with white space around it or not; private half first, then public,
-// which must belong to it. The result is the caller's to clear.
+// Parse decodes a private key: a JSON array of 64 numbers, or base58 of 64 bytes, with or
+// without white space around it. The private half comes first, then the public half, which
+// must belong to it. The caller may clear the result.
 func Parse(content []byte) (ed25519.PrivateKey, error) {
 	content = bytes.TrimSpace(content)
 	if len(content) > MaxContent {
@@ -53,7 +52,7 @@ func Parse(content []byte) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// decode drops the decoders' errors, which repeat what they met.
+// decode drops the decoders' errors, which repeat their input.
 func decode(content []byte) ([]byte, error) {
 	if len(content) == 0 {
 		return nil, errors.New("key is empty: expected a JSON array of 64 numbers or base58 of 64 bytes")
@@ -72,8 +71,8 @@ func decode(content []byte) ([]byte, error) {
 	return numbers, nil
 }
 
-// Format writes a private key as a JSON array of 64 numbers and a newline, as
-// solana-keygen does. The result is the caller's to clear.
+// Format writes a private key as a JSON array of 64 numbers and a newline, as solana-keygen
+// does. The caller may clear the result.
 func Format(private ed25519.PrivateKey) []byte {
 	content := make([]byte, 0, 4*len(private)+2)
 	content = append(content, '[')
@@ -86,7 +85,7 @@ func Format(private ed25519.PrivateKey) []byte {
 	return append(content, ']', '\n')
 }
 
-// Address is the public half in base58: where funds go.
+// Address returns the public half in base58: the address to fund.
 func Address(private ed25519.PrivateKey) string {
 	return base58.Encode(private[ed25519.SeedSize:])
 }

@@ -1,7 +1,8 @@
-// Package merkle has the hash and the tree of the shielded pool: Poseidon over BN254's scalar
-// field as circom computes it, and an incremental Merkle tree of height 32 with its root history.
+// Package merkle implements the hash and the tree of the shielded pool: Poseidon over
+// BN254's scalar field as circom computes it, and an incremental Merkle tree of height 32.
 //
-// Everything here is pure. Values are field elements; on the wire they are 32 bytes, big-endian.
+// Everything here is pure. Values are field elements; on the wire they are 32 bytes,
+// big-endian.
 package merkle
 
 import (

@@ -95,7 +95,8 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	case capacity:
 		return frontier[Height-1]
 	}
-	// At the levels below the lowest complete subtree, everything to the right is empty and known.
+	// Below the level of the lowest complete subtree, everything to the right is empty and
+	// known.
 	lowest := bits.TrailingZeros64(next)
 	node := zeros[lowest]
 	for i := lowest; i < Height; i++ {

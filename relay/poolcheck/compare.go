@@ -10,17 +10,18 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The names of the checks of Compare.
+// These are the names of Compare's checks.
 const (
 	CheckTransact     = "transact"
 	CheckTransactSwap = "transact_swap"
 )
 
-// ReasonProfileMismatch says that an instruction that the program has accepted differs from
-// the one that the profile would make. Only a history shows it, so the condition lacks it.
+// ReasonProfileMismatch means that an instruction that the program has accepted differs
+// from the one that the profile would make. Only a history shows it, so the RelayPool's
+// condition never has this reason.
 const ReasonProfileMismatch Reason = "ProfileMismatch"
 
-// Instruction is one of a transaction, with its accounts in their order.
+// Instruction is one instruction of a transaction, with its accounts in their order.
 type Instruction struct {
 	Program  solana.PublicKey
 	Accounts []solana.PublicKey
@@ -66,8 +67,8 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 	return checks
 }
 
-// isSwap recognises a TransactSwap by its swap state, which follows from its nullifier, and
-// else by its tag.
+// isSwap recognises a TransactSwap by its swap state, whose address follows from the
+// nullifier, or by its tag.
 func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) bool {
 	if slices.ContainsFunc(ix.Accounts, func(a solana.PublicKey) bool { return roles[a] == shieldpool.RoleSwapState }) {
 		return true
@@ -75,7 +76,7 @@ func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shie
 	return ix.Data[0] == p.Profile.Tags.TransactSwap && len(ix.Data) >= shieldpool.TransactSwapLength
 }
 
-// rolesOf are the accounts whose address the profile determines.
+// rolesOf returns the accounts whose address the profile determines.
 func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) map[solana.PublicKey]shieldpool.Role {
 	roles := map[solana.PublicKey]shieldpool.Role{
 		payer: shieldpool.RolePayer, p.Address: shieldpool.RolePool, p.Treasury: shieldpool.RoleTreasury,
@@ -100,7 +101,8 @@ type comparison struct {
 	order []shieldpool.AccountRole
 
 	seen int
-	// wrong is the difference of the first transaction that differs.
+	// wrong describes how the first differing transaction differs; signature is that
+	// transaction's.
 	wrong, signature string
 }
 
@@ -122,7 +124,7 @@ func (c *comparison) hold(signature solana.Signature, ix *Instruction, roles map
 		switch {
 		case i >= len(c.order), role == c.order[i].Role:
 		case !known && c.order[i].Role == shieldpool.RoleRecipient:
-		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // of a transfer
+		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // in a transfer
 		case !known:
 			wrong = append(wrong, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
 		default:

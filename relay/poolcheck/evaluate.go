@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// treeCapacity is how many leaves a tree takes.
+	// treeCapacity is the number of leaves that a tree can contain.
 	treeCapacity = uint64(1) << merkle.Height
 	// NearlyFull is the number of free leaves below which a tree counts as full: a thousandth
 	// of all. At the chain's maximum of some 150 transactions a second with two leaves each,
@@ -29,8 +29,8 @@ const DevelopmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba
 // under which anybody can forge proofs.
 func DevelopmentKey(hash [32]byte) bool { return hex.EncodeToString(hash[:]) == DevelopmentKeyHash }
 
-// KeyAllowed reports whether a verifying key of that hash may be used on the chain of that
-// genesis hash: the development key is for the local chain alone.
+// KeyAllowed reports whether a verifying key with that hash may be used on the chain with
+// that genesis hash: the development key is only for the local chain.
 func KeyAllowed(hash [32]byte, genesis solana.Hash) bool {
 	return !DevelopmentKey(hash) || genesis == shieldpool.DevelopmentGenesisHash
 }
@@ -150,7 +150,7 @@ func (f *Facts) program() Check {
 	return c
 }
 
-// pool checks the accounts of one pool, and gives the number of its tree's leaves.
+// pool checks the accounts of one pool, and returns the number of its tree's leaves.
 func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	checks = []Check{
 		f.owned(CheckPool, p.Address, p), f.owned(CheckMerkleTree, p.MerkleTree, p), f.owned(CheckTreasury, p.Treasury, p),
@@ -187,8 +187,8 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	return append(checks, self, room), next
 }
 
-// Tree decodes a pool's tree account and makes its self-check. The tree is nil
-// when the account is not laid out as the profile says.
+// Tree decodes a pool's tree account and performs its self-check. The tree is nil when the
+// account's layout is not the profile's.
 func Tree(p *shieldpool.Pool, a *onchain.Account) (*shieldpool.TreeAccount, error) {
 	tree, err := p.Profile.ParseTree(a.Data)
 	if err != nil {
@@ -208,7 +208,8 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	case a == nil:
 		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", Initialise(p)
 	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
-		// Anybody can send lamports to an address before the program makes its account.
+		// Anybody can transfer lamports to an address before the program creates its
+		// account.
 		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "lamports that somebody sent there, and no account", Initialise(p)
 	case !a.Owner.Equals(p.Profile.ProgramID):
 		c.State, c.Reason, c.Found = Failed, ReasonAccountForeign, "an account of program "+a.Owner.String()
@@ -219,8 +220,8 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	return c
 }
 
-// Initialise says how to initialise the pool. The relay and the operator never do it: the
-// first caller becomes the pool's authority.
+// Initialise describes how to initialise the pool. The relay and the operator never do it:
+// the first caller becomes the pool's authority.
 func Initialise(p *shieldpool.Pool) string {
 	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
 		"if it has been initialised, correct the RPC endpoint's cluster, the program id or profile %s",

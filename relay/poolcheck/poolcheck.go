@@ -1,7 +1,7 @@
 // Package poolcheck reports whether a shielded pool is on the declared chain, matches the
-// profile, and accepts transactions. Observe reads, in one call for all accounts, over the
-// small interface Reader; Evaluate decides and is pure. Relay, operator and relay probe use
-// the same checks, each with a reader of its own.
+// profile, and accepts transactions. Observe reads the chain through the small interface
+// Reader, in one call for all accounts; Evaluate decides and is pure. Relay, operator and
+// relay probe use the same checks, each with its own reader.
 //
 // Nothing here writes: a pool is initialised by its program's authority.
 package poolcheck
@@ -21,11 +21,11 @@ import (
 // MaxAccounts is the most accounts in one call of Reader.Accounts (getMultipleAccounts).
 const MaxAccounts = 100
 
-// Reader reads the chain. Its errors name the endpoint that did not answer and the fault, and
-// hold no URL: they are shown to people.
+// Reader reads the chain. Its errors name the fault and the endpoint that did not answer.
+// They contain no URL, because they are shown to people.
 type Reader interface {
-	// Accounts reads up to MaxAccounts accounts, all at the slot that it returns;
-	// the entry of one that does not exist is nil.
+	// Accounts reads up to MaxAccounts accounts, all at the slot that it returns. The entry
+	// of an account that does not exist is nil.
 	Accounts(ctx context.Context, keys []solana.PublicKey) (slot uint64, accounts []*onchain.Account, err error)
 	// GenesisHash identifies the chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
@@ -54,19 +54,20 @@ func KeyOf(k *groth16.Key) *Key { return &Key{Publics: k.NPublic(), Hash: k.Hash
 
 // Target is the pool as it is declared.
 type Target struct {
-	// Profile with its program id, mints and ring as declared. Nil leaves all checks
-	// unknown.
+	// Profile contains program id, mints and root history as declared. Nil leaves all
+	// checks unknown.
 	Profile *shieldpool.Profile
-	// Genesis is the hash that the chain must have; zero takes any.
+	// Genesis is the hash that the chain must have; zero accepts any.
 	Genesis solana.Hash
 	// Key is the verifying key; nil leaves its check unknown.
 	Key *Key
-	// Extra accounts are read in addition to the pool's, for their balances: fee payers.
+	// Extra accounts, the fee payers, are read in addition to the pool's for their
+	// balances.
 	Extra []solana.PublicKey
 }
 
-// Pools are the pools of the profile's mints, each once: one for all of them
-// unless the profile's seeds name the mint. It refuses a profile without mints.
+// Pools returns the pools of the profile's mints, each once: a single one for all mints
+// unless the profile's seeds contain the mint. It refuses a profile without mints.
 func Pools(p *shieldpool.Profile) ([]*shieldpool.Pool, error) {
 	if len(p.Mints) == 0 {
 		return nil, errors.New("the profile names no mint: expected at least one")
@@ -95,7 +96,7 @@ type Facts struct {
 	GenesisErr error
 	// Slot is that of the pool's accounts.
 	Slot uint64
-	// Accounts that were read; nil for one that does not exist.
+	// Accounts are the accounts that were read; nil for one that does not exist.
 	Accounts map[solana.PublicKey]*onchain.Account
 	// AccountsErr says why accounts are missing in Accounts; nil when none is.
 	AccountsErr error
@@ -104,12 +105,13 @@ type Facts struct {
 // errForeign leaves the accounts of another chain unread.
 var errForeign = errors.New("the accounts of another chain are not read")
 
-// ErrIncomplete marks an endpoint that lacks an account which is on every chain, so that an
-// account missing at this endpoint is not known to be missing.
+// ErrIncomplete means that the endpoint lacks an account that every chain has, so that
+// other missing accounts may exist.
 var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
 
-// Observe reads what the checks need: the genesis hash, and the accounts in one
-// call as long as they are at most MaxAccounts, the pool's always together.
+// Observe reads what the checks need: the genesis hash, and the accounts. The pool's
+// accounts are always read in one call, and with at most MaxAccounts in all, so are the
+// others.
 func Observe(ctx context.Context, r Reader, t Target) Facts {
 	f := Facts{Target: t}
 	f.Genesis, f.GenesisErr = r.GenesisHash(ctx)
@@ -117,8 +119,7 @@ func Observe(ctx context.Context, r Reader, t Target) Facts {
 	return f
 }
 
-// Read reads the accounts for a caller that knows the genesis hash already and has put it into
-// the facts.
+// Read reads the accounts for a caller that has already set the genesis hash.
 func (f *Facts) Read(ctx context.Context, r Reader) {
 	f.Accounts = map[solana.PublicKey]*onchain.Account{}
 	if f.GenesisErr == nil && !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis {
@@ -148,9 +149,9 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 	}
 }
 
-// keys are the accounts to read, each once: first the system program's, which shows an
-// endpoint without state, then the pool's. A profile from which no addresses follow adds none,
-// and Evaluate reports that.
+// keys returns the accounts to read, each once: first the system program's, which reveals
+// an endpoint without state, then the pool's. A profile without derivable addresses adds
+// none; Evaluate reports that.
 func (t *Target) keys() []solana.PublicKey {
 	keys := []solana.PublicKey{solana.SystemProgramID}
 	if t.Profile != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// State is what a check found.
+// State is the outcome of a check.
 type State string
 
-// The states. Unknown is neither of the others: the needed data could not be read.
+// Unknown means that the needed data could not be read.
 const (
 	OK      State = "ok"
 	Failed  State = "failed"
@@ -33,20 +33,20 @@ const (
 	ReasonConfigurationIncomplete Reason = "ConfigurationIncomplete"
 	// ReasonWrongCluster: the chain's genesis hash is not the declared one.
 	ReasonWrongCluster Reason = "WrongCluster"
-	// ReasonProgramMissing: no executable program has the address.
+	// ReasonProgramMissing: the address has no executable program.
 	ReasonProgramMissing Reason = "ProgramMissing"
-	// ReasonAccountMissing: pool, tree or treasury has not been made.
+	// ReasonAccountMissing: pool, tree or treasury does not exist.
 	ReasonAccountMissing Reason = "AccountMissing"
 	// ReasonAccountForeign: another program owns one of them.
 	ReasonAccountForeign Reason = "AccountForeign"
-	// ReasonTreeMismatch: the tree account does not agree with itself under the profile.
+	// ReasonTreeMismatch: the tree account is inconsistent under the profile.
 	ReasonTreeMismatch Reason = "TreeMismatch"
-	// ReasonTreeFull: the tree has hardly a leaf left.
+	// ReasonTreeFull: the tree is nearly full.
 	ReasonTreeFull Reason = "TreeFull"
 	// ReasonMintUnknown: a declared mint is no mint of the SPL Token program.
 	ReasonMintUnknown Reason = "MintUnknown"
-	// ReasonVerifyingKeyUnfit: the verifying key is not of the pool's circuit, or
-	// must not be used on this chain.
+	// ReasonVerifyingKeyUnfit: the verifying key is not that of the pool's circuit, or must
+	// not be used on this chain.
 	ReasonVerifyingKeyUnfit Reason = "VerifyingKeyUnfit"
 )
 
@@ -63,10 +63,10 @@ const (
 	CheckMint         = "mint"
 )
 
-// Check is the result of one check. Its texts are for people, stable while nothing changes,
-// and hold no secret.
+// Check is the result of one check. Its texts are for people, do not vary while nothing
+// changes, and contain no secret.
 type Check struct {
-	// Name is of the list above.
+	// Name is one of the names above.
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	// Reason is empty for a check that is ok.
@@ -75,11 +75,11 @@ type Check struct {
 	Subject  string `json:"subject,omitempty"`
 	Expected string `json:"expected"`
 	Found    string `json:"found"`
-	// Remedy says what to do; empty for a check that is ok.
+	// Remedy is what to do; empty for a check that is ok.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// String is the check as one sentence and what to do.
+// String returns the check as one sentence with its remedy.
 func (c Check) String() string {
 	if c.Remedy == "" {
 		return c.finding()
@@ -87,7 +87,7 @@ func (c Check) String() string {
 	return c.finding() + ": " + c.Remedy
 }
 
-// finding is the check without the remedy.
+// finding returns the check without the remedy.
 func (c Check) finding() string {
 	subject := strings.ReplaceAll(c.Name, "_", " ")
 	if c.Subject != "" {
@@ -105,7 +105,7 @@ type PoolFacts struct {
 	Address    solana.PublicKey `json:"pool"`
 	MerkleTree solana.PublicKey `json:"merkle_tree"`
 	Treasury   solana.PublicKey `json:"treasury"`
-	// NextIndex is how many leaves the tree has; nil when it is not known.
+	// NextIndex is the number of the tree's leaves; nil when unknown.
 	NextIndex *uint64 `json:"next_index,omitempty"`
 }
 
@@ -115,16 +115,16 @@ type Report struct {
 	Checks []Check `json:"checks"`
 	// Slot at which the accounts were read; 0 when none were.
 	Slot uint64 `json:"slot,omitempty"`
-	// Pools of the profile, the one of its first mint first.
+	// Pools are those of the profile, the one of its first mint first.
 	Pools []PoolFacts `json:"pools,omitempty"`
 	// Balances of the target's extra accounts, in lamports: 0 for one that does not
 	// exist, no entry for one that was not read.
 	Balances map[solana.PublicKey]uint64 `json:"-"`
 }
 
-// Summary is the report as one state and reason: failed when a check is, else unknown when one
-// is. The checks are those with that state, in their order, and the reason is the first
-// one's.
+// Summary returns the report as one state and reason: failed when a check failed, otherwise
+// unknown when one is unknown. The checks are those with that state, in their order, and
+// the reason is the first one's.
 func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	if len(r.Checks) == 0 {
 		return Unknown, ReasonNotChecked, nil
@@ -142,8 +142,8 @@ func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	return OK, ReasonInitialised, slices.Clone(r.Checks)
 }
 
-// Message is the summary for a person: what is wrong and what to do. It stays the same while
-// nothing changes.
+// Message returns the summary for a person: what is wrong and what to do. It stays the same
+// while nothing changes.
 func (r *Report) Message() string {
 	state, _, checks := r.Summary()
 	if state == OK {
@@ -170,8 +170,8 @@ func (r *Report) Message() string {
 	return strings.Join(parts, "; ")
 }
 
-// NextIndex is how many leaves the tree of the profile's first mint has; ok is
-// false when it is not known.
+// NextIndex returns the number of leaves of the first mint's tree; ok is false when
+// unknown.
 func (r *Report) NextIndex() (n uint64, ok bool) {
 	if len(r.Pools) == 0 || r.Pools[0].NextIndex == nil {
 		return 0, false

@@ -30,7 +30,7 @@ const (
 	RoleRouterProgram Role = "router_program"
 )
 
-// AccountRole is one place in an instruction's account list.
+// AccountRole is one entry of an instruction's account list.
 type AccountRole struct {
 	Role             Role
 	Signer, Writable bool
@@ -39,10 +39,10 @@ type AccountRole struct {
 // AccountOrders are the account lists of the program's instructions.
 type AccountOrders struct {
 	Transact, TransactSwap, Initialize []AccountRole
-	// PrepareSwapSol wraps a swap's lamports; ExecuteSwap swaps them, with the router's
-	// own accounts appended.
+	// PrepareSwapSol wraps a swap's lamports. ExecuteSwap swaps them, and the router's own
+	// accounts follow its list.
 	PrepareSwapSol, ExecuteSwap []AccountRole
-	// CloseSwapState refunds; with wrapped lamports CloseWrapped is appended.
+	// CloseSwapState refunds. When the lamports are wrapped, CloseWrapped follows its list.
 	CloseSwapState, CloseWrapped []AccountRole
 }
 
@@ -103,7 +103,7 @@ func defaultAccountOrders() AccountOrders {
 // Addresses maps each role to its account.
 type Addresses map[Role]solana.PublicKey
 
-// metas lays the addresses out in the order of the roles.
+// metas returns the accounts in the order of the roles.
 func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	out := make(solana.AccountMetaSlice, len(order))
 	for i, r := range order {
@@ -116,8 +116,8 @@ func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	return out, nil
 }
 
-// addresses returns the accounts of a Transact or TransactSwap that follow from the
-// pool and public inputs. A transfer and a deposit have the payer as recipient.
+// addresses returns the accounts of a Transact or TransactSwap that follow from the pool
+// and the public inputs. In a transfer and a deposit the payer is the recipient.
 func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
 	a := Addresses{
 		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,
@@ -142,9 +142,9 @@ func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination
 	return a, nil
 }
 
-// CheckRecipient refuses a recipient that cannot safely be paid: off the
-// ed25519 curve unless the profile admits it, or another account of the
-// transaction. The code is invalid_recipient.
+// CheckRecipient refuses, with the code invalid_recipient, a recipient that cannot be paid
+// safely: one off the ed25519 curve, unless the profile allows it, or another account of
+// the transaction.
 func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInputs) error {
 	a, err := p.addresses(payer, in, Destination{})
 	if err != nil {

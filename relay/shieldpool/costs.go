@@ -1,17 +1,17 @@
 package shieldpool
 
-// Costs of the network, in lamports. Rent is the least balance of an account: (128 +
+// These are the network's costs, in lamports. Rent is an account's minimum balance: (128 +
 // bytes of data) × 3480 lamports × 2 years (Solana, "Account model: rent").
 const (
-	// RentExempt is the least balance other than zero of an account without data,
-	// such as a nullifier's, whose rent is never returned.
+	// RentExempt is the minimum balance, other than zero, of an account without data, such
+	// as a nullifier's, whose rent is never returned.
 	RentExempt = 890_880
 	// SwapStateRent is the rent of a swap state. An execution returns it to the fee
 	// payer, a refund to the recipient.
 	SwapStateRent = 2_011_440
-	// TokenAccountRent is a token account's, of 165 bytes.
+	// TokenAccountRent is the rent of a token account, of 165 bytes.
 	TokenAccountRent = 2_039_280
-	// SwapUpfrontCost is the most that a swap's second leg takes for rent.
+	// SwapUpfrontCost is the largest rent that a swap's second leg takes.
 	SwapUpfrontCost = 3 * TokenAccountRent
 	// SignatureFee is the network's fee for one signature.
 	SignatureFee = 5000
@@ -19,7 +19,7 @@ const (
 	TransactCost = 2*RentExempt + SignatureFee
 )
 
-// Rent is what the accounts cost that the call makes, in lamports.
+// Rent returns the rent of the accounts that the call creates, in lamports.
 func (c *Call) Rent() (lamports uint64) {
 	for i := range c.Inputs.Nullifiers {
 		if c.Inputs.HasNullifier(i) {

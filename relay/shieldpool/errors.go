@@ -1,11 +1,12 @@
 package shieldpool
 
-// Class is what the relay does about a program error.
+// Class decides how the relay reacts to a program error.
 type Class string
 
 // The classes of program errors (protocol §5).
 const (
-	// ClassStaleProof: the root left the ring; the client proves again, the relay never resubmits.
+	// ClassStaleProof: the root left the root history; the client proves again, and the
+	// relay never resubmits.
 	ClassStaleProof Class = "stale_proof"
 	// ClassSpent: a nullifier account exists; the transaction was ours or another.
 	ClassSpent Class = "spent"
@@ -13,7 +14,7 @@ const (
 	ClassBadInput Class = "bad_input"
 	// ClassOperator: the deployment's fault; new work is refused, queued work waits.
 	ClassOperator Class = "operator"
-	// ClassPolicy: the program's policy refuses; permanent.
+	// ClassPolicy: refused by the program's policy; permanent.
 	ClassPolicy Class = "policy"
 	// ClassSwapNotReady: wait for the timeout slot.
 	ClassSwapNotReady Class = "swap_not_ready"
@@ -29,9 +30,10 @@ const (
 	ClassRaiseCompute Class = "raise_compute"
 	// ClassAlreadyProcessed: this signature is on the chain; look it up.
 	ClassAlreadyProcessed Class = "already_processed"
-	// ClassBlockhash: the blockhash is unknown or dead to the node; transient, under the re-sign rules.
+	// ClassBlockhash: the node does not know the blockhash, or it has expired; transient,
+	// under the rules for signing anew.
 	ClassBlockhash Class = "blockhash_not_found"
-	// ClassBug: we built the transaction wrongly; failed, alert.
+	// ClassBug: the relay built the transaction wrongly; failed, alert.
 	ClassBug Class = "bug"
 )
 
@@ -41,8 +43,8 @@ type ClassRange struct {
 	Class       Class
 }
 
-// ClassOf is the class of a custom program code. Codes in no range are
-// permanent: bad input, for an operator to check.
+// ClassOf returns the class of a custom program code. Codes in no range are permanent: bad
+// input, for an operator to check.
 func (p *Profile) ClassOf(code uint32) Class {
 	for _, r := range p.Classes {
 		if code >= r.First && code <= r.Last {
@@ -52,7 +54,7 @@ func (p *Profile) ClassOf(code uint32) Class {
 	return ClassBadInput
 }
 
-// ErrorName is the profile's name of a custom program code, or "unknown".
+// ErrorName returns the profile's name of a custom program code, or "unknown".
 func (p *Profile) ErrorName(code uint32) string {
 	if n, ok := p.Errors[code]; ok {
 		return n
@@ -60,7 +62,7 @@ func (p *Profile) ErrorName(code uint32) string {
 	return "unknown"
 }
 
-// The codes that the relay and the local chain speak of by name.
+// These are the codes that the relay and the local chain use by name.
 const (
 	CodeRootNotFound            uint32 = 0x1001
 	CodeProofInvalid            uint32 = 0x1010

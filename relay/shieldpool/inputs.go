@@ -16,17 +16,18 @@ const (
 	ProofLength = 256
 	// PublicInputsLength is the size of the public inputs on the wire, in bytes.
 	PublicInputsLength = 264
-	// oldPublicInputsLength is what clients without chainNoteHash send.
+	// oldPublicInputsLength is the length that clients without chainNoteHash send.
 	oldPublicInputsLength = 232
 	// SignalCount is the number of the circuit's public signals.
 	SignalCount = 9
 )
 
-// PublicInputs are the 264 bytes that a proof speaks about. All 32-byte values
-// are field elements, big-endian, below the field's modulus r.
+// PublicInputs are the 264 bytes of a proof's public inputs. All 32-byte values are field
+// elements, big-endian, below the field's modulus r.
 type PublicInputs struct {
 	Root [32]byte
-	// PublicAmount is in lamports: > 0 deposit, < 0 withdrawal, 0 transfer; gross, fee included.
+	// PublicAmount is in lamports: > 0 deposit, < 0 withdrawal, 0 transfer; the gross
+	// amount, fee included.
 	PublicAmount  int64
 	ExtDataHash   [32]byte
 	MintAddress   [32]byte
@@ -36,9 +37,9 @@ type PublicInputs struct {
 }
 
 // ParsePublicInputs decodes 264 bytes. It refuses another length
-// (invalid_public_inputs_length), a field element ≥ r (non_canonical_field:
-// a nullifier plus r would spend twice) and the smallest i64
-// (invalid_public_amount), whose magnitude is no i64.
+// (invalid_public_inputs_length), a field element ≥ r (non_canonical_field: a nullifier
+// plus r would spend a note twice) and the smallest i64 (invalid_public_amount), whose
+// absolute value is no i64.
 func ParsePublicInputs(b []byte) (*PublicInputs, error) {
 	if len(b) != PublicInputsLength {
 		return nil, publicInputsLength(len(b))
@@ -117,7 +118,7 @@ func amountSignal(x int64) [32]byte {
 	return e.Bytes()
 }
 
-// Gross is |publicAmount| in lamports.
+// Gross returns |publicAmount| in lamports.
 func (in *PublicInputs) Gross() uint64 {
 	if in.PublicAmount < 0 {
 		return uint64(-in.PublicAmount)

@@ -18,7 +18,7 @@ const (
 	swapTermsLength = 72
 )
 
-// Call is one Transact or TransactSwap, before it has accounts.
+// Call is one Transact or TransactSwap, without its accounts.
 type Call struct {
 	Proof  []byte
 	Inputs *PublicInputs
@@ -49,8 +49,8 @@ func (p *Profile) Data(c *Call) ([]byte, error) {
 	return append(data, envelope...), nil
 }
 
-// ParseData decodes the data of a Transact or TransactSwap: the inverse of
-// Data, but for the recipient, which is an account and not data.
+// ParseData decodes the data of a Transact or TransactSwap. It is the inverse of Data,
+// except for the recipient, which is an account and not data.
 func (p *Profile) ParseData(data []byte) (*Call, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("instruction data is empty, expected a tag")
@@ -88,10 +88,9 @@ func parseSwapTerms(b []byte) *SwapTerms {
 	}
 }
 
-// Leaves are the commitments that an instruction of the program appends, in
-// order; none when the data is not a Transact or TransactSwap. All-zero
-// commitments are no leaves. It reads fixed offsets only, so a note envelope of
-// a form yet unknown hides no leaf.
+// Leaves returns the commitments that an instruction of the program appends, in order; none
+// when the data is not a Transact or TransactSwap. All-zero commitments are no leaves. It
+// reads only fixed offsets, so a note envelope of an unknown form hides no leaf.
 func (p *Profile) Leaves(data []byte) [][32]byte {
 	if len(data) < TransactLength || (data[0] != p.Tags.Transact && data[0] != p.Tags.TransactSwap) {
 		return nil

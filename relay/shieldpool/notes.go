@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// MaxNotes is how many encrypted notes a submission may carry.
+	// MaxNotes is the number of encrypted notes that a submission may contain.
 	MaxNotes = 2
 
 	noteMagic      = "CLVK"
@@ -30,9 +30,9 @@ func NoteEnvelopeSize(notes [][]byte) int {
 	return n
 }
 
-// EncodeNotes makes the envelope "CLVK" ‖ 1 ‖ count ‖ count × (length u16 LE ‖
-// bytes); nil without notes. It refuses more than two (too_many_notes) and a
-// note too long for its length prefix (notes_too_large).
+// EncodeNotes returns the envelope "CLVK" ‖ 1 ‖ count ‖ count × (length u16 LE ‖ bytes);
+// nil without notes. It refuses more than two notes (too_many_notes) and a note too long
+// for its length prefix (notes_too_large).
 func EncodeNotes(notes [][]byte) ([]byte, error) {
 	if len(notes) == 0 {
 		return nil, nil
@@ -53,8 +53,8 @@ func EncodeNotes(notes [][]byte) ([]byte, error) {
 	return b, nil
 }
 
-// ParseNotes decodes an envelope; nothing decodes to no notes. A wrong magic or
-// version, count 0 or above two, a truncated note or a byte after the last one is refused.
+// ParseNotes decodes an envelope; empty data has no notes. It refuses a wrong magic or
+// version, count 0 or above two, a truncated note or a byte after the last one.
 func ParseNotes(b []byte) ([][]byte, error) {
 	if len(b) == 0 {
 		return nil, nil

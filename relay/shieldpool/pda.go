@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Seed is one part of a program address: a literal, or one of the values that
-// differ per pool or submission.
+// Seed is one part of a program address: a literal, or a value that differs by pool or
+// submission.
 type Seed struct {
 	Literal string
 	Value   SeedValue
@@ -16,7 +16,7 @@ type Seed struct {
 // SeedValue names a seed that is not a literal.
 type SeedValue string
 
-// The values that a seed may stand for. The mint and, for nullifiers, the pool
+// These are the values that a seed may stand for. The mint and, for nullifiers, the pool
 // are seeds in a later generation of the program.
 const (
 	SeedMint      SeedValue = "mint"
@@ -39,15 +39,15 @@ func defaultSeeds() Seeds {
 	}
 }
 
-// Pool is one pool of the program: the addresses that every transaction of it names.
+// Pool holds the addresses of one pool of the program, which every transaction of it names.
 type Pool struct {
 	Profile                       *Profile
 	Mint                          Mint
 	Address, MerkleTree, Treasury solana.PublicKey
 }
 
-// Pool derives the addresses of the mint's pool. Profiles whose seeds do not
-// name the mint have one pool for all of theirs.
+// Pool derives the addresses of the mint's pool. Profiles whose seeds do not contain the
+// mint have one pool for all mints.
 func (p *Profile) Pool(m Mint) (*Pool, error) {
 	pool := &Pool{Profile: p, Mint: m}
 	for _, a := range []struct {
@@ -70,7 +70,7 @@ func (p *Pool) Nullifier(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.Nullifier, n[:])
 }
 
-// SwapState derives the account with the lamports of a swap in flight, and its
+// SwapState derives the account that holds a swap's lamports between its legs, and its
 // bump. n is the swap's first nullifier.
 func (p *Pool) SwapState(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.SwapState, n[:])

@@ -1,8 +1,7 @@
-// Package shieldpool is the relay's model of the shielded pool program: the
-// program profile, the bytes of public inputs, notes and instructions, the
-// addresses, account layouts, fees and errors. It is pure: no clock, no
-// network, no state. Facts that are not certain are data of the Profile, never
-// code.
+// Package shieldpool models the shielded pool program: the program profile, the bytes of
+// public inputs, notes and instructions, the addresses, account layouts, fees and errors.
+// It is pure: no clock, no network, no state. Facts that are not certain are data of the
+// Profile, never code.
 package shieldpool
 
 import (
@@ -23,12 +22,12 @@ type Tags struct {
 	Transact, TransactSwap, Initialize, PrepareSwapSol, ExecuteSwap, CloseSwapState uint8
 }
 
-// ExtDataRule says whether the destination is bound to the proof in a way that
-// the relay can check.
+// ExtDataRule is the rule by which the proof binds the destination.
 type ExtDataRule string
 
 const (
-	// ExtDataOpaque says that the formula is not known; the program alone protects the destination.
+	// ExtDataOpaque means that the formula is unknown: only the program protects the
+	// destination.
 	ExtDataOpaque ExtDataRule = "opaque"
 	// ExtDataSHA256 is 0x00 ‖ the first 31 bytes of sha256(destination).
 	ExtDataSHA256 ExtDataRule = "sha256-31"
@@ -43,9 +42,10 @@ type Mint struct {
 
 // Fees are what the pool takes from a withdrawal or swap, in lamports.
 type Fees struct {
-	// Base is charged on each; Numerator/Denominator of the gross is added, rounded down.
+	// Base is charged on each; Numerator/Denominator of the gross amount is added, rounded
+	// down.
 	Base, Numerator, Denominator uint64
-	// MinDeposit is the smallest deposit that the program takes.
+	// MinDeposit is the smallest deposit that the program accepts.
 	MinDeposit uint64
 }
 
@@ -60,23 +60,27 @@ type Profile struct {
 	Mints     []Mint
 	Fees      Fees
 	ExtData   ExtDataRule
-	// RecipientMinimum is the rent exemption of an empty account: a recipient
-	// holding less afterwards cannot be paid. Lamports.
+	// RecipientMinimum is the rent-exempt minimum of an empty account, in lamports. A
+	// recipient that would have less cannot be paid.
 	RecipientMinimum uint64
-	// SwapTimeout is how many slots after its making a swap state can be refunded.
+	// SwapTimeout is the number of slots after its creation from which a swap state can be
+	// refunded.
 	SwapTimeout uint64
-	// RootHistory is the ring's length: how many roots the program remembers.
+	// RootHistory is the number of roots that the program keeps.
 	RootHistory int
-	// AllowOffCurveRecipient admits recipients without a private key, such as multisig vaults.
+	// AllowOffCurveRecipient allows recipients without a private key, such as multisig
+	// vaults.
 	AllowOffCurveRecipient bool
-	// SignInMessages are the texts whose signature admits a viewing key.
+	// SignInMessages are the texts that a wallet may sign to store a viewing key.
 	SignInMessages []string
-	// Errors names the program's custom codes; Classes says what the relay does about each.
+	// Errors names the program's custom codes; Classes decides how the relay reacts to
+	// each.
 	Errors  map[uint32]string
 	Classes []ClassRange
 }
 
-// DefaultSignInMessage is the text that existing wallets sign (protocol, seen on the wire).
+// DefaultSignInMessage is the text that existing wallets sign (seen on the wire; see the
+// protocol).
 const DefaultSignInMessage = "Cloak: Sign in\n\nSign this message to securely access your Cloak account.\nThis does NOT authorize any transaction or spend any funds."
 
 // ShieldPoolV1 returns the profile of the public deployment.
@@ -108,7 +112,7 @@ func Development() *Profile {
 	return p
 }
 
-// BuiltIn returns the built-in profile of that name.
+// BuiltIn returns the built-in profile with that name.
 func BuiltIn(name string) (*Profile, error) {
 	for _, p := range []*Profile{ShieldPoolV1(), Development()} {
 		if p.Name == name {
@@ -148,14 +152,14 @@ func (p *Profile) MintByAddress(a solana.PublicKey) (Mint, bool) {
 	return Mint{}, false
 }
 
-// Fee is what the pool keeps of a withdrawal or swap of gross lamports.
+// Fee returns what the pool keeps of a withdrawal or swap of gross lamports.
 func (f Fees) Fee(gross uint64) uint64 {
 	// gross/D·N + (gross mod D)·N/D is ⌊gross·N/D⌋ without overflow.
 	return f.Base + gross/f.Denominator*f.Numerator + gross%f.Denominator*f.Numerator/f.Denominator
 }
 
-// Net is what the recipient of gross lamports gets; ok is false when the fee
-// leaves nothing.
+// Net returns what the recipient of gross lamports gets; ok is false when the fee leaves
+// nothing.
 func (f Fees) Net(gross uint64) (net uint64, ok bool) {
 	fee := f.Fee(gross)
 	if fee >= gross {
@@ -164,11 +168,11 @@ func (f Fees) Net(gross uint64) (net uint64, ok bool) {
 	return gross - fee, true
 }
 
-// Destination is where a withdrawal or swap pays to, as the ext data binds it.
+// Destination is the destination of a withdrawal or swap, as the ext data hash binds it.
 type Destination struct {
 	// Recipient is the wallet of a withdrawal; zero for transfers and swaps.
 	Recipient solana.PublicKey
-	// Swap has a swap's terms; nil without one.
+	// Swap is a swap's terms; nil without one.
 	Swap *SwapTerms
 }
 
@@ -179,7 +183,7 @@ type SwapTerms struct {
 	MinOutput uint64
 }
 
-// Bytes is output_mint ‖ recipient_ata ‖ min_output as u64 little-endian: 72 bytes.
+// Bytes returns output_mint ‖ recipient_ata ‖ min_output as u64 little-endian: 72 bytes.
 func (s SwapTerms) Bytes() []byte {
 	b := make([]byte, 0, 72)
 	b = append(b, s.OutputMint[:]...)
@@ -187,8 +191,8 @@ func (s SwapTerms) Bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, s.MinOutput)
 }
 
-// Bytes is what identifies the destination: the recipient's 32 bytes, a
-// swap's 72, nothing for a transfer.
+// Bytes identifies the destination: the recipient's 32 bytes, a swap's 72, none for a
+// transfer.
 func (d Destination) Bytes() []byte {
 	switch {
 	case d.Swap != nil:
@@ -200,7 +204,7 @@ func (d Destination) Bytes() []byte {
 	}
 }
 
-// ExtDataHash is the hash that binds the destination under sha256-31.
+// ExtDataHash returns the hash that binds the destination under sha256-31.
 func ExtDataHash(d Destination) [32]byte {
 	sum := sha256.Sum256(d.Bytes())
 	var h [32]byte
@@ -208,9 +212,8 @@ func ExtDataHash(d Destination) [32]byte {
 	return h
 }
 
-// BindsDestination reports whether the public inputs bind the destination as
-// the profile demands; true where the profile has no formula. Transfers have no
-// recipient to bind.
+// BindsDestination reports whether the public inputs bind the destination as the profile
+// requires; true if the profile has no formula. Transfers have no recipient to bind.
 func (p *Profile) BindsDestination(in *PublicInputs, d Destination) bool {
 	if p.ExtData != ExtDataSHA256 || in.PublicAmount >= 0 {
 		return true

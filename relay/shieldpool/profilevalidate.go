@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// profileInstruction is one account order with the roles that it may name, and those
-// without which it does nothing.
+// profileInstruction is one account order with the roles that it may contain, and those
+// that it must contain to work.
 type profileInstruction struct {
 	name   string
 	order  *[]AccountRole
@@ -18,7 +18,8 @@ type profileInstruction struct {
 	needed []Role
 }
 
-// profileInstructions are the orders of a, with what the relay has an address for.
+// profileInstructions returns the orders of a, with the roles that the relay has an address
+// for.
 func profileInstructions(a *AccountOrders) []profileInstruction {
 	const (
 		payer, pool, tree, treasury = RolePayer, RolePool, RoleMerkleTree, RoleTreasury
@@ -28,7 +29,7 @@ func profileInstructions(a *AccountOrders) []profileInstruction {
 		tokenProgram, routerProgram = RoleTokenProgram, RoleRouterProgram
 	)
 	type roles = []Role
-	// What every instruction of a swap has an address for.
+	// These roles have an address in every instruction of a swap.
 	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
 	return []profileInstruction{
 		{"transact", &a.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MarshalProfile writes a whole profile, with nothing left to its base, so that
-// ParseProfile returns it again. It refuses an invalid one.
+// MarshalProfile writes a complete profile, without a base, so that ParseProfile returns it
+// again. It refuses an invalid one.
 func MarshalProfile(p *Profile) ([]byte, error) {
 	if err := ValidateProfile(p); err != nil {
 		return nil, fmt.Errorf("write profile: %w", err)
@@ -58,7 +58,7 @@ func hexCode(c uint32) string { return fmt.Sprintf("0x%x", c) }
 
 func isPlain(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: value} }
 
-// yamlText is a scalar that is always read as text.
+// yamlText returns a scalar that is always read as text.
 func yamlText(value string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(value)
@@ -77,7 +77,8 @@ func yamlFlow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// yamlMapping is made of keys, which are strings, and their values, which are nodes.
+// yamlMapping makes a mapping of alternating keys, which are strings, and values, which are
+// nodes.
 func yamlMapping(keysAndValues ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, part := range keysAndValues {
@@ -130,8 +131,8 @@ func mintList(mints []Mint) *yaml.Node {
 	return out
 }
 
-// ParseMints reads the mints of a flag: address=field, an address in base58 and
-// 64 hexadecimal digits. Its errors do not repeat values.
+// ParseMints reads the mints of a flag, each as address=field: an address in base58 and 64
+// hexadecimal digits. Its errors do not repeat values.
 func ParseMints(texts []string) ([]Mint, error) {
 	var mints []Mint
 	for i, t := range texts {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxBytes bounds a document: the built-in profiles have five kilobytes.
+	// maxBytes bounds a document. The built-in profiles have five kilobytes.
 	maxBytes = 1 << 20
-	// MaxMints is how many mints a profile may have.
+	// MaxMints is the largest number of mints of a profile.
 	MaxMints = 16
-	// MinRing is the least rootHistory: one Transact writes two roots.
+	// MinRing is the smallest rootHistory: one Transact adds two roots.
 	MinRing = 2
-	// MaxRing is the greatest that fits an account of ten megabytes.
+	// MaxRing is the largest rootHistory that fits an account of ten megabytes.
 	MaxRing = 300_000
 
 	maxName, maxMessage, maxMessages      = 64, 1024, 8
@@ -26,7 +26,7 @@ const (
 	maxCodes                              = 4096
 )
 
-// ProfileProblems is everything that is wrong with a profile. None repeats a value.
+// ProfileProblems lists everything that is wrong with a profile. None repeats a value.
 type ProfileProblems []error
 
 // Error lists the problems.
@@ -76,8 +76,8 @@ func ParseProfile(content []byte) (*Profile, error) {
 	return p, nil
 }
 
-// document returns the only document. The parser's errors are dropped, because
-// they repeat values.
+// document returns the only document. It drops the parser's errors, because they repeat
+// values.
 func document(content []byte) (*yaml.Node, error) {
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("profile: expected at most %d bytes, received %d", maxBytes, len(content))
@@ -117,7 +117,7 @@ func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
 // fields are the keys of a profile.
 func (r *yamlReader) fields(p *Profile) map[string]yamlField {
 	return map[string]yamlField{
-		"base": func(string, *yaml.Node) {}, // read before all others
+		"base": func(string, *yaml.Node) {}, // "base": func(string, *yaml.Node) {}, // already read
 		"name": func(path string, n *yaml.Node) {
 			if text, ok := r.text(path, n, maxName); ok {
 				p.Name = text
@@ -179,7 +179,7 @@ func (r *yamlReader) seeds(s *Seeds) yamlField {
 					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
 					"value":   oneOf(r, &seed.Value, values),
 				})
-				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, its value's fault is reported already
+				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, the value's fault is already reported
 					r.fault(path, n, "expected either literal or value, received %s", yamlKind(n))
 				}
 				*to = append(*to, seed)

@@ -7,15 +7,16 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Swap is a swap between its two legs: the accounts that belong to it and the
-// instructions that carry it on.
+// Swap holds the accounts of a swap between its two legs. Its methods build the
+// instructions of the second leg.
 type Swap struct {
 	Pool *Pool
-	// Nullifier is the first of the swap's inputs, which names its state.
+	// Nullifier is the first of the swap's inputs, from which the address of its state is
+	// derived.
 	Nullifier [32]byte
 	Terms     SwapTerms
-	// State has the lamports, at Bump; WSOL and Output are its associated token
-	// accounts, of wrapped SOL and of the output mint.
+	// State holds the lamports, with the seed Bump. WSOL and Output are its associated
+	// token accounts, of wrapped SOL and of the output mint.
 	State, WSOL, Output solana.PublicKey
 	Bump                uint8
 }
@@ -41,9 +42,9 @@ func (s *Swap) addresses(payer solana.PublicKey) Addresses {
 	}
 }
 
-// Accounts makes the three token accounts of the swap where they are missing, in
-// this order: the state's WSOL and Output, and the one that wallet owns. Payer
-// pays their rent.
+// Accounts returns instructions that create the three token accounts of the swap if they
+// are missing, in this order: the state's WSOL and Output, and the one that wallet owns.
+// Payer pays their rent.
 func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
 		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
@@ -58,8 +59,8 @@ func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	}
 }
 
-// createIdempotent is the associated token account program's instruction that
-// succeeds when the account is there already (spl-associated-token-account).
+// createIdempotent is the associated token account program's instruction that succeeds when
+// the account already exists (spl-associated-token-account).
 const createIdempotent = 1
 
 // Prepare makes PrepareSwapSol, which wraps the swap's lamports. It may land
@@ -72,8 +73,8 @@ func (s *Swap) Prepare(payer solana.PublicKey) (solana.Instruction, error) {
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.PrepareSwapSol}), nil
 }
 
-// Execute makes ExecuteSwap around the router's instruction: its program,
-// accounts and data. The state signs by the program, so it is no signer here.
+// Execute makes ExecuteSwap around the router's instruction: its program, accounts and
+// data. The program signs for the state, so the state is no signer here.
 func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.AccountMeta, data []byte) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRouterProgram] = router
@@ -87,8 +88,8 @@ func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.Accoun
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, all, append(append([]byte{s.Pool.Profile.Tags.ExecuteSwap}, s.Nullifier[:]...), data...)), nil
 }
 
-// Close makes CloseSwapState, which pays all lamports of the swap to wallet
-// from the timeout slot on. wrapped says that they are in WSOL.
+// Close makes CloseSwapState, which pays all lamports of the swap to wallet from the
+// timeout slot on. wrapped reports that they are in WSOL.
 func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRecipient] = wallet
@@ -106,7 +107,7 @@ func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instr
 // Settlement is how a swap ended.
 type Settlement string
 
-// The two ends of a swap; either is final.
+// A swap has one of two ends; either is final.
 const (
 	Executed Settlement = "executed"
 	Refunded Settlement = "refunded"
@@ -137,7 +138,7 @@ func (s *Swap) SettledBy(program solana.PublicKey, accounts []solana.PublicKey, 
 }
 
 // Versioned makes an unsigned v0 transaction of the instructions, after the two
-// of the compute budget. Addresses in a table are referenced through it.
+// compute-budget instructions. Addresses in a table are referenced through it.
 func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
 	lookup := map[solana.PublicKey]solana.PublicKeySlice{}
 	for _, t := range tables {

@@ -10,15 +10,15 @@ import (
 // SwapStateLength is the size of a swap state account's data in bytes.
 const SwapStateLength = 161
 
-// SwapState is the data of the account that has a swap's lamports between its
-// two legs.
+// SwapState is the data of the account that holds a swap's lamports between its two legs.
 type SwapState struct {
 	Nullifier                [32]byte
 	Lamports                 uint64
 	OutputMint, RecipientATA solana.PublicKey
 	// MinOutput is in the output mint's smallest unit.
 	MinOutput uint64
-	// CreatedSlot and TimeoutSlot bound the time for the swap: from the timeout on it can be refunded.
+	// CreatedSlot and TimeoutSlot bound the time for the swap: from TimeoutSlot on it can
+	// be refunded.
 	CreatedSlot, TimeoutSlot uint64
 	Bump                     uint8
 }

@@ -19,8 +19,8 @@ const (
 	lookupTableTag    = 1
 )
 
-// AssociatedTokenAccount is the address of the wallet's token account for a mint
-// of the SPL Token program.
+// AssociatedTokenAccount returns the address of the wallet's token account for a mint of
+// the SPL Token program.
 func AssociatedTokenAccount(wallet, mint solana.PublicKey) (solana.PublicKey, error) {
 	address, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
@@ -34,12 +34,12 @@ type TokenAccount struct {
 	Mint, Owner solana.PublicKey
 	// Amount is in the mint's smallest unit.
 	Amount uint64
-	// Frozen accounts cannot transfer; Native ones have wrapped SOL.
+	// Frozen accounts cannot transfer; Native ones hold wrapped SOL.
 	Frozen, Native bool
 }
 
-// ParseTokenAccount decodes the data of an initialised token account. That the
-// token program owns the account is for the caller to check.
+// ParseTokenAccount decodes the data of an initialised token account. The caller has to
+// check that the token program owns the account.
 func ParseTokenAccount(data []byte) (*TokenAccount, error) {
 	if len(data) != TokenAccountLength {
 		return nil, fmt.Errorf("token account has %d bytes, expected %d", len(data), TokenAccountLength)
@@ -66,8 +66,8 @@ func CheckTokenMint(data []byte) error {
 	return nil
 }
 
-// ParseLookupTable decodes an address lookup table account. active is false
-// once its deactivation has begun.
+// ParseLookupTable decodes an address lookup table account. active is false once its
+// deactivation has started.
 func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {
 	switch {
 	case len(data) < lookupTableHeader || (len(data)-lookupTableHeader)%32 != 0:

@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// MaxTransactionSize is the size of a serialised transaction that the network
-// carries, in bytes (Solana: IPv6 MTU less headers).
+// MaxTransactionSize is the largest serialised transaction that the network accepts, in
+// bytes (Solana: IPv6 MTU less headers).
 const MaxTransactionSize = 1232
 
-// Compute is the compute-budget part of a transaction. Every transaction of
-// one kind carries the same shape, so that fees do not fingerprint clients.
+// Compute is the compute-budget part of a transaction. All transactions of one kind have
+// the same shape, so that fees do not fingerprint clients.
 type Compute struct {
 	// Limit is in compute units, Price in micro-lamports a unit.
 	Limit uint32
@@ -31,27 +31,28 @@ func (c Compute) instructions() []solana.Instruction {
 	}
 }
 
-// PriorityFee is what the price adds to a transaction's fee, in lamports, rounded up.
+// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up.
 func (c Compute) PriorityFee() uint64 {
 	const microLamports = 1_000_000
 	units := uint64(c.Limit)
 	return units*(c.Price/microLamports) + (units*(c.Price%microLamports)+microLamports-1)/microLamports
 }
 
-// LookupTable is an address lookup table on the chain that shortens our transactions.
+// LookupTable is an address lookup table on the chain that shortens the relay's
+// transactions.
 type LookupTable struct {
 	Address   solana.PublicKey
 	Addresses solana.PublicKeySlice
 }
 
-// Constant returns the addresses that every transaction of the pool names: the
+// Constant returns the addresses that every transaction of the pool names, which are the
 // content of the relay's lookup table.
 func (p *Pool) Constant() solana.PublicKeySlice {
 	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
 }
 
-// Transaction lays out the call, unsigned: as a legacy transaction, or as v0
-// when there is a lookup table.
+// Transaction builds the call's unsigned transaction: a legacy one, or v0 when there is a
+// lookup table.
 func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash, table *LookupTable) (*solana.Transaction, error) {
 	ix, err := p.Instruction(payer, c)
 	if err != nil {
@@ -68,7 +69,8 @@ func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blo
 	return tx, nil
 }
 
-// Kind is a shape of transaction: all of one kind are alike but for their bytes.
+// Kind is a shape of transaction: all transactions of one kind differ only in the values of
+// their bytes.
 type Kind string
 
 // The kinds of submission.
@@ -90,15 +92,15 @@ func (c *Call) Kind() Kind {
 	}
 }
 
-// NoteBound is how many bytes of note envelope fit a transaction of the kind:
-// the transaction's limit less its size without notes, measured on the
-// profile's real account list. table is nil for legacy transactions.
+// NoteBound returns the number of bytes of note envelope that fit a transaction of the
+// kind: the transaction's limit less its size without notes, measured with the profile's
+// account list. table is nil for legacy transactions.
 func (p *Pool) NoteBound(k Kind, table *LookupTable) (int, error) {
 	size, err := p.size(k, table)
 	return MaxTransactionSize - size, err
 }
 
-// size is the size of a signed transaction of the kind without notes, in bytes.
+// size returns the size of a signed transaction of the kind without notes, in bytes.
 func (p *Pool) size(k Kind, table *LookupTable) (int, error) {
 	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
 	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}

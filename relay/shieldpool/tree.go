@@ -27,7 +27,7 @@ type TreeAccount struct {
 	NextIndex uint64
 	Frontier  [merkle.Height][32]byte
 	Root      [32]byte
-	// History is the ring of remembered roots; RootIndex is the newest one's.
+	// History is the root history, a ring; RootIndex is the index of the newest root.
 	History   [][32]byte
 	RootIndex uint64
 }
@@ -35,8 +35,8 @@ type TreeAccount struct {
 // TreeLength is the size of the Merkle tree account's data in bytes.
 func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
 
-// ParseTree decodes the Merkle tree account. It refuses data that is too short
-// and a root index outside the ring.
+// ParseTree decodes the Merkle tree account. It refuses data that is too short and a root
+// index outside the root history.
 func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	if len(data) < p.TreeLength() {
 		return nil, fmt.Errorf("merkle tree account has %d bytes, expected at least %d", len(data), p.TreeLength())
@@ -63,7 +63,7 @@ func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	return t, nil
 }
 
-// NewTree is the account of a pool just initialised.
+// NewTree returns the account of a newly initialised pool.
 func (p *Profile) NewTree(authority solana.PublicKey) *TreeAccount {
 	empty := merkle.Zero(merkle.Height)
 	t := &TreeAccount{Authority: authority, Root: merkle.Bytes(&empty), History: make([][32]byte, p.RootHistory)}
@@ -86,7 +86,7 @@ func (t *TreeAccount) Bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, t.RootIndex)
 }
 
-// Append adds a leaf as the program does: one slot of the ring a leaf.
+// Append adds a leaf as the program does. Each leaf takes one slot of the root history.
 func (t *TreeAccount) Append(leaf [32]byte) error {
 	frontier, err := t.frontier()
 	if err != nil {
@@ -113,11 +113,11 @@ func (t *TreeAccount) Append(leaf [32]byte) error {
 	return nil
 }
 
-// ErrSelfCheck marks a tree account that contradicts itself: the profile's
-// offsets, byte order, empty values or hash are not the program's.
+// ErrSelfCheck marks an inconsistent tree account: the profile's offsets, byte order, empty
+// values or hash are not the program's.
 var ErrSelfCheck = errors.New("merkle tree account fails its self-check")
 
-// SelfCheck confirms that the newest history slot is the root and that the
+// SelfCheck confirms that the newest entry of the root history is the root, and that the
 // root recomputed from the frontier is too. Errors wrap ErrSelfCheck.
 func (t *TreeAccount) SelfCheck() error {
 	if t.History[t.RootIndex] != t.Root {
@@ -143,15 +143,15 @@ func (t *TreeAccount) frontier() (f [merkle.Height]fr.Element, err error) {
 	return f, nil
 }
 
-// Headroom is how many more leaves may be appended before the root leaves the
-// ring; −1 when it is not in it. The all-zero root is never in it.
+// Headroom returns how many more leaves may be appended before the root leaves the root
+// history; −1 when it is not in it. The all-zero root never is.
 func (t *TreeAccount) Headroom(root [32]byte) int {
 	if root == ([32]byte{}) {
 		return -1
 	}
 	n := len(t.History)
 	for age := range n {
-		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the ring's length
+		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the length of the root history
 			return n - 1 - age
 		}
 	}

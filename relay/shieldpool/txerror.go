@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// TransactionError is why the network refused or failed a transaction, as
+// TransactionError is the network's reason for refusing or failing a transaction, as
 // Solana's RPC reports it (Agave's TransactionError in JSON).
 type TransactionError struct {
 	// Kind is the outer variant, such as BlockhashNotFound or InstructionError.
 	Kind string
-	// Instruction is the failing instruction's index and Detail its variant,
-	// such as Custom; set when Kind is InstructionError.
+	// Instruction is the index of the failing instruction, and Detail the variant of its
+	// error, such as Custom; set when Kind is InstructionError.
 	Instruction int
 	Detail      string
-	// Custom is the program's own code; set when Detail is Custom.
+	// Custom is the program's code; set when Detail is Custom.
 	Custom uint32
-	// Account is the index of the account concerned; set for InsufficientFundsForRent.
+	// Account is the index of the affected account; set for InsufficientFundsForRent.
 	Account int
 }
 
@@ -139,9 +139,9 @@ var instructionClasses = map[string]Class{
 	"InsufficientFunds":           ClassFeePayerEmpty,
 }
 
-// ClassOfTransaction is what the relay does about a transaction error. pool is
-// the index of the pool's instruction in our transactions: codes of other
-// instructions are our own fault.
+// ClassOfTransaction returns how the relay reacts to a transaction error. pool is the index
+// of the pool's instruction in the relay's transactions: errors of other instructions are
+// the relay's own fault.
 func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
 	switch e.Kind {
 	case "InsufficientFundsForRent":
@@ -174,6 +174,6 @@ func (p *Profile) classOfInstruction(e *TransactionError, pool int) Class {
 	return p.ClassOf(e.Custom)
 }
 
-// PoolInstruction is the index of the pool's instruction in our transactions:
-// it follows the two of the compute budget.
+// PoolInstruction is the index of the pool's instruction in the relay's transactions: it
+// follows the two compute-budget instructions.
 const PoolInstruction = 2

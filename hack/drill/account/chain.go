@@ -71,7 +71,8 @@ func (x *index) failed(s *Submission, attempts []solana.Signature, spenders map[
 	for i := range s.Inputs.Nullifiers {
 		for _, tx := range spenders[s.Inputs.Nullifiers[i]] {
 			spent = true
-			// The loop above covers attempts that the database knows; this one it does not know.
+			// The loop above checks attempts that the database knows; this transaction
+			// belongs to none.
 			if tx.Calls[0].Inputs == s.Inputs && x.payers[tx.Payer] && x.attempts[tx.Signature] == nil {
 				r.fault("request %s failed with %s, but transaction %s, of our payer and with its public inputs, landed in slot %d", s.ID, s.Code, tx.Signature, tx.Slot)
 			}
@@ -114,7 +115,7 @@ func oneSpend(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
-		// Accounts that somebody closed are made again, and a move has no submission.
+		// Accounts that somebody closed are created again, and a move has no submission.
 		if attempt == nil || tx.Failed || attempt.Purpose == PurposeMove {
 			continue
 		}
@@ -181,7 +182,7 @@ func requestOf(e *Evidence, recipient solana.PublicKey) uuid.UUID {
 	return uuid.Nil
 }
 
-// nothingUnknownSigned checks invariant 3, write before send, from the chain.
+// nothingUnknownSigned checks invariant 3, write before send, against the chain.
 func nothingUnknownSigned(e *Evidence, r *Result) {
 	x := indexed(e)
 	for i := range e.Transactions {
@@ -203,9 +204,9 @@ func clock(t time.Time) string {
 	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
 }
 
-// diesFirst checks invariant 4 as well as it can be observed afterwards: when an
-// attempt was committed, no earlier attempt of its submission could still land.
-// Heights are the chain's, because a blockhash's height in the database may be a lie.
+// diesFirst checks invariant 4 as far as it can be observed afterwards: when an attempt was
+// committed, no earlier attempt of its submission could still land. It uses the chain's
+// heights, because a blockhash's height in the database may be wrong.
 func diesFirst(e *Evidence, r *Result) {
 	x := indexed(e)
 	attempts := make(map[uuid.UUID][]*Attempt)
@@ -233,8 +234,8 @@ func diesFirst(e *Evidence, r *Result) {
 	}
 }
 
-// finalizedAfter is the first observation of finality from then on: finality had
-// reached at most this height then.
+// finalizedAfter returns the first observation of finality after then: at then, at most
+// this height was finalized.
 func finalizedAfter(e *Evidence, then time.Time) *Finality {
 	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
 	if i == len(e.Finality) {
@@ -255,7 +256,7 @@ type Heights map[solana.Hash]uint64
 // blockhashLife is how many blocks after its own a blockhash is valid.
 const blockhashLife = 150
 
-// pinIsTrue compares the encoding of A that the relays have learnt with the program's.
+// pinIsTrue compares the encoding of A that the relays have pinned with the program's.
 func pinIsTrue(e *Evidence, r *Result) {
 	for _, sign := range e.Pins {
 		r.Examined++

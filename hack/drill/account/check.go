@@ -19,7 +19,7 @@ type Result struct {
 	Faults []string `json:"faults,omitempty"`
 	// Undecided counts what the evidence neither confirms nor contradicts.
 	Undecided int `json:"undecided,omitempty"`
-	// Vacuous says that the claim needs something to examine and had nothing.
+	// Vacuous reports that the claim needs something to examine and had nothing.
 	Vacuous bool `json:"vacuous,omitempty"`
 }
 
@@ -33,7 +33,7 @@ func (r *Result) fault(format string, args ...any) {
 // Check is one claim and the function that checks it against the evidence.
 type Check struct {
 	Name, Claim string
-	// Needed says that the claim is not proven by a run with nothing to examine.
+	// Needed reports that a run with nothing to examine does not prove the claim.
 	Needed bool
 	run    func(*Evidence, *Result)
 }

@@ -13,8 +13,8 @@ func (s *Submission) final() bool {
 	return s.State == "failed" || s.State == "completed" && s.Finalized
 }
 
-// acceptedIsFinal checks invariant 1, accepted is durable. It includes rows whose
-// acceptance no client learned of, because the answer was lost.
+// acceptedIsFinal checks invariant 1, accepted is durable. It includes rows whose clients
+// got no answer.
 func acceptedIsFinal(e *Evidence, r *Result) {
 	x := indexed(e)
 	told := make(map[uuid.UUID]bool)
@@ -45,8 +45,8 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 	r.Examined = len(told) + len(e.Submissions) + len(e.Executions)
 }
 
-// toldIsTrue compares the answers that cannot change any more with the database: a
-// failure, a finalized success, and a success that no fork undid.
+// toldIsTrue compares the answers that cannot change any more with the database: a failure,
+// a finalized success, and a success that no fork undid.
 func toldIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	undone := make(map[string]bool, len(e.Undone))
@@ -100,7 +100,7 @@ func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, u
 	}
 }
 
-// repeatsMeet checks that a repeat is answered with the earlier submission while
+// repeatsMeet checks that a repeated request is answered with the earlier submission while
 // that is live or completed: of several rows with the same inputs, all but one failed.
 func repeatsMeet(e *Evidence, r *Result) {
 	type content struct{ inputs, recipient string }

@@ -1,6 +1,6 @@
-// Package account compares the answers that clients got, the database and the
-// chain with each other. It is pure: the drill gathers the evidence, and each
-// check is a function over it.
+// Package account compares the answers that clients got, the database and the chain with
+// each other. It is pure: the drill gathers the evidence, and each check is a function of
+// it.
 package account
 
 import (
@@ -17,8 +17,9 @@ import (
 type Evidence struct {
 	// Fees are the pool's, from which a recipient's share follows.
 	Fees shieldpool.Fees
-	// SwapTimeout is how many slots after it was made a swap's state can be
-	// refunded, and SwapGrace how many slots after that it must be closed.
+	// SwapTimeout is the number of slots after its creation from which a swap's state can
+	// be refunded. SwapGrace is the number of slots after that within which it must be
+	// closed.
 	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
@@ -26,25 +27,26 @@ type Evidence struct {
 	Submissions []Submission
 	Executions  []Execution
 	Attempts    []Attempt
-	// Transactions are those of the finalized chain that call the pool or are
-	// paid by a fee payer, in the chain's order.
+	// Transactions are those transactions of the finalized chain that call the pool or that
+	// a fee payer paid for, in the chain's order.
 	Transactions []Transaction
 	// Undone are the transactions that forks undid, whether or not they landed again.
 	Undone map[solana.Signature]bool
-	// Told is the answer of /status for each swap once nothing changes any more.
+	// Told are the answers of /status for each swap after the load.
 	Told map[uuid.UUID]SwapStatus
-	// Left are the accounts that swaps left behind, Searched the number of accounts checked.
+	// Left are accounts that swaps left behind. Searched is the number of accounts that
+	// were checked.
 	Left     []Left
 	Searched int
 	// Vault is the market's account of wrapped SOL.
 	Vault Vault
-	// Rings are the root rings that the chain's own node returned while clients
-	// were at work, by time.
+	// Rings are the root histories that the chain's own node returned while clients were at
+	// work, by time.
 	Rings []Ring
 	// Payers are the relays' fee payers.
 	Payers []Payer
-	// Entries is the relays' own ledger, and LedgerFault the discrepancy that the
-	// relay's own command reports in it; empty when all is accounted for.
+	// Entries are the relays' own ledger. LedgerFault is the discrepancy that relay ledger
+	// reports; empty when everything is accounted for.
 	Entries     []Entry
 	LedgerFault string
 	// Heights are those of the finalized chain's blocks, and Finality the finalized
@@ -95,15 +97,15 @@ type Submission struct {
 // Execution is the row of a swap's second leg.
 type Execution struct {
 	ID uuid.UUID
-	// Swap is the first leg's.
+	// Swap is the id of the first leg.
 	Swap  uuid.UUID
 	State string
 	Code  string
-	// Phase is executed or refunded once there is an end, and Ended says that no
-	// fork can change it.
+	// Phase is executed or refunded once the swap has ended. Ended reports that no fork can
+	// change it.
 	Phase            string
 	Ended, Finalized bool
-	// Signature is of the transaction that ended the swap; zero before.
+	// Signature is that of the transaction that ended the swap; zero before.
 	Signature solana.Signature
 	// Timeout is the slot from which on the swap can be refunded.
 	Timeout uint64
@@ -113,7 +115,7 @@ type Execution struct {
 
 // SwapStatus is the answer of GET /status for a swap.
 type SwapStatus struct {
-	// Fault is why there is no answer; empty when there is one.
+	// Fault says why there is no answer; empty when there is one.
 	Fault         string
 	Status, Phase string
 	Code          string
@@ -131,8 +133,8 @@ type Left struct {
 	Amount uint64
 }
 
-// Vault is an account of wrapped SOL with its lamports before the first relay
-// started and when all is quiet.
+// Vault is the market's account of wrapped SOL, with its lamports before the first relay
+// started and after the drill.
 type Vault struct {
 	Opening, Closing uint64
 }
@@ -140,7 +142,8 @@ type Vault struct {
 // Attempt is a signed transaction that the database knows.
 type Attempt struct {
 	Signature solana.Signature
-	// Submission is the row whose attempt it is: of a swap's second leg, the execution.
+	// Submission is the row that the attempt belongs to: for a swap's second leg, the
+	// execution.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash
@@ -161,8 +164,8 @@ type Transaction struct {
 	Payer solana.PublicKey
 	// Fee is in lamports, SignatureFee the part of it that is the network's fixed one.
 	Fee, SignatureFee uint64
-	// Calls are its calls of the pool's Transact and TransactSwap, and Ends those
-	// of ExecuteSwap and CloseSwapState.
+	// Calls are its calls of the pool's Transact and TransactSwap; Ends are those of
+	// ExecuteSwap and CloseSwapState.
 	Calls []PoolCall
 	Ends  []SwapEnd
 	// Changes are its changes of balances, in lamports, without the accounts whose
@@ -194,11 +197,11 @@ type SwapEnd struct {
 	Recipient solana.PublicKey
 }
 
-// Ring is the root ring of the tree's account at a time.
+// Ring is the root history of the tree's account at a time.
 type Ring struct {
 	At   time.Time
 	Slot uint64
-	// Roots are the ring's, the newest included.
+	// Roots are the roots of the history, the newest included.
 	Roots map[[32]byte]struct{}
 }
 
@@ -217,10 +220,10 @@ type Entry struct {
 	Signature solana.Signature
 	Payer     solana.PublicKey
 	Kind      string
-	// Fee is the fixed part of the network's fee and Priority the rest; Rent is
-	// what the pool's accounts took. Other is what the relay could not explain,
-	// and Received the income. Moved is the amount that a move took to other payers;
-	// it is negative for a payer that the move paid.
+	// Fee is the fixed part of the network's fee and Priority the rest. Rent is the rent of
+	// the pool's accounts. Other is what the relay could not explain, and Received the
+	// income. Moved is the amount that a move took to other payers; it is negative for a
+	// payer that the move paid.
 	Fee, Priority, Rent, Other, Received, Moved int64
 }
 
@@ -229,6 +232,6 @@ type Leak struct {
 	// Source is the file or metric page, and Line counts from 1.
 	Source string
 	Line   int
-	// What names the field and its encoding, never its value.
+	// What names the field and its encoding, never the value.
 	What string
 }

@@ -26,7 +26,7 @@ func honestServed(e *Evidence, r *Result) {
 	}
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError {
-			return // the answer does not judge the spend; the client sends it again
+			return // return // the answer decides nothing about the spend; the client sends it again
 		}
 		taken := func(by func([32]byte) bool) bool { return slices.ContainsFunc(q.Inputs.Nullifiers[:], by) }
 		switch a.Code {

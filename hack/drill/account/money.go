@@ -14,8 +14,8 @@ func lamportsAccounted(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		if !x.payers[tx.Payer] {
-			// Users' money does not pass through the relay: a change that another's
-			// transaction makes to a payer counts as funding, and funding is known.
+			// Users' money does not pass through the relay. A change that somebody else's
+			// transaction makes to a payer counts as funding, and the funding is known.
 			continue
 		}
 		r.Examined++
@@ -36,7 +36,7 @@ func lamportsAccounted(e *Evidence, r *Result) {
 // total.
 func ledgerIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
-	// A move is in the ledger once for each payer that it touched.
+	// The ledger has a line of a move for each payer that it touched.
 	type line struct {
 		signature solana.Signature
 		payer     solana.PublicKey
@@ -68,7 +68,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 		}
 	}
 	for _, p := range e.Payers {
-		// A ledger that began before the drill has the opening balance as received.
+		// The balance before the ledger's first transaction counts as received.
 		got := int64(p.LedgerOpening) + received[p.Key]              //nolint:gosec // far below 2^63 lamports exist
 		if want := int64(p.Opening) + int64(p.Funded); got != want { //nolint:gosec // as above
 			r.fault("the ledger says that payer %s opened with and received %d lamports, expected %d", p.Key, got, want)
@@ -97,7 +97,8 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 func (entry *Entry) hold(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
-	// An execution returns the rent with lamports that others sent to the closed accounts.
+	// An execution returns the rent, together with lamports that others sent to the closed
+	// accounts.
 	rent := entry.Rent + entry.Moved - entry.Received
 	if entry.Fee != signature || entry.Priority != fee-signature || rent != spent-fee {
 		r.fault("the ledger says of %s: fee %d, priority fee %d, rent %d; the chain says %d, %d, %d", tx.Signature,
@@ -113,7 +114,7 @@ func payersPayRent(e *Evidence, r *Result) {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
 		if attempt == nil || !x.payers[tx.Payer] {
-			continue // nothingUnknownSigned reports transactions of ours without an attempt
+			continue // continue // nothingUnknownSigned reports transactions of the relays without an attempt
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
@@ -154,8 +155,8 @@ func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r
 	}
 }
 
-// rent is what a transaction should cost its payer in addition to the fee; false
-// when its instructions do not match its purpose.
+// rent returns what a transaction should cost its payer in addition to the fee; false when
+// its instructions do not match its purpose.
 func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
 	if tx.Failed {
 		return 0, true
@@ -184,10 +185,10 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 	return 0, false
 }
 
-// executionRent is the rent of an execution. It gives back the rent of the state,
-// and of each of the state's two token accounts that existed before, no matter who
-// made it; the recipient's account may be made in the same transaction. The net
-// lamports that are swapped may have been wrapped before.
+// executionRent returns the rent of an execution. The execution returns the rent of the
+// state, and of each of the state's two token accounts that existed before, whoever created
+// it. It may create the recipient's account. The net lamports that are swapped may have
+// been wrapped before.
 func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
 	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
 	lamports = made + wrapped + output - stateRent

@@ -12,15 +12,15 @@ import (
 // rootCode is the refusal that this check is about.
 const rootCode = "root_not_found"
 
-// staleRootsAreTrue compares every root_not_found with the root rings that the
-// chain's own node returned meanwhile.
+// staleRootsAreTrue compares every root_not_found with the root histories that the chain's
+// own node returned at that time.
 //
-// The relay judged the root between two moments: for a refusal between the request
-// and the answer, for a failed submission between its acceptance and its outcome.
-// The judgement is true when the root was missing from a ring observed in that
-// time, or from the last one before. It is false when all of these rings contain
-// the root: a node that lags or lies made the relay refuse a good proof. Without a
-// ring observed near that time, it stays undecided.
+// The relay decided about the root between two moments: for a refusal between the request
+// and the answer, for a failed submission between its acceptance and its outcome. The
+// decision was right when the root was missing from a history observed in that time, or
+// from the last one before. It was wrong when all of these histories contain the root: a
+// lagging or lying node made the relay refuse a good proof. Without a history observed near
+// that time, it stays undecided.
 func staleRootsAreTrue(e *Evidence, r *Result) {
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {
@@ -59,18 +59,18 @@ const (
 	no
 )
 
-// ringGap is how far from a judgement a ring may have been observed: a few slots.
-// A longer gap in the observations proves nothing.
+// ringGap is how far from a decision a history may have been observed: a few slots. A
+// longer gap in the observations proves nothing.
 const ringGap = 5 * time.Second
 
-// nextRing is how long after a judgement the next ring was observed at the latest.
+// nextRing is the time after a decision within which the next history was observed.
 const nextRing = 500 * time.Millisecond
 
-// missing reports whether the root was not in the ring at some moment from first
-// to last. It may have left the ring between the observations around last, so a root
-// that the next ones lack was missing too.
+// missing reports whether the root was missing from the root history at some moment from
+// first to last. It may have left the history between the observations around last, so a
+// root that the next ones lack was missing too.
 func (e *Evidence) missing(root [32]byte, first, last time.Time) answer {
-	// The ring observed last before that time was still the current one.
+	// The history observed last before that time was still the current one.
 	from := max(sort.Search(len(e.Rings), func(i int) bool { return e.Rings[i].At.After(first) })-1, 0)
 	seen := false
 	for _, ring := range e.Rings[from:] {

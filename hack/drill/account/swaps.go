@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// What accounts cost, in lamports (protocol.md §4): a nullifier, a swap's state,
-// a token account.
+// These are the costs of accounts, in lamports (protocol.md §4): a nullifier, a swap's
+// state, a token account.
 const (
 	nullifierRent = 890_880
 	stateRent     = 2_011_440
@@ -25,7 +25,7 @@ const (
 	PurposeMove = "move"
 )
 
-// held is what a refund's transaction took out of a swap's accounts.
+// held returns the lamports that a refund's transaction took out of a swap's accounts.
 func (s *SwapEnd) held(tx *Transaction) int64 {
 	lamports := -tx.Changes[s.State]
 	if !s.WSOL.IsZero() {
@@ -60,7 +60,7 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 			}
 		}
 		for k := range tx.Ends {
-			if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the leg comes first
+			if s := out[tx.Ends[k].State]; s != nil { // if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the first leg precedes it
 				s.ends = append(s.ends, end{tx, &tx.Ends[k]})
 			}
 		}
@@ -69,7 +69,7 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 }
 
 // swapsEndOnce checks the promise to the user: either the tokens or the lamports,
-// in full, and never both.
+// completely, and never both.
 func swapsEndOnce(e *Evidence, r *Result) {
 	wallets := make(map[solana.PublicKey]solana.PublicKey) // by the token account
 	for i := range e.Submissions {
@@ -103,7 +103,7 @@ func swapsEndOnce(e *Evidence, r *Result) {
 }
 
 // paid compares the wallet's lamports and its account's tokens, summed over all
-// transactions, with the way the swap ended.
+// transactions, with the swap's end.
 func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64, r *Result) {
 	last := s.ends[0]
 	switch last.How {
@@ -171,7 +171,7 @@ func (s *Execution) hold(on *end, r *Result) {
 	}
 }
 
-// told compares the last /status with the chain.
+// told compares the last answer of /status with the chain.
 func told(e *Evidence, s *Submission, on *end, r *Result) {
 	want := SwapStatus{Status: "completed", Phase: string(on.How), Finalized: true, Signature: s.Signature.String(), Execution: on.tx.Signature.String()}
 	if on.How == shieldpool.Refunded {
@@ -199,8 +199,8 @@ func swapsEndInTime(e *Evidence, r *Result) {
 	}
 }
 
-// nothingLeft checks that swaps leave no lamports behind, and that the market got
-// what they held: a missing lamport went to an account outside the evidence.
+// nothingLeft checks that swaps leave no lamports behind, and that the market got all that
+// they held: a missing lamport went to an account outside the evidence.
 func nothingLeft(e *Evidence, r *Result) {
 	r.Examined = e.Searched
 	for _, l := range e.Left {

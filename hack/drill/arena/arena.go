@@ -28,7 +28,7 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 )
 
-// Options of a drill. All are required.
+// Options configure a drill. All fields are required.
 type Options struct {
 	// Root is the checkout that the relay is built from.
 	Root string
@@ -39,20 +39,22 @@ type Options struct {
 	Duration time.Duration
 	// Quiet bounds the wait for every outcome to be final, after the load.
 	Quiet time.Duration
-	// Relays, Endpoints and Payers are how many there are.
+	// Relays, Endpoints and Payers are their numbers.
 	Relays, Endpoints, Payers int
-	// Lies are the false claims of one of the endpoints, by LieNames, and Attacks the
-	// actions of hostile clients, by AttackNames; none for a drill without hostility.
+	// Lies are the false claims of one of the endpoints, by LieNames. Attacks are the
+	// actions of hostile clients, by AttackNames. Both are empty for a drill without
+	// hostility.
 	Lies, Attacks []string
 	// Swaps is the share of spends that are swaps.
 	Swaps float64
-	// Rate is the average of new spends a second, InFlight bounds those under way.
+	// Rate is the average number of new spends a second; InFlight bounds those under way.
 	Rate     float64
 	InFlight int
 	// PollMin and PollMax bound a client's pause between two requests of /status.
 	// PauseMax bounds its pause before a repeat.
 	PollMin, PollMax, PauseMax time.Duration
-	// Slot is the chain's, and FinalizeAfter how many blocks make one final.
+	// Slot is the time of a slot. FinalizeAfter is the number of blocks that make one
+	// final.
 	Slot          time.Duration
 	FinalizeAfter uint64
 	// Progress receives progress lines at intervals.
@@ -93,15 +95,16 @@ type Outcome struct {
 	Evidence *account.Evidence
 	Timeline timeline.Timeline
 	Clients  load.Progress
-	// Exits are the ends of relay processes that were not kills.
+	// Exits are the ends of relay processes, except kills.
 	Exits []Exit
-	// Open are submissions without a final outcome when the wait for quiet ended.
+	// Open is the number of submissions without a final outcome when the wait for them
+	// ended.
 	Open int
-	// Took is the whole drill, Silence the wait for quiet.
+	// Took is the duration of the whole drill, Silence that of the wait for outcomes.
 	Took, Silence time.Duration
-	// Cut counts database connections that were cut.
+	// Cut is the number of database connections that were cut.
 	Cut int64
-	// Orphaned counts the relays that ended because their database was away.
+	// Orphaned is the number of relays that ended because their database was unreachable.
 	Orphaned int
 	// BasePrice returns the output for an amount of lamports at the usual price of
 	// the market.
@@ -113,7 +116,8 @@ type Outcome struct {
 	Lies map[string]uint64
 }
 
-// starting is how long a relay may take to exit when its database is away at its start.
+// starting is how long a relay may take to exit when its database is unreachable at its
+// start.
 const starting = 10 * time.Second
 
 // mostForked bounds the blocks that a fork undoes.
@@ -152,8 +156,8 @@ type arena struct {
 	vault uint64
 }
 
-// Run carries out a drill and gathers the evidence. An error is one of the drill
-// itself: the faults of relays are in the outcome.
+// Run carries out a drill and gathers the evidence. An error is the drill's own; faults of
+// relays are in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -164,7 +168,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	var keeping sync.WaitGroup
 	defer func() {
 		stop()
-		for _, r := range a.relays { // they still run if the drill failed
+		for _, r := range a.relays { // for _, r := range a.relays { // after a failed drill they still run
 			err = errors.Join(err, r.kill())
 		}
 		keeping.Wait()
@@ -188,7 +192,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	return a.drill(ctx)
 }
 
-// drill is the part that has a clock: load and faults, quiet, evidence.
+// drill is the timed part: load and faults, the wait for outcomes, evidence.
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
@@ -255,8 +259,8 @@ func (a *arena) lanes() (lanes []string) {
 func (a *arena) exited(e Exit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// As in a cluster, a relay that finds no database at its start exits and is
-	// started again. An exit at another time or for another reason is a fault.
+	// As in a cluster, a relay that finds no database at its start exits and is started
+	// again. An exit at another time or for another reason is a fault.
 	if e.Fault != "" && e.Lived < starting && a.database.awaySince(e.At.Add(-e.Lived)) {
 		a.orphaned++
 		return
@@ -283,8 +287,7 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 	}
 }
 
-// gather stops the relays, so that nothing changes any more, and reads
-// everything.
+// gather stops the relays, so that nothing changes any more, and reads the evidence.
 func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	pages, told := a.metrics(ctx), a.swapStatuses(ctx)
 	var stopping sync.WaitGroup
@@ -344,9 +347,8 @@ func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evide
 	return witness.Rows(ctx, conn, e)
 }
 
-// swapStatuses asks for every swap in the database, including those whose clients
-// never learned that they were accepted. If the list cannot be read, every swap is
-// missing, and the checks report that.
+// swapStatuses asks for every swap in the database, including those whose clients got no
+// answer. If the list cannot be read, every swap is missing, and the checks report that.
 func (a *arena) swapStatuses(ctx context.Context) map[uuid.UUID]account.SwapStatus {
 	out := make(map[uuid.UUID]account.SwapStatus)
 	_ = a.database.with(ctx, func(conn *pgx.Conn) error {

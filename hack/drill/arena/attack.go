@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// attacks are the actions of hostile clients, by name. Each runs until ctx ends, and
-// anybody who speaks HTTP can do it.
+// attacks are the actions of hostile clients, by name. Each runs until ctx ends, and needs
+// nothing but HTTP.
 func attacks() map[string]func(*attacker, context.Context) {
 	return map[string]func(*attacker, context.Context){
 		"forges":          (*attacker).forge,
@@ -41,15 +41,16 @@ func attacks() map[string]func(*attacker, context.Context) {
 func AttackNames() []string { return slices.Sorted(maps.Keys(attacks())) }
 
 const (
-	// hostileNumbers is where the numbers of hostile spends start, above those of
-	// honest clients; each event has hostileSpends numbers.
+	// hostileNumbers is the first number of hostile spends, above those of honest clients.
+	// Each event has hostileSpends numbers.
 	hostileNumbers, hostileSpends = 1 << 40, 1 << 20
 	// busyPause is the pause between requests that cost the relay little, calmPause
 	// the pause between expensive ones.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
 	// hostilePatience is how long a hostile client waits for an answer.
 	hostilePatience = 5 * time.Second
-	// stalledReaders is how many connections one address opens and does not read from.
+	// stalledReaders is the number of connections that one address opens and does not read
+	// from.
 	stalledReaders = 100
 	// longField is the length of a field that is far too long.
 	longField = 15_300
@@ -61,7 +62,7 @@ const (
 type attacker struct {
 	*arena
 	name string
-	// next is the number of the next spend, sent how many requests it has sent.
+	// next is the number of the next spend; sent is the number of requests so far.
 	next, sent int
 }
 
@@ -113,7 +114,7 @@ func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
 	}
 }
 
-// forge posts proofs of other statements, and bytes that are not a proof.
+// forge posts proofs of other statements, and bytes that are no proof.
 func (at *attacker) forge(ctx context.Context) {
 	at.until(ctx, busyPause, func() {
 		q, ok := at.draw(ctx)
@@ -130,8 +131,9 @@ func (at *attacker) forge(ctx context.Context) {
 	})
 }
 
-// negate posts proofs with A negated. They verify as the other encoding of A, but the program
-// refuses that. A relay that has seen no finalized transaction cannot know which one it takes.
+// negate posts proofs with A negated. They verify as the other encoding of A, but the
+// program refuses them. A relay that has seen no finalized transaction cannot know which
+// encoding the program accepts.
 func (at *attacker) negate(ctx context.Context) {
 	at.until(ctx, calmPause, func() {
 		q, ok := at.draw(ctx)
@@ -207,7 +209,7 @@ func (at *attacker) copyLanded(ctx context.Context) {
 	}
 	at.until(ctx, calmPause, func() {
 		q := landed[at.sent*7%len(landed)]
-		if at.sent%2 == 0 { // for a recipient of the attacker's
+		if at.sent%2 == 0 { // if at.sent%2 == 0 { // every second one pays the attacker's own recipient
 			q.Recipient = stranger().PublicKey()
 		}
 		at.postRequest(ctx, &q)
@@ -228,8 +230,8 @@ func (at *attacker) spendTwice(ctx context.Context) {
 	})
 }
 
-// closeAccounts requests a swap. Whenever the token account that the relay makes for
-// the output exists and is empty, it closes that account to get its rent.
+// closeAccounts requests a swap. Whenever the token account that the relay creates for the
+// output exists and is empty, it closes that account to get its rent.
 func (at *attacker) closeAccounts(ctx context.Context) {
 	at.next++
 	var seed [ed25519.SeedSize]byte
@@ -246,7 +248,7 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	at.postRequest(ctx, &q)
 	at.until(ctx, at.o.Slot, func() {
 		if account := q.Swap.Terms.RecipientATA; at.exists(ctx, account) {
-			key := stranger() // gets the rent; closing fails while the account has tokens
+			key := stranger() // key := stranger() // it gets the rent; closing fails while the account has tokens
 			closing := token.NewCloseAccountInstruction(account, key.PublicKey(), owner.PublicKey(), nil).Build()
 			_ = at.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
 		}

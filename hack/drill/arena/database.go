@@ -20,7 +20,8 @@ const (
 	stopWithin = 30 * time.Second
 )
 
-// What the drill itself asks the relays' database; package witness has the rest.
+// These are the drill's own statements for the relays' database; package witness has the
+// others.
 const (
 	cutConnectionsSQL = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`
@@ -31,12 +32,12 @@ const (
 		FROM submissions WHERE parent IS NULL`
 )
 
-// database is the relays' Postgres, which events stop, crash and start. It loses
-// nothing committed, so that any loss after a crash is the relay's fault.
+// database is the relays' Postgres, which events stop, crash and start. It loses no
+// committed data, so any loss after a crash is the relay's fault.
 type database struct {
 	box *sandbox.Sandbox
 
-	// mu orders the server's methods, which may not run at once.
+	// mu serialises the server's methods.
 	mu sync.Mutex
 	up bool
 	// back is the time of its last start.
@@ -96,13 +97,13 @@ func (d *database) awaySince(then time.Time) bool {
 	return !d.up || d.back.After(then)
 }
 
-// with lends a connection of the drill's own.
+// with lends one of the drill's own connections.
 func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	return d.box.WithDatabase(ctx, databaseName, f)
 }
 
-// cutConnections ends every connection but its own. While the server is away,
-// or comes back, there is nothing to cut.
+// cutConnections ends every connection but its own. While the server is down or starting,
+// there is nothing to cut.
 func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +116,8 @@ func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
 	return cut, err
 }
 
-// counts puts into a sample all submissions, the completed and the failed ones,
-// and where swaps are.
+// counts adds to a sample the numbers of all submissions, of completed and failed ones, and
+// of swaps by phase.
 func (d *database) counts(ctx context.Context, s *timeline.Sample) error {
 	return d.with(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, countsSQL).Scan(&s.Accepted, &s.Completed, &s.Failed, &s.Between, &s.Executed, &s.Refunded)

@@ -21,14 +21,14 @@ type director struct {
 	// active describes the events under way, by their number.
 	mu     sync.Mutex
 	active map[int]string
-	// staying undo the lies that go on after the load.
+	// staying are the functions that end the lies which go on after the load.
 	staying []func() error
 	bands   []timeline.Band
 	errs    []error
 }
 
-// run executes events until they are over or ctx ends, and returns when all are
-// undone. An error means that the drill itself failed.
+// run executes events until they are over or ctx ends, and returns when all are undone. An
+// error is the drill's own.
 func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	began := time.Now()
 	var running sync.WaitGroup

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// lieRules are the false claims of a hostile endpoint, by name. Its blocks and
-// accounts are true: an endpoint with one consistent lie about everything serves a
-// chain of its own, which only the other endpoints can reveal.
+// lieRules are the false claims of a hostile endpoint, by name. Its blocks and accounts are
+// true: an endpoint with a consistent lie about everything serves another chain, which only
+// the other endpoints can reveal.
 func lieRules() map[string][]fault.Rule {
 	const (
 		blockhash, epoch  = "getLatestBlockhash", "getEpochInfo"
@@ -48,7 +48,7 @@ func lieRules() map[string][]fault.Rule {
 	}
 }
 
-// programError is how Agave writes that the pool's instruction failed with a code.
+// programError returns Agave's form of the error with which the pool's instruction failed.
 func programError(code uint32) string {
 	text, err := json.Marshal(map[string]any{"InstructionError": []any{shieldpool.PoolInstruction, map[string]uint32{"Custom": code}}})
 	if err != nil {
@@ -57,15 +57,16 @@ func programError(code uint32) string {
 	return string(text)
 }
 
-// silencing are the lies that contradict an honest endpoint's signature statuses in
-// every call. With two endpoints the relay cannot know which one lies, so outcomes
-// wait until both are honest. A lie that lasts longer than a swap's timeout would
-// make the swap fail without a fault of the relay.
+// silencing returns the lies that contradict an honest endpoint's signature statuses in
+// every call. With two endpoints the relay cannot know which one lies, so outcomes wait
+// until both are honest. A lie that lasts longer than a swap's timeout would make the swap
+// fail without a fault of the relay.
 func silencing() []string {
 	return []string{"all failed", "nothing landed", "fakes failures", "buries what lands", "closes the pool"}
 }
 
-// lasting are the lies that one of so many endpoints may tell for the whole drill.
+// lasting returns the lies that one endpoint may tell for the whole drill, given the number
+// of endpoints.
 func lasting(lies []string, endpoints int) []string {
 	if endpoints > 2 {
 		return lies
@@ -76,7 +77,7 @@ func lasting(lies []string, endpoints int) []string {
 // LieNames are the lies that a hostile endpoint can tell.
 func LieNames() []string { return slices.Sorted(maps.Keys(lieRules())) }
 
-// lie sets an endpoint's lie, or clears it with "". Unlike a fault, clear does not end it.
+// lie sets an endpoint's lie, or ends it with "". clear ends faults but no lie.
 func (n *network) lie(endpoint int, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -14,12 +14,12 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/router"
 )
 
-// baseReserves are the market's reserves at the price that wallets expect.
+// baseReserves returns the market's reserves at the price that wallets expect.
 func baseReserves() market.Reserves {
 	return market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens}
 }
 
-// basePrice is the output for an amount of lamports at that price.
+// basePrice returns the output for an amount of lamports at that price.
 func basePrice(lamports uint64) uint64 {
 	state := market.State{Reserves: baseReserves(), FeeBPS: localnet.DefaultMarketFeeBPS}
 	return state.Output(lamports)
@@ -39,7 +39,7 @@ func (n *network) keepPrice() error {
 	n.marketMu.Lock()
 	defer n.marketMu.Unlock()
 	if n.price == 0 {
-		return nil // it never moved
+		return nil // return nil // it never changed
 	}
 	return n.applyPrice()
 }
@@ -51,8 +51,8 @@ func (n *network) applyPrice() error {
 }
 
 // routerFaults are the faults of the relays' router, by name: failures observed in
-// APIs that are overloaded or down, and lies of a router that wants the lamports of
-// the user or of the relay. payer is a fee payer of the relays.
+// overloaded or unreachable APIs, and lies of a router that wants the lamports of the user
+// or of the relay. payer is a fee payer of the relays.
 func routerFaults(payer solana.PublicKey) map[string]router.Settings {
 	faulty := func(rules ...fault.Rule) router.Settings { return router.Settings{Faults: rules} }
 	lying := func(lie router.Lie, of solana.PublicKey) router.Settings {
@@ -121,14 +121,13 @@ func (n *network) routerCounts() map[string]uint64 {
 	return out
 }
 
-// swapLamports is about what a swap costs its payer in addition to Transact and
-// does not return.
+// swapLamports is about what a swap costs its payer for good, in addition to Transact.
 const swapLamports = 2_100_000
 
-// swapGrace is how many slots after its timeout a swap must be closed. An execution
-// signed in the last slot and then lost expires once the end of its blockhash's life
-// is final; the refund after it may be lost in the same way. The drill breaks
-// relays meanwhile, and their recovery takes seconds, not a number of slots.
+// swapGrace returns the number of slots after its timeout within which a swap must be
+// closed. An execution that is signed in the last slot and then lost expires once the end
+// of its blockhash's life is final. The refund after it may be lost in the same way. The
+// drill breaks relays meanwhile, and their recovery takes seconds, not a number of slots.
 func (a *arena) swapGrace() uint64 {
 	const blockhashLife, recovery = 150, 40 * time.Second
 	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero

@@ -29,7 +29,8 @@ type network struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
 	active []map[string]bool
-	// lies are the endpoints' false claims in addition to their faults; "" for an honest one.
+	// lies are the endpoints' false claims in addition to their faults; "" for an honest
+	// endpoint.
 	lies []string
 
 	// marketMu serialises changes of market and router.
@@ -40,7 +41,7 @@ type network struct {
 }
 
 // faultRules are the faults that an endpoint can have, by name. Each occurs at real
-// providers without ill will; lieRules are the hostile ones.
+// providers without intent; lieRules are the hostile ones.
 func faultRules() map[string][]fault.Rule {
 	const send, statuses = "sendTransaction", "getSignatureStatuses"
 	return map[string][]fault.Rule{
@@ -73,7 +74,7 @@ func hardFaults() []string {
 
 func faultNames() []string { return slices.Sorted(maps.Keys(faultRules())) }
 
-// newNetwork gives the chain its endpoints, each with an address of its own.
+// newNetwork gives the chain its endpoints, each with its own address.
 func newNetwork(chain *localnet.Chain, endpoints int, victim solana.PublicKey, seed uint64) (*network, error) {
 	n := &network{chain: chain, victim: victim, routerActive: make(map[string]bool), rand: rand.New(rand.NewPCG(seed, 0x666f726b))} //nolint:gosec // a schedule that repeats needs no secure randomness
 	for i := range endpoints {

@@ -29,7 +29,8 @@ type Exit struct {
 	Asked string        `json:"asked"`
 	Took  time.Duration `json:"took_ns"`
 	Lived time.Duration `json:"lived_ns"`
-	// Fault is what was wrong with the exit; empty for an orderly end and for a kill.
+	// Fault describes what was wrong with the exit; empty for an orderly end and for a
+	// kill.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -44,7 +45,7 @@ type relay struct {
 	wanted, running bool
 	born            time.Time
 	asked           string
-	// changed wakes the keeper.
+	// changed wakes keep.
 	changed chan struct{}
 }
 
@@ -105,7 +106,7 @@ func (r *relay) stop() {
 		return
 	}
 	began := time.Now()
-	// The pre-stop time passes before SIGTERM, so it is not part of the process' time.
+	// The pre-stop time passes before SIGTERM, so it does not count for the process.
 	err := p.Stop(contract.TerminationGrace - contract.PreStop)
 	r.mu.Lock()
 	lived, killed := time.Since(r.born), r.asked == "SIGKILL"

@@ -18,14 +18,14 @@ import (
 const (
 	// transactionLamports are about what a transaction costs its payer.
 	transactionLamports = 1_800_000
-	// minimumLamports are what a payer has to keep, by the relay's default.
+	// minimumLamports is the balance that a payer has to keep, by the relay's default.
 	minimumLamports = 50_000_000
-	// fundingLamports come when payers are funded: enough for thousands of
+	// fundingLamports is what a payer gets when payers are funded: enough for thousands of
 	// transactions.
 	fundingLamports = 100 * solana.LAMPORTS_PER_SOL
-	// unreachable is the share of swaps whose minimum no market reaches.
+	// unreachable is the share of swaps whose minimum no market offers.
 	unreachable = 0.2
-	// databaseConnections of each relay.
+	// databaseConnections is the number of connections of each relay.
 	databaseConnections = 24
 )
 
@@ -91,7 +91,7 @@ func (a *arena) startChain(ctx context.Context) (err error) {
 	return nil
 }
 
-// firstFunds are a payer's lamports at the start. They let the first payer run dry
+// firstFunds returns a payer's lamports at the start. They let the first payer run dry
 // before the schedule funds it, and the others long before that.
 func (a *arena) firstFunds(i int) uint64 {
 	expected := a.o.Rate * a.o.Duration.Seconds() * schedule.FundedFrom
@@ -109,7 +109,8 @@ func (a *arena) defineRelays(ctx context.Context) error {
 		r, err := a.box.NewRelay(ctx, sandbox.RelayOptions{
 			Name: fmt.Sprintf("relay %d", i+1), Endpoints: a.network.endpoints, Router: a.box.Router, Flags: []string{
 				fmt.Sprintf("--database-max-connections=%d", databaseConnections), "--rate-limit=0", "--spend-cap-transfers-day=0",
-				// Debug logs contain the most, so a leak of request content shows in them.
+				// Debug logs contain the most, so they would show a leak of request
+				// content.
 				"--log-format=json", "--log-level=debug",
 			},
 		})

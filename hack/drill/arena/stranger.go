@@ -15,12 +15,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// What strangers do to swaps that are between their legs. Anybody can do each of
-// them: the relay must find what happened and report it correctly.
+// These are actions of strangers on swaps between their legs. Anybody can perform each of
+// them: the relay must find out what happened and report it correctly.
 const (
 	// wraps lands PrepareSwapSol, so that a refund has to unwrap.
 	wraps = "wraps"
-	// executes swaps at the user's minimum and takes the rent that is left.
+	// executes swaps at the user's minimum and takes the remaining rent.
 	executes = "executes"
 	// refunds closes the state as soon as its time is over.
 	refunds = "refunds"
@@ -29,11 +29,12 @@ const (
 func strangerNames() []string { return []string{wraps, executes, refunds} }
 
 const (
-	// meddled is how many swaps a stranger picks.
+	// meddled is the number of swaps that a stranger picks.
 	meddled = 4
 	// strangerSwapUnits is more compute than any of these transactions uses.
 	strangerSwapUnits = 600_000
-	// almost is the number of slots before its timeout when a swap is picked for a refund.
+	// almost is the number of slots before its timeout at which a swap is picked for a
+	// refund.
 	almost = 25
 )
 
@@ -94,7 +95,7 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 	}
 }
 
-// executeFor makes the execution that gives the user the minimum, or more.
+// executeFor builds the execution that gives the user the minimum, or more.
 func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicKey) (solana.Instruction, error) {
 	at, err := market.For(localnet.OutputMint())
 	if err != nil {
@@ -116,13 +117,13 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	return s.Execute(payer, market.ProgramID, trade.Accounts(), data)
 }
 
-// exists reports whether there is an account.
+// exists reports whether an account exists.
 func (a *arena) exists(ctx context.Context, key solana.PublicKey) bool {
 	answer, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, key, processed())
 	return err == nil && answer.Value != nil
 }
 
-// processed reads an account as it is now.
+// processed returns the options to read an account at the processed commitment.
 func processed() *rpc.GetAccountInfoOpts {
 	return &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed}
 }

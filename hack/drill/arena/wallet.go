@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// fund gives every fee payer new lamports, repeats it when a fork undoes it, and
-// returns once no fork can.
+// fund gives every fee payer new lamports, repeats that when a fork undoes it, and returns
+// once no fork can.
 func (a *arena) fund(ctx context.Context) error {
 	var funding sync.WaitGroup
 	errs := make([]error, len(a.box.Payers))
@@ -62,8 +62,8 @@ func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (f
 	return false, nil
 }
 
-// funded sums the airdrops that a payer kept: one that a fork undid may land again
-// after another one was requested.
+// funded sums the airdrops that a payer kept: one that a fork undid may land again after
+// another one was requested.
 func (a *arena) funded(ctx context.Context, payer solana.PublicKey) (lamports uint64, err error) {
 	for _, signature := range a.airdrops[payer] {
 		final, err := a.awaitAirdrop(ctx, signature)
@@ -86,9 +86,9 @@ func stranger() solana.PrivateKey {
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
 }
 
-// direct sends a spend to the chain from a wallet of its own, as a client with both
-// may do: the chain decides which of the two transactions lands. A failure is
-// expected then, and is no fault.
+// direct sends a spend to the chain from a wallet of its own, as a client with both may do:
+// the chain decides which of the two transactions lands. A failure is expected then, and is
+// no fault.
 func (a *arena) direct(ctx context.Context, q *load.Request) {
 	key := stranger()
 	spend, err := a.box.Pool.Instruction(key.PublicKey(), &shieldpool.Call{

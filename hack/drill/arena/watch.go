@@ -22,14 +22,16 @@ import (
 )
 
 const (
-	// ringEvery is the interval between two reads of the root ring: several reads a slot.
+	// ringEvery is the interval between two reads of the root history: several reads a
+	// slot.
 	ringEvery = 100 * time.Millisecond
-	// sampleEvery is the timeline's resolution, progressEvery that of the lines.
+	// sampleEvery is the timeline's resolution, progressEvery the interval of progress
+	// lines.
 	sampleEvery   = 500 * time.Millisecond
 	progressEvery = 5 * time.Second
 )
 
-// watchRings records the root rings that the chain's own node returns, at the two
+// watchRings records the root histories that the chain's own node returns, at the two
 // commitment levels that a relay may read, and the finalized slot and height.
 func (a *arena) watchRings(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -81,7 +83,7 @@ func (a *arena) tell(p load.Progress) {
 	a.say("%s  accepted %d  completed %d  refunded %d  failed %d  clients %d  faults: %s", phase, p.Accepted, p.Completed, p.Refunded, p.Failed, p.Running, faults)
 }
 
-// metrics reads each relay's metrics page, and leaves out relays that do not answer.
+// metrics reads each relay's metrics page, and omits relays that do not answer.
 func (a *arena) metrics(ctx context.Context) map[string][]byte {
 	pages := make(map[string][]byte)
 	for _, r := range a.relays {

@@ -1,12 +1,10 @@
-// Package canary finds parts of known secrets in text, in any encoding that may have
-// carried them there: hexadecimal, base58, base64, or a slice of bytes printed as
-// numbers.
+// Package canary finds parts of known secrets in text, in any encoding that may contain
+// them: hexadecimal, base58, base64, or bytes printed as numbers.
 //
-// Each encoded secret is cut into windows of a fixed length, one after the other,
-// which are the keys of a set; a text is searched by looking up every part of it of
-// that length. A text that holds a secret's encoding from its start is found from 16
-// characters on, and any other part of it from 31, because that many contain a whole
-// window.
+// Each encoded secret is cut into windows of a fixed length, which are the keys of a set. A
+// text is searched by looking up every part of it of that length. A text that starts with a
+// secret's encoding is found from 16 characters on, and any other part of it from 31,
+// because that many contain a whole window.
 package canary
 
 import (
@@ -25,16 +23,15 @@ import (
 // window is the number of characters that have to agree.
 const window = 16
 
-// Set is what is searched for: the windows, each with the name of its secret. Fill
-// it with Add, then search; it is safe for concurrent searches.
+// Set is the set of windows, each with the name of its secret. Fill it with Add, then
+// search; it is safe for concurrent searches.
 type Set struct{ windows map[string]string }
 
 // New makes an empty set.
 func New() *Set { return &Set{windows: make(map[string]string)} }
 
-// Add looks for a secret from now on under a name, such as nullifier. Secrets
-// without content (all bytes equal) and those of less than 12 bytes are left
-// out: their encodings stand everywhere.
+// Add adds a secret under a name, such as nullifier. It omits secrets without content (all
+// bytes equal) and those of less than 12 bytes: their encodings occur everywhere.
 func (s *Set) Add(name string, secret []byte) {
 	const least = 12
 	if len(secret) < least || strings.Count(string(secret), string(secret[:1])) == len(secret) {
@@ -43,7 +40,8 @@ func (s *Set) Add(name string, secret []byte) {
 	s.add(name+" in hexadecimal", hex.EncodeToString(secret))
 	s.add(name+" in hexadecimal", strings.ToUpper(hex.EncodeToString(secret)))
 	s.add(name+" in base58", base58.Encode(secret))
-	// Inside a longer value a secret can begin at any of the three offsets of a base64 group.
+	// Inside a longer value a secret can start at any of the three offsets of a base64
+	// group.
 	for shift := range 3 {
 		part := secret[shift : shift+(len(secret)-shift)/3*3]
 		s.add(name+" in base64", base64.StdEncoding.EncodeToString(part))
@@ -61,7 +59,7 @@ func (s *Set) add(name, text string) {
 	}
 }
 
-// Hit is a line that holds a window.
+// Hit is a line that contains a window.
 type Hit struct {
 	// Line counts from 1.
 	Line int
@@ -69,8 +67,8 @@ type Hit struct {
 	Name string
 }
 
-// Search reads a text to its end and gives each line that holds a part of a
-// secret, once for each name, and the number of bytes read.
+// Search reads a text to its end. It returns each line that contains a part of a secret,
+// once for each name, and the number of bytes read.
 func (s *Set) Search(text io.Reader) (hits []Hit, read int64, err error) {
 	lines := bufio.NewReader(text)
 	for number := 1; ; number++ {

@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// Report is the account of one drill.
+// Report is the result of one drill.
 type Report struct {
 	Seed     uint64           `json:"seed"`
 	Duration time.Duration    `json:"duration_ns"`
@@ -41,7 +41,7 @@ type Figure struct {
 	Unit  string  `json:"unit,omitempty"`
 }
 
-// Make checks every claim against the evidence.
+// Make runs all checks on the evidence.
 func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	r := &Report{Seed: seed, Duration: duration, Exits: o.Exits, timeline: o.Timeline}
 	for _, e := range o.Events {
@@ -57,8 +57,7 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	return r
 }
 
-// orderlyExits checks that relays ended only by a kill, or in time after they were
-// asked to.
+// orderlyExits checks that relays ended only by a kill, or in time after a signal.
 func orderlyExits(exits []arena.Exit) account.Result {
 	result := account.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
 	for _, e := range exits {
@@ -191,7 +190,7 @@ func (r *Report) verdict() string {
 	return "CHECKS FAILED"
 }
 
-// mostFaults bounds the evidence that is printed for one check; the JSON has all.
+// mostFaults bounds the faults that are printed for one check; the JSON contains all.
 const mostFaults = 8
 
 // Print writes the report for a reader.
@@ -233,8 +232,8 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// Write puts the JSON report and the picture into a folder, under names with
-// the seed.
+// Write writes the JSON report and the picture into a folder, under names that contain the
+// seed.
 func (r *Report) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("write report: %w", err)

@@ -84,7 +84,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 	return f
 }
 
-// lastWaits is each swap's reason for waiting in the last answer that has one.
+// lastWaits returns each swap's reason for waiting from the last answer that has one.
 func lastWaits(e *account.Evidence) map[uuid.UUID]string {
 	out, at := make(map[uuid.UUID]string), make(map[uuid.UUID]time.Time)
 	account.Each(e.Records, func(_ *load.Record, _ *load.Request, a *load.Answer) {

@@ -8,8 +8,8 @@ import (
 const (
 	// lieGap and attackGap are the mean times between two lies and two attacks.
 	lieGap, attackGap = 2 * time.Second, 4 * time.Second
-	// lastLieFrom and lastLieTo are the shares of the duration between which a lie
-	// that outlasts the load begins.
+	// lastLieFrom and lastLieTo are the shares of the duration between which a lie that
+	// outlasts the load starts.
 	lastLieFrom, lastLieTo = 0.8, 0.95
 )
 
@@ -17,7 +17,7 @@ const (
 // separately, so that the other events of a seed are the same without them.
 func (m *maker) hostility() (events []Event) {
 	if len(m.Lies) > 0 {
-		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule that repeats needs no secure randomness
+		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule has to be repeatable
 		events = append(events, m.lies()...)
 	}
 	if len(m.Attacks) > 0 {
@@ -27,10 +27,9 @@ func (m *maker) hostility() (events []Event) {
 	return events
 }
 
-// lies draws the lies of one endpoint. In a quarter of the seeds it tells one lie
-// from the start until every outcome is final; in another quarter the last of many
-// lies stays that long. In the others, or when no lie may last, the endpoint is
-// honest after the load.
+// lies draws the lies of one endpoint. In a quarter of the seeds it tells one lie from the
+// start until every outcome is final. In another quarter the last of many lies lasts that
+// long. Otherwise, or when no lie may last, the endpoint is honest after the load.
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
@@ -42,7 +41,7 @@ func (m *maker) lies() (events []Event) {
 		return []Event{staying(first)}
 	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
-		m.Duration = last // the other lies are over by then
+		m.Duration = last // m.Duration = last // the other lies have ended by then
 		events = m.events(m.lieDeck, lieGap)
 		m.Duration = all
 		return append(events, staying(last))

@@ -16,8 +16,8 @@ type Kind string
 const (
 	// KillRelay ends a relay by SIGKILL and starts it again after the event.
 	KillRelay Kind = "kill relay"
-	// StopRelay ends a relay by SIGTERM, as a rolling deploy does, and starts it
-	// again once it has gone and the event is over.
+	// StopRelay ends a relay by SIGTERM, as a rolling update does, and starts it again once
+	// it has exited and the event is over.
 	StopRelay Kind = "stop relay"
 	// StopPostgres shuts the database down cleanly for the event's time.
 	StopPostgres Kind = "stop Postgres"
@@ -58,10 +58,10 @@ type Event struct {
 	// Fault names the fault for Fault, RouterFault and Lie, the action of strangers or hostile
 	// clients for Meddle and Attack, and for Fork the transactions' fate: lost, replayed or mixed.
 	Fault string
-	// Amount is the number of blocks of a fork and of skipped slots, the factor
-	// of a burst, and the price that the market moves to, in percent.
+	// Amount is the number of blocks of a fork or of skipped slots, the factor of a burst,
+	// or the price that the market moves to, in percent.
 	Amount int
-	// Stays says that a lie goes on after the load, until every outcome is final.
+	// Stays reports that a lie goes on after the load, until every outcome is final.
 	Stays bool
 }
 
@@ -101,14 +101,14 @@ type Options struct {
 	Seed uint64
 	// Duration is how long load and faults last.
 	Duration time.Duration
-	// Relays and Endpoints are how many there are.
+	// Relays and Endpoints are their numbers.
 	Relays, Endpoints int
-	// Faults are the names of the faults that endpoints can have. Hard are the ones
-	// that make an endpoint nearly useless. They affect all endpoints at once only
-	// now and then, because nothing would progress otherwise.
+	// Faults are the names of the faults that endpoints can have. Hard are those that make
+	// an endpoint nearly useless. They affect all endpoints at once only now and then,
+	// because otherwise nothing would progress.
 	Faults, Hard []string
-	// Kinds are the kinds that can happen, each once in the deck from which
-	// events are drawn; a kind that is listed twice happens twice as often.
+	// Kinds are the kinds that can happen, each once in the deck that events are drawn
+	// from; a kind that is listed twice happens twice as often.
 	Kinds []Kind
 	// RouterFaults are the names of the router's faults. Without any, the market and
 	// the router have no events.
@@ -123,8 +123,8 @@ type Options struct {
 	MostForked int
 }
 
-// AllKinds is every kind, as often as it should happen among 19 events. Fault is
-// not listed: the deck has each fault itself.
+// AllKinds lists every kind as often as it should happen in one deck. Fault is not listed:
+// the deck has each fault itself.
 func AllKinds() []Kind {
 	return []Kind{
 		KillRelay, KillRelay, KillRelay, StopRelay, StopRelay, StopPostgres, CrashPostgres, CutConnections, CutConnections,
@@ -132,7 +132,7 @@ func AllKinds() []Kind {
 	}
 }
 
-// Fund comes between these shares of the duration.
+// The payers are funded between these shares of the duration.
 const (
 	FundedFrom = 0.5
 	fundedTo   = 0.65
@@ -150,8 +150,8 @@ const (
 	meddlings = 3
 	// routerFaults is how many faults the router can have at once.
 	routerFaults = 2
-	// longDrill is the shortest drill in which events last as long as in the
-	// field; a shorter drill shortens them.
+	// longDrill is the duration from which events last as long as in the field; a shorter
+	// drill shortens them.
 	longDrill = 90 * time.Second
 	// leastScale limits the shortening: an event too short to be noticed has no effect.
 	leastScale = 0.3
@@ -159,9 +159,9 @@ const (
 
 // Make draws a schedule, in order of time. Equal options give equal schedules.
 //
-// Events come from a deck of every kind and every fault, which is shuffled again
-// when it is empty, so that a drill that is long enough has them all. An event is
-// deferred when its target is taken: the relay or Postgres is down already.
+// Events come from a deck of every kind and every fault, which is shuffled again when it is
+// empty, so that a long enough drill has them all. An event is deferred while its target is
+// in use: the relay or Postgres is down already.
 func Make(o Options) []Event {
 	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
 	funding := FundedFrom + m.rand.Float64()*(fundedTo-FundedFrom)
@@ -177,7 +177,7 @@ func Make(o Options) []Event {
 	return events
 }
 
-// events draws from decks of one sort until the load ends.
+// events draws from decks of one type until the load ends.
 func (m *maker) events(deck func() []Event, gap time.Duration) (events []Event) {
 	at := time.Duration(calm * float64(m.Duration))
 	for {
@@ -245,8 +245,8 @@ func (m *maker) marketDeck() (deck []Event) {
 	return deck
 }
 
-// lengths are the shortest and longest durations of the kinds of events, in seconds,
-// in a long drill. Kinds that are not listed have no duration.
+// lengths are the shortest and longest durations of the kinds of events, in seconds, in a
+// long drill. Kinds that are not listed have no duration.
 var lengths = map[Kind][2]float64{
 	KillRelay: {1, 8}, StopRelay: {1, 8}, StopPostgres: {1, 6}, CrashPostgres: {1, 6}, Fault: {4, 16}, Burst: {4, 10},
 	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
@@ -262,7 +262,7 @@ func (m *maker) length(kind Kind) time.Duration {
 	return time.Duration((between[0] + m.rand.Float64()*(between[1]-between[0])) * scale * float64(time.Second))
 }
 
-// leastPrice and mostPrice bound the moved price, in percent: both are far beyond the
+// leastPrice and mostPrice bound the changed price, in percent: both are far beyond the
 // slippage that wallets allow between quote and minimum.
 const leastPrice, mostPrice = 60, 140
 
@@ -303,7 +303,7 @@ func (m *maker) place(e *Event) bool {
 	return true
 }
 
-// total is the chance that a hard fault may affect the last good endpoint.
+// total is the probability that a hard fault may affect the last good endpoint.
 const total = 0.2
 
 // fault chooses the endpoint of a fault.
@@ -319,7 +319,7 @@ func (m *maker) fault(e *Event) bool {
 	}
 	mayTakeLast := m.rand.Float64() < total
 	if len(good) == 0 || len(good) == 1 && !mayTakeLast {
-		// Add the fault to an endpoint that is bad already.
+		// Add the fault to an endpoint that is already bad.
 		if len(good) == m.Endpoints {
 			return false
 		}
@@ -341,8 +341,8 @@ func indices(n int) (out []int) {
 	return out
 }
 
-// rest is how long a target stays free after an event, so that a relay is up long
-// enough to claim work before the next event.
+// rest is how long a target stays free after an event, so that a relay is up long enough to
+// claim work before the next event.
 const rest = time.Second
 
 func (m *maker) target(e *Event, name string, count int) bool {

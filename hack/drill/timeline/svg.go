@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/hack/plot"
 )
 
-// The picture's measures, in pixels.
+// The picture's dimensions, in pixels.
 const (
 	width       = 1280.0
 	left, right = 92.0, 30.0
@@ -29,8 +29,8 @@ type picture struct {
 	plot.Chart
 }
 
-// SVG draws the timeline: rates, backlog, swaps, and a lane for each part that broke,
-// over one axis of time.
+// SVG draws the timeline: rates, backlog, swaps, and a lane for each part that failed, over
+// one time axis.
 func SVG(t *Timeline) []byte {
 	lanes, panels := layOut(t), panels(t)
 	lanesTop := top
@@ -68,7 +68,7 @@ func SVG(t *Timeline) []byte {
 	return c.SVG()
 }
 
-// total is the time that the picture spans: whole seconds, at least one.
+// total is the time that the picture covers: whole seconds, at least one.
 func total(t *Timeline) time.Duration {
 	last := max(t.Load, time.Second)
 	for _, s := range t.Samples {
@@ -80,8 +80,8 @@ func total(t *Timeline) time.Duration {
 	return (last + time.Second - 1).Truncate(time.Second)
 }
 
-// outages shades the time in which the database did not answer, because the
-// curves have gaps there.
+// outages shades the times in which the database did not answer, because the curves have
+// gaps there.
 func (c *picture) outages(t *Timeline, bottom float64) {
 	begun := -1
 	for i := range t.Samples {
@@ -98,15 +98,15 @@ func (c *picture) outages(t *Timeline, bottom float64) {
 	c.Text(width-right-167, top-6, "the database does not answer", "")
 }
 
-// panel is curves with a vertical axis of their own.
+// panel is a group of curves with a vertical axis of their own.
 type panel struct {
 	unit   string
 	height float64
 	curves []plot.Curve
 }
 
-// panels are listed from top to bottom. The number of swaps between their legs must
-// fall to zero, however many are executed or refunded.
+// panels are listed from top to bottom. The number of swaps between their legs must fall to
+// zero, however many are executed or refunded.
 func panels(t *Timeline) []panel {
 	curve := func(name, colour string, value func(i int) float64) plot.Curve {
 		k := plot.Curve{Name: name, Colour: colour}
@@ -142,7 +142,7 @@ func panels(t *Timeline) []panel {
 	}
 }
 
-// rateOver is the time over which a rate is taken.
+// rateOver is the time over which a rate is computed.
 const rateOver = 2 * time.Second
 
 // rate is how fast a count grew over the two seconds before the last sample.
@@ -150,14 +150,14 @@ func rate(samples []Sample, count func(Sample) int, known func(Sample) bool) flo
 	last := samples[len(samples)-1]
 	for _, s := range samples {
 		if past := last.At - s.At; past > 0 && past <= rateOver && known(s) && known(last) {
-			// A fork takes outcomes back; such a fall of the count is shown as 0.
+			// A fork undoes outcomes; such a fall of the count is drawn as 0.
 			return max(0, float64(count(last)-count(s))/past.Seconds())
 		}
 	}
 	return math.NaN()
 }
 
-// lane is a row of bands, or several where bands overlap.
+// lane is a row of bands, or several rows where bands overlap.
 type lane struct {
 	name string
 	rows [][]Band
@@ -165,7 +165,7 @@ type lane struct {
 
 func (l *lane) height() float64 { return rowHeight*float64(max(len(l.rows), 1)) + laneGap }
 
-// layOut gives each band the first row of its lane in which there is room.
+// layOut assigns each band to the first row of its lane that has room.
 func layOut(t *Timeline) []lane {
 	bands := slices.Clone(t.Bands)
 	slices.SortStableFunc(bands, func(a, b Band) int { return int(a.From - b.From) })

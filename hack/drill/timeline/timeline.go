@@ -4,20 +4,20 @@ package timeline
 
 import "time"
 
-// Sample has the counts at one time.
+// Sample holds the counts at one time.
 type Sample struct {
 	At time.Duration `json:"at_ns"`
-	// Begun counts the spends that clients began.
+	// Begun counts the spends that clients started.
 	Begun int `json:"begun"`
-	// Known says that the database answered; only then are the fields below set.
+	// Known reports that the database answered; only then are the fields below set.
 	Known bool `json:"known"`
-	// Accepted counts submissions, Completed and Failed those with that outcome;
-	// the others are the backlog.
+	// Accepted counts submissions; Completed and Failed count those with that outcome. The
+	// others are the backlog.
 	Accepted  int `json:"accepted"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
-	// Between counts the swaps whose first leg is completed and whose second is
-	// not; Executed and Refunded are those that have ended.
+	// Between counts the swaps whose first leg is completed and whose second is not.
+	// Executed and Refunded count those that have ended.
 	Between  int `json:"between"`
 	Executed int `json:"executed"`
 	Refunded int `json:"refunded"`
@@ -39,10 +39,10 @@ type Band struct {
 // Timeline is a whole drill.
 type Timeline struct {
 	Title, Subtitle string
-	// Load is when the load and the faults ended.
+	// Load is the time at which the load and the faults ended.
 	Load    time.Duration
 	Samples []Sample
 	Bands   []Band
-	// Lanes are their order from top to bottom.
+	// Lanes lists the lanes from top to bottom.
 	Lanes []string
 }
