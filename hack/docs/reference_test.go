@@ -89,7 +89,7 @@ var settingsOf = map[string][]string{
 	"spec.pool.profile.name":                        {contract.EnvProfile},
 	"spec.pool.programID":                           {contract.EnvProgramID},
 	"spec.pool.proofAEncoding":                      {contract.EnvProofA},
-	"spec.pool.rootHistorySize":                     {contract.EnvRootRing},
+	"spec.pool.rootHistorySize":                     {contract.EnvRootHistorySize},
 	"spec.pool.verifyingKeyConfigMapRef":            {contract.EnvVerifyingKey},
 	"spec.solana.cluster":                           {contract.EnvGenesisHash},
 	"spec.solana.endpoints[].name":                  {contract.EnvRPCEndpointsFile},

@@ -33,7 +33,7 @@ func main() {
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "drill:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // os.Exit(1) //nolint:gocritic // all deferred calls have run
+		os.Exit(1) //nolint:gocritic // all deferred calls have run
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/canary"
-	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/drill/gather"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -73,8 +73,8 @@ func (s *suite) accounting(t *testing.T) {
 }
 
 // results checks every claim against the evidence, or only the named ones.
-func results(e *account.Evidence, only ...string) (all []account.Result) {
-	for _, check := range account.Checks() {
+func results(e *verify.Evidence, only ...string) (all []verify.Result) {
+	for _, check := range verify.Checks() {
 		if len(only) == 0 || slices.Contains(only, check.Name) {
 			all = append(all, check.Run(e))
 		}
@@ -83,7 +83,7 @@ func results(e *account.Evidence, only ...string) (all []account.Result) {
 }
 
 // verdict is an error that names the claims that do not hold.
-func verdict(results []account.Result) error {
+func verdict(results []verify.Result) error {
 	var errs []error
 	for i := range results {
 		c := &results[i]
@@ -121,7 +121,7 @@ func (f *fleet) awaitFinal(t *testing.T) {
 	t.Helper()
 	f.await(t, "every outcome is final", 6*time.Minute, func(ctx context.Context) error {
 		return f.stage.withDatabase(ctx, f.name, func(conn *pgx.Conn) error {
-			working, unfinalized, err := witness.Open(ctx, conn)
+			working, unfinalized, err := gather.Open(ctx, conn)
 			if err == nil && working+unfinalized > 0 {
 				return fmt.Errorf("%d have no outcome and %d are not finalized", working, unfinalized)
 			}
@@ -132,29 +132,29 @@ func (f *fleet) awaitFinal(t *testing.T) {
 
 // gather reads the rows of a quiet fleet's database, asks the fleet for the status of its
 // swaps, and reads the finalized chain.
-func (f *fleet) gather(t *testing.T, records []load.Record) *account.Evidence {
+func (f *fleet) gather(t *testing.T, records []load.Record) *verify.Evidence {
 	t.Helper()
-	e := &account.Evidence{
+	e := &verify.Evidence{
 		Fees: f.stage.Profile.Fees, SwapTimeout: f.stage.Profile.SwapTimeout, SwapGrace: swapGrace,
-		Records: records, Told: make(map[uuid.UUID]account.SwapStatus), Sign: groth16.Plain.String(), // the sign that the local chain's program takes
+		Records: records, SwapAnswers: make(map[uuid.UUID]verify.SwapStatus), ProofAEncoding: groth16.Plain.String(), // the sign that the local chain's program takes
 	}
 	keys, _ := f.payers(t)
 	ok(t, f.stage.withDatabase(f.ctx, f.name, func(conn *pgx.Conn) error {
-		err := witness.Rows(f.ctx, conn, e)
-		ids, unlisted := witness.Swaps(f.ctx, conn)
+		err := gather.Rows(f.ctx, conn, e)
+		ids, unlisted := gather.Swaps(f.ctx, conn)
 		bounded := *f.stage.HTTP
 		bounded.Timeout = time.Minute
 		for _, id := range ids {
-			e.Told[id] = witness.SwapStatus(f.ctx, &bounded, f.stage.fleetURL(f.name), id)
+			e.SwapAnswers[id] = gather.SwapStatus(f.ctx, &bounded, f.stage.fleetURL(f.name), id)
 		}
 		for _, key := range keys {
-			opening, unread := witness.LedgerOpening(f.ctx, conn, key)
-			e.Payers = append(e.Payers, account.Payer{Key: key, Funded: f.stage.sent[key], LedgerOpening: opening})
+			opening, unread := gather.LedgerOpening(f.ctx, conn, key)
+			e.Payers = append(e.Payers, verify.Payer{Key: key, Funded: f.stage.sent[key], LedgerOpening: opening})
 			err = errors.Join(err, unread)
 		}
 		return errors.Join(err, unlisted)
 	}))
-	reader := witness.NewChain(f.stage.RPC, f.stage.Pool)
+	reader := gather.NewChain(f.stage.RPC, f.stage.Pool)
 	for _, key := range keys {
 		reader.Payers[key] = true
 	}
@@ -172,9 +172,9 @@ func (f *fleet) gather(t *testing.T, records []load.Record) *account.Evidence {
 
 // searchLeaks looks for the content of every request in the logs and metrics of all
 // relays.
-func (s *suite) searchLeaks(t *testing.T, e *account.Evidence) {
+func (s *suite) searchLeaks(t *testing.T, e *verify.Evidence) {
 	t.Helper()
-	set := witness.Canaries(slices.Concat(e.Records, s.others))
+	set := gather.Canaries(slices.Concat(e.Records, s.others))
 	for source, page := range s.pages {
 		ok(t, searchLeaks(e, set, source, bytes.NewReader(page)))
 	}
@@ -187,11 +187,11 @@ func (s *suite) searchLeaks(t *testing.T, e *account.Evidence) {
 	}
 }
 
-func searchLeaks(e *account.Evidence, set *canary.Set, source string, text io.Reader) error {
+func searchLeaks(e *verify.Evidence, set *canary.Set, source string, text io.Reader) error {
 	hits, read, err := set.Search(text)
 	e.Scanned += read
 	for _, hit := range hits {
-		e.Leaks = append(e.Leaks, account.Leak{Source: source, Line: hit.Line, What: hit.Name})
+		e.Leaks = append(e.Leaks, verify.Leak{Source: source, Line: hit.Line, What: hit.Name})
 	}
 	return err
 }

@@ -32,7 +32,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/e2e/check"
 	"github.com/relaypool/relaypool/hack/e2e/gate"
 	"github.com/relaypool/relaypool/hack/load"
@@ -379,10 +379,10 @@ func TestServiceIsCheckedAgainWhenEveryCallHasEnded(t *testing.T) {
 
 func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
 	t.Parallel()
-	passed := account.Result{Name: "one-spend", Examined: 3}
-	wantError(t, verdict([]account.Result{passed, passed}), "")
-	many := account.Result{Name: "told-is-true", Faults: strings.Split("abcdefgh", "")}
-	err := verdict([]account.Result{passed, many, {Name: "swap-ends-once", Vacuous: true}})
+	passed := verify.Result{Name: "one-spend", Examined: 3}
+	wantError(t, verdict([]verify.Result{passed, passed}), "")
+	many := verify.Result{Name: "told-is-true", Faults: strings.Split("abcdefgh", "")}
+	err := verdict([]verify.Result{passed, many, {Name: "swap-ends-once", Vacuous: true}})
 	wantError(t, err, "told-is-true does not hold: a; b; c; d; e; and 3 more")
 	wantError(t, err, "swap-ends-once does not hold: there was nothing to examine")
 	if len(many.Faults) != 8 {
@@ -408,7 +408,7 @@ func TestWhatRequestsHoldIsFoundInLogsAndMetrics(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	e := &account.Evidence{Records: recordOf(nullifier)}
+	e := &verify.Evidence{Records: recordOf(nullifier)}
 	s := &suite{fleets: &podWatch{folder: folder}, others: recordOf(other), pages: map[string][]byte{
 		"metrics of demo-1": []byte("relaypool_up 1\n"),
 		"metrics of demo-2": []byte(`relaypool_requests{nullifier="` + hex.EncodeToString(nullifier[:]) + "\"} 1\n"),

@@ -157,7 +157,7 @@ func TestTheRootHistoryHasTheGivenLength(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := tree.SelfCheck(); err != nil || len(tree.History) != ring {
-				t.Errorf("the tree has a ring of %d with error %v, want %d", len(tree.History), err, ring)
+				t.Errorf("the tree has a root history of %d with error %v, want %d", len(tree.History), err, ring)
 			}
 		})
 	}

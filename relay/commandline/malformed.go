@@ -11,10 +11,10 @@ import (
 
 // Malformed collects the errors of values that do not parse, so that they are listed with
 // every other problem: kong alone stops at the first one, and repeats the value.
-type Malformed struct{ found map[*kong.Value]error }
+type Malformed struct{ errors map[*kong.Value]error }
 
 // NewMalformed makes an empty collection.
-func NewMalformed() *Malformed { return &Malformed{found: map[*kong.Value]error{}} }
+func NewMalformed() *Malformed { return &Malformed{errors: map[*kong.Value]error{}} }
 
 // Options make kong add values that do not parse to the collection.
 func (m *Malformed) Options() []kong.Option {
@@ -35,7 +35,7 @@ func (m *Malformed) Options() []kong.Option {
 func (m *Malformed) Of(flags []*kong.Flag) []error {
 	var problems []error
 	for _, f := range flags {
-		if err := m.found[f.Value]; err != nil {
+		if err := m.errors[f.Value]; err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -63,7 +63,7 @@ func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kon
 }
 
 func (m *Malformed) note(v *kong.Value, want, received string) {
-	m.found[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
+	m.errors[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
 }
 
 // boolean decodes flags that need no value.

@@ -48,7 +48,7 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &problems), errors.Is(err, ErrUsage): // case errors.As(err, &problems), errors.Is(err, ErrUsage): // kong's errors have codes of their own, which are not used
+	case errors.As(err, &problems), errors.Is(err, ErrUsage): // kong's errors have codes of their own, which are not used
 		code = ExitUsage
 	case errors.As(err, &own):
 		code = own.ExitCode()

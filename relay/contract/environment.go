@@ -19,7 +19,7 @@ const (
 	EnvProfileFile             = "RELAYPOOL_PROFILE_FILE"
 	EnvMint                    = "RELAYPOOL_MINT"
 	EnvProgramID               = "RELAYPOOL_PROGRAM_ID"
-	EnvRootRing                = "RELAYPOOL_ROOT_RING"
+	EnvRootHistorySize         = "RELAYPOOL_ROOT_HISTORY_SIZE"
 	EnvVerifyingKey            = "RELAYPOOL_VERIFYING_KEY"
 	EnvProofA                  = "RELAYPOOL_PROOF_A"
 	EnvOffCurveRecipient       = "RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT"
@@ -71,7 +71,7 @@ func EnvironmentVariables() []string {
 		EnvProfileFile,
 		EnvMint,
 		EnvProgramID,
-		EnvRootRing,
+		EnvRootHistorySize,
 		EnvVerifyingKey,
 		EnvProofA,
 		EnvOffCurveRecipient,

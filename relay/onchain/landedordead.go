@@ -31,7 +31,7 @@ const (
 // recorded at signing and may be wrong. The transaction is therefore also dead once the
 // slot of its blockhash has expired and, because that slot may be wrong too, once all
 // blockhashes from the time of signing have.
-func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
+func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:
 		return MayLand
@@ -49,6 +49,6 @@ func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, sign
 }
 
 // expired reports whether every blockhash that existed at the time has expired.
-func (l *Look) expired(at time.Time) bool {
+func (l *SearchResult) expired(at time.Time) bool {
 	return !at.IsZero() && at.Add(clockTolerance).Before(l.ExpiredAt)
 }

@@ -12,10 +12,10 @@ func TestFate(t *testing.T) {
 	const slot, height = 1000, 900
 	failure := &shieldpool.TransactionError{Kind: "InstructionError"}
 	signed := time.Unix(1000, 0)
-	past := Look{FinalizedHeight: height + 1, FirstAvailable: slot}
+	past := SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot}
 	tests := map[string]struct {
 		status   *Status
-		look     Look
+		look     SearchResult
 		want     Fate
 		decisive bool
 	}{
@@ -27,13 +27,13 @@ func TestFate(t *testing.T) {
 		"confirmed, as one endpoint says":       {&Status{Confirmation: Finalized, Unverified: true}, past, MayLand, false},
 		"failed for good, as one endpoint says": {&Status{Confirmation: Finalized, Err: failure, Unverified: true}, past, MayLand, false},
 		"unknown after its last height":         {nil, past, Expired, false},
-		"unknown at its last height":            {nil, Look{FinalizedHeight: height, FirstAvailable: slot}, MayLand, false},
-		"unknown, of a shorter history":         {nil, Look{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
-		"unknown when its slot's are over":      {nil, Look{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
-		"unknown a slot before that":            {nil, Look{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
-		"unknown when all of its time are over": {nil, Look{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
-		"unknown a little before that":          {nil, Look{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
-		"processed when all are over":           {&Status{Confirmation: Processed}, Look{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
+		"unknown at its last height":            {nil, SearchResult{FinalizedHeight: height, FirstAvailable: slot}, MayLand, false},
+		"unknown, of a shorter history":         {nil, SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
+		"unknown when its slot's are over":      {nil, SearchResult{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
+		"unknown a slot before that":            {nil, SearchResult{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
+		"unknown when all of its time are over": {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
+		"unknown a little before that":          {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
+		"processed when all are over":           {&Status{Confirmation: Processed}, SearchResult{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
 	}
 	for name, test := range tests {
 		if got := test.look.Fate(test.status, slot, height, signed); got != test.want {
@@ -44,7 +44,7 @@ func TestFate(t *testing.T) {
 		}
 	}
 	// A blockhash of slot 0 has no known slot, so no expired slot ends it.
-	if got := (&Look{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
+	if got := (&SearchResult{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
 		t.Errorf("without any slot the fate is %d, want that it may land", got)
 	}
 }

@@ -74,11 +74,11 @@ func (s *Status) Decisive() bool {
 	return s != nil && !s.Unverified && (s.Err == nil && s.Confirmation.AtLeast(Confirmed) || s.Err != nil && s.Confirmation.AtLeast(Finalized))
 }
 
-// Look is what endpoints know about some signatures, with the horizon that shows whether an
+// SearchResult is what endpoints know about some signatures, with the horizon that shows whether an
 // unknown signature proves anything. The horizon was read before the statuses. A
 // transaction cannot land after its blockhash's last valid height. So one that is unknown
 // at that height, to a history that goes back to it, is dead.
-type Look struct {
+type SearchResult struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
 	// Slot is the endpoint's slot when it answered; never below FinalizedSlot.
@@ -112,7 +112,7 @@ type Creation struct {
 // SwapEnd is the transaction that ended a swap.
 type SwapEnd struct {
 	// How reports whether it was executed or refunded.
-	How       shieldpool.Settlement
+	How       shieldpool.SwapEnding
 	Signature solana.Signature
 	Slot      uint64
 	// Confirmation is at least Confirmed.

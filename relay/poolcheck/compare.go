@@ -57,7 +57,7 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 			if isSwap(p, &ix, roles) {
 				k = kinds[1]
 			}
-			k.hold(landed[i].Signature, &ix, roles)
+			k.compare(landed[i].Signature, &ix, roles)
 		}
 	}
 	checks := make([]Check, len(kinds))
@@ -106,8 +106,8 @@ type comparison struct {
 	wrong, signature string
 }
 
-// hold compares one instruction with the profile.
-func (c *comparison) hold(signature solana.Signature, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) {
+// compare compares one instruction with the profile.
+func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) {
 	c.seen++
 	if c.wrong != "" {
 		return
@@ -124,7 +124,7 @@ func (c *comparison) hold(signature solana.Signature, ix *Instruction, roles map
 		switch {
 		case i >= len(c.order), role == c.order[i].Role:
 		case !known && c.order[i].Role == shieldpool.RoleRecipient:
-		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // in a transfer
+		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // in a transfer
 		case !known:
 			wrong = append(wrong, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
 		default:

@@ -117,8 +117,8 @@ func (f *Facts) verifyingKey() Check {
 	return c
 }
 
-// unread completes a check whose account was not read.
-func (f *Facts) unread(c Check) Check {
+// unreadCheck completes a check whose account was not read.
+func (f *Facts) unreadCheck(c Check) Check {
 	c.State, c.Reason = Unknown, ReasonChainUnavailable
 	c.Found, c.Remedy = "the account has not been read", "check the RPC endpoint"
 	switch {
@@ -136,7 +136,7 @@ func (f *Facts) program() Check {
 	a, read := f.Accounts[program]
 	switch {
 	case !read:
-		return f.unread(c)
+		return f.unreadCheck(c)
 	case a == nil:
 		c.Found = "no account"
 	case !a.Executable:
@@ -172,7 +172,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	tree, err := Tree(p, f.Accounts[p.MerkleTree])
 	if tree == nil || err != nil {
 		self.State, self.Reason, self.Found = Failed, ReasonTreeMismatch, err.Error()
-		self.Remedy = fmt.Sprintf("correct profile %s, above all its rootHistory (root ring), which is %d: the program lays its tree out in another way", p.Profile.Name, p.Profile.RootHistory)
+		self.Remedy = fmt.Sprintf("correct profile %s, above all its rootHistory, which is %d: the program lays its tree out in another way", p.Profile.Name, p.Profile.RootHistory)
 		room.Reason, room.Found, room.Remedy = ReasonTreeMismatch, "the tree account cannot be trusted", self.Remedy
 		return append(checks, self, room), nil
 	}
@@ -204,7 +204,7 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	a, read := f.Accounts[address]
 	switch {
 	case !read:
-		return f.unread(c)
+		return f.unreadCheck(c)
 	case a == nil:
 		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", Initialise(p)
 	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
@@ -254,7 +254,7 @@ func (f *Facts) mint(address solana.PublicKey) Check {
 	a, read := f.Accounts[address]
 	switch {
 	case !read:
-		return f.unread(c)
+		return f.unreadCheck(c)
 	case a == nil:
 		c.Found = "no account"
 	case a.Owner.Equals(solana.Token2022ProgramID):

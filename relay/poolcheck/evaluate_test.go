@@ -139,7 +139,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"a longer ring than the program has": {
 			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile.RootHistory = 128 },
-			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, []string{"rootHistory (root ring), which is 128"},
+			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, []string{"rootHistory, which is 128"},
 		},
 		"a shorter ring than the program has": {
 			func(l *ledger, t *poolcheck.Target, p *shieldpool.Pool) {

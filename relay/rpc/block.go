@@ -91,15 +91,15 @@ func (w *wireTransaction) decode() (onchain.BlockTransaction, error) {
 	return out.BlockTransaction, err
 }
 
-// resolved is a transaction with its indices replaced by keys.
-type resolved struct {
+// resolvedTransaction is a transaction with its indices replaced by keys.
+type resolvedTransaction struct {
 	onchain.BlockTransaction
 	keys       []solana.PublicKey
 	signatures uint64
 }
 
-func (w *wireTransaction) resolve() (resolved, error) {
-	var out resolved
+func (w *wireTransaction) resolve() (resolvedTransaction, error) {
+	var out resolvedTransaction
 	if len(w.Transaction) != 2 || w.Transaction[1] != "base64" || w.Meta == nil {
 		return out, errors.New("base64 bytes or meta are missing")
 	}

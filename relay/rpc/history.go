@@ -26,7 +26,7 @@ var errNotNamed = errors.New("the transaction does not name the account: ask for
 
 // transaction is a landed transaction, from getTransaction.
 type transaction struct {
-	resolved
+	resolvedTransaction
 	slot      uint64
 	at        time.Time // zero when the endpoint does not report it
 	fee       uint64
@@ -59,7 +59,7 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
 		return nil, onchain.Malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
 	}
-	out := &transaction{resolved: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
+	out := &transaction{resolvedTransaction: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
 	if wire.Time != nil {
 		out.at = time.Unix(*wire.Time, 0).UTC()
 	}
@@ -84,22 +84,22 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	}, nil
 }
 
-// Creation finds the transaction that created the nullifier's account; nil when the
+// FindCreation finds the transaction that created the nullifier's account; nil when the
 // endpoint's history has none. Other transactions may name the address before and after it,
 // and fail or succeed: only the program's own instruction creates the account.
-func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
+func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	succeeded, err := c.succeeded(ctx, address)
+	succeeded, err := c.listSuccessful(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	// Start with the oldest: the address becomes public when the transaction lands, so
 	// unrelated transactions follow it.
 	for _, info := range slices.Backward(succeeded) {
-		found, err := c.maker(ctx, info, pool, address, nullifier)
+		found, err := c.creationIn(ctx, info, pool, address, nullifier)
 		if err != nil || found != nil {
 			return found, err
 		}
@@ -107,8 +107,8 @@ func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier 
 	return nil, nil
 }
 
-// succeeded lists all successful transactions that name the address, newest first.
-func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]onchain.SignatureInfo, error) {
+// listSuccessful lists all successful transactions that name the address, newest first.
+func (c *Client) listSuccessful(ctx context.Context, address solana.PublicKey) ([]onchain.SignatureInfo, error) {
 	var out []onchain.SignatureInfo
 	var before solana.Signature
 	for listed := 0; listed < maxHistory; {
@@ -126,9 +126,9 @@ func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]onc
 	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
-// maker reads the transaction, and returns it if it created the account.
-func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
-	tx, err := c.listed(ctx, info)
+// creationIn reads the transaction, and returns it if it created the account.
+func (c *Client) creationIn(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
+	tx, err := c.readListed(ctx, info)
 	if err != nil || tx.Failed {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *sh
 	return nil, nil
 }
 
-// listed reads a transaction that the endpoint lists as confirmed.
-func (c *Client) listed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
+// readListed reads a transaction that the endpoint lists as confirmed.
+func (c *Client) readListed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
 	tx, err := c.transaction(ctx, info.Signature, onchain.Confirmed)
 	if err == nil && tx == nil {
 		// It is listed but missing: the endpoint's indices disagree, so this is no answer.
@@ -159,12 +159,12 @@ func (c *Client) listed(ctx context.Context, info onchain.SignatureInfo) (*trans
 	return tx, err
 }
 
-// Settlement finds the transaction that ended the swap, in the slots from first to last;
+// FindSwapEnd finds the transaction that ended the swap, in the slots from first to last;
 // nil when the endpoint's history has none. Anybody may name the state's address before and
 // after it, and call the program for it without effect: only a successful instruction of
 // the program ends the swap.
-func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	succeeded, err := c.succeeded(ctx, swap.State)
+func (c *Client) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	succeeded, err := c.listSuccessful(ctx, swap.State)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, l
 		if info.Slot < first || info.Slot > last {
 			continue
 		}
-		tx, err := c.listed(ctx, info)
+		tx, err := c.readListed(ctx, info)
 		if err != nil {
 			return nil, err
 		}
@@ -191,12 +191,12 @@ func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, l
 }
 
 // ending returns how a transaction ended the swap; "" when it did not.
-func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
+func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.SwapEnding {
 	if tx.Failed {
 		return ""
 	}
 	for _, ix := range tx.Instructions {
-		if how := swap.SettledBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
+		if how := swap.EndedBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
 			return how
 		}
 	}

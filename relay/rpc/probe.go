@@ -24,7 +24,7 @@ func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int
 		if info.Failed {
 			continue
 		}
-		tx, err := c.listed(ctx, info)
+		tx, err := c.readListed(ctx, info)
 		if err != nil {
 			return out, err
 		}

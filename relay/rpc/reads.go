@@ -20,14 +20,14 @@ const (
 	MaxStatuses = 256
 )
 
-// at is a result with the slot at which it was read. It decodes only when both are present: a
+// atSlot is a result with the slot at which it was read. It decodes only when both are present: a
 // missing value is unknown, never zero.
-type at[T any] struct {
+type atSlot[T any] struct {
 	Slot  uint64
 	Value T
 }
 
-func (a *at[T]) UnmarshalJSON(b []byte) error {
+func (a *atSlot[T]) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Context struct {
 			Slot *uint64 `json:"slot"`
@@ -95,7 +95,7 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 	if len(keys) > MaxAccounts {
 		return nil, 0, fmt.Errorf("%s takes at most %d accounts, received %d", method, MaxAccounts, len(keys))
 	}
-	result, err := read[at[[]*wireAccount]](ctx, c, method, keys, conf)
+	result, err := read[atSlot[[]*wireAccount]](ctx, c, method, keys, conf)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -118,7 +118,7 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 // before minContextSlot. An account that does not exist has 0.
 func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	const method = "getBalance"
-	result, err := read[at[uint64]](ctx, c, method, key, committed(onchain.Confirmed).notBefore(minContextSlot))
+	result, err := read[atSlot[uint64]](ctx, c, method, key, committed(onchain.Confirmed).notBefore(minContextSlot))
 	if err == nil {
 		err = onchain.CheckSlot(method, result.Slot, minContextSlot)
 	}
@@ -153,7 +153,7 @@ func (c *Client) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 		Blockhash            solana.Hash `json:"blockhash"`
 		LastValidBlockHeight uint64      `json:"lastValidBlockHeight"`
 	}
-	result, err := read[at[value]](ctx, c, method, committed(onchain.Confirmed))
+	result, err := read[atSlot[value]](ctx, c, method, committed(onchain.Confirmed))
 	if err != nil {
 		return onchain.Blockhash{}, err
 	}

@@ -25,7 +25,7 @@ var (
 // decoded from Agave's answer.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	type slotted struct { // type slotted struct { // the results of several methods
+	type slotted struct { // the results of several methods
 		Value any
 		Slot  uint64
 	}

@@ -44,7 +44,7 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 		Err           json.RawMessage `json:"err"`
 		UnitsConsumed *uint64         `json:"unitsConsumed"`
 	}
-	result, err := read[at[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
+	result, err := read[atSlot[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
 		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": onchain.Confirmed,
 	}.notBefore(minContextSlot))
 	if err == nil {
@@ -82,7 +82,7 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	}
 	// An empty list is sent as such, not as null.
 	signatures = append([]solana.Signature{}, signatures...)
-	result, err := read[at[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
+	result, err := read[atSlot[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
 	if err != nil {
 		return nil, 0, err
 	}

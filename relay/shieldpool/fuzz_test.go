@@ -75,7 +75,7 @@ func FuzzParseTree(f *testing.F) {
 			t.Error("encoding what was decoded gives other bytes")
 		}
 		_ = tree.SelfCheck()
-		_ = tree.Headroom(tree.Root)
+		_ = tree.LeavesUntilEviction(tree.Root)
 	})
 }
 

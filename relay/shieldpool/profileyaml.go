@@ -16,10 +16,10 @@ const (
 	maxBytes = 1 << 20
 	// MaxMints is the largest number of mints of a profile.
 	MaxMints = 16
-	// MinRing is the smallest rootHistory: one Transact adds two roots.
-	MinRing = 2
-	// MaxRing is the largest rootHistory that fits an account of ten megabytes.
-	MaxRing = 300_000
+	// MinRootHistory is the smallest rootHistory: one Transact adds two roots.
+	MinRootHistory = 2
+	// MaxRootHistory is the largest rootHistory that fits an account of ten megabytes.
+	MaxRootHistory = 300_000
 
 	maxName, maxMessage, maxMessages      = 64, 1024, 8
 	maxAccounts, maxSeeds, maxSeedLiteral = 64, 16, 32
@@ -117,7 +117,7 @@ func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
 // fields are the keys of a profile.
 func (r *yamlReader) fields(p *Profile) map[string]yamlField {
 	return map[string]yamlField{
-		"base": func(string, *yaml.Node) {}, // "base": func(string, *yaml.Node) {}, // already read
+		"base": func(string, *yaml.Node) {}, // already read
 		"name": func(path string, n *yaml.Node) {
 			if text, ok := r.text(path, n, maxName); ok {
 				p.Name = text
@@ -132,7 +132,7 @@ func (r *yamlReader) fields(p *Profile) map[string]yamlField {
 		"extData":                oneOf(r, &p.ExtData, []ExtDataRule{ExtDataOpaque, ExtDataSHA256}),
 		"recipientMinimum":       number(r, &p.RecipientMinimum, 0, maxUint64),
 		"swapTimeout":            number(r, &p.SwapTimeout, 1, maxUint64),
-		"rootHistory":            number(r, &p.RootHistory, MinRing, MaxRing),
+		"rootHistory":            number(r, &p.RootHistory, MinRootHistory, MaxRootHistory),
 		"allowOffCurveRecipient": r.boolean(&p.AllowOffCurveRecipient),
 		"signInMessages": func(path string, n *yaml.Node) {
 			p.SignInMessages = nil
@@ -179,7 +179,7 @@ func (r *yamlReader) seeds(s *Seeds) yamlField {
 					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
 					"value":   oneOf(r, &seed.Value, values),
 				})
-				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, the value's fault is already reported
+				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, the value's fault is already reported
 					r.fault(path, n, "expected either literal or value, received %s", yamlKind(n))
 				}
 				*to = append(*to, seed)

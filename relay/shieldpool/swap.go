@@ -104,24 +104,24 @@ func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instr
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.CloseSwapState}), nil
 }
 
-// Settlement is how a swap ended.
-type Settlement string
+// SwapEnding is how a swap ended.
+type SwapEnding string
 
 // A swap has one of two ends; either is final.
 const (
-	Executed Settlement = "executed"
-	Refunded Settlement = "refunded"
+	Executed SwapEnding = "executed"
+	Refunded SwapEnding = "refunded"
 )
 
-// SettledBy returns how an instruction that succeeded ended this swap; "" if it
+// EndedBy returns how an instruction that succeeded ended this swap; "" if it
 // did not.
-func (s *Swap) SettledBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) Settlement {
+func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) SwapEnding {
 	p := s.Pool.Profile
 	if !program.Equals(p.ProgramID) || len(data) == 0 {
 		return ""
 	}
 	var order []AccountRole
-	var how Settlement
+	var how SwapEnding
 	switch data[0] {
 	case p.Tags.ExecuteSwap:
 		order, how = p.Accounts.ExecuteSwap, Executed

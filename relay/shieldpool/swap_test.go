@@ -112,7 +112,7 @@ func TestSettledByReadsTagAndState(t *testing.T) {
 		program  solana.PublicKey
 		accounts []solana.PublicKey
 		data     []byte
-		want     shieldpool.Settlement
+		want     shieldpool.SwapEnding
 	}{
 		"ExecuteSwap":                  {program, accounts(swap.State), []byte{12, 1}, shieldpool.Executed},
 		"CloseSwapState":               {program, accounts(swap.State), []byte{13}, shieldpool.Refunded},
@@ -126,7 +126,7 @@ func TestSettledByReadsTagAndState(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := swap.SettledBy(tc.program, tc.accounts, tc.data); got != tc.want {
+			if got := swap.EndedBy(tc.program, tc.accounts, tc.data); got != tc.want {
 				t.Errorf("settled: %q, want %q", got, tc.want)
 			}
 		})

@@ -55,7 +55,7 @@ func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 		t.History[i] = [32]byte(data[treeHistoryAt+32*i:])
 	}
 	if t.RootIndex >= uint64(len(t.History)) {
-		return nil, fmt.Errorf("merkle tree's root index is %d, expected below the ring's length %d", t.RootIndex, p.RootHistory)
+		return nil, fmt.Errorf("merkle tree's root index is %d, expected below the length of the root history %d", t.RootIndex, p.RootHistory)
 	}
 	if t.NextIndex > 1<<merkle.Height {
 		return nil, fmt.Errorf("merkle tree's next index is above 2^%d leaves", merkle.Height)
@@ -143,15 +143,15 @@ func (t *TreeAccount) frontier() (f [merkle.Height]fr.Element, err error) {
 	return f, nil
 }
 
-// Headroom returns how many more leaves may be appended before the root leaves the root
+// LeavesUntilEviction returns how many more leaves may be appended before the root leaves the root
 // history; −1 when it is not in it. The all-zero root never is.
-func (t *TreeAccount) Headroom(root [32]byte) int {
+func (t *TreeAccount) LeavesUntilEviction(root [32]byte) int {
 	if root == ([32]byte{}) {
 		return -1
 	}
 	n := len(t.History)
 	for age := range n {
-		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the length of the root history
+		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the length of the root history
 			return n - 1 - age
 		}
 	}

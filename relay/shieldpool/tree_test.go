@@ -78,10 +78,10 @@ func TestEmptyTree(t *testing.T) {
 	t.Parallel()
 	tree := ShieldPoolV1().NewTree(solana.PublicKey{})
 	empty := merkle.Zero(merkle.Height)
-	if tree.Root != merkle.Bytes(&empty) || tree.Headroom(tree.Root) != 99 {
-		t.Errorf("the empty root has headroom %d, want 99", tree.Headroom(tree.Root))
+	if tree.Root != merkle.Bytes(&empty) || tree.LeavesUntilEviction(tree.Root) != 99 {
+		t.Errorf("the empty root has headroom %d, want 99", tree.LeavesUntilEviction(tree.Root))
 	}
-	if tree.Headroom([32]byte{}) != -1 {
+	if tree.LeavesUntilEviction([32]byte{}) != -1 {
 		t.Error("the all-zero root is known, although it only fills unused history")
 	}
 }
@@ -92,14 +92,14 @@ func TestHeadroomCountsDownAsTheHistoryWraps(t *testing.T) {
 	tree := grown(t, p, 60)
 	root := tree.Root
 	for i := range 100 {
-		if got := tree.Headroom(root); got != 99-i {
+		if got := tree.LeavesUntilEviction(root); got != 99-i {
 			t.Fatalf("after %d leaves headroom is %d, want %d", i, got, 99-i)
 		}
 		if err := tree.Append([32]byte{29: 1, 30: byte(i >> 8), 31: byte(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := tree.Headroom(root); got != -1 {
+	if got := tree.LeavesUntilEviction(root); got != -1 {
 		t.Errorf("a root that has left the history has headroom %d, want -1", got)
 	}
 	if err := tree.Append(modulus); err == nil {

@@ -85,7 +85,7 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 		e.set(contract.EnvProfileFile, contract.ProfileFile)
 	}
 	e.unless(contract.EnvProgramID, pool.ProgramID)
-	e.number(contract.EnvRootRing, int64(pool.RootHistorySize))
+	e.number(contract.EnvRootHistorySize, int64(pool.RootHistorySize))
 	mints := make([]string, len(pool.Mints))
 	for i, m := range pool.Mints {
 		mints[i] = m.Address + "=" + m.Field

@@ -19,10 +19,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/gather"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
-	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -92,18 +92,18 @@ func unknown(names, known []string) string {
 // Outcome is the result of a drill.
 type Outcome struct {
 	Events   []schedule.Event
-	Evidence *account.Evidence
+	Evidence *verify.Evidence
 	Timeline timeline.Timeline
 	Clients  load.Progress
 	// Exits are the ends of relay processes, except kills.
 	Exits []Exit
-	// Open is the number of submissions without a final outcome when the wait for them
+	// Unfinished is the number of submissions without a final outcome when the wait for them
 	// ended.
-	Open int
-	// Took is the duration of the whole drill, Silence that of the wait for outcomes.
-	Took, Silence time.Duration
-	// Cut is the number of database connections that were cut.
-	Cut int64
+	Unfinished int
+	// Duration is the duration of the whole drill, Silence that of the wait for outcomes.
+	Duration, QuietDuration time.Duration
+	// CutConnections is the number of database connections that were cut.
+	CutConnections int64
 	// Orphaned is the number of relays that ended because their database was unreachable.
 	Orphaned int
 	// BasePrice returns the output for an amount of lamports at the usual price of
@@ -116,12 +116,12 @@ type Outcome struct {
 	Lies map[string]uint64
 }
 
-// starting is how long a relay may take to exit when its database is unreachable at its
+// maxStartFailure is how long a relay may take to exit when its database is unreachable at its
 // start.
-const starting = 10 * time.Second
+const maxStartFailure = 10 * time.Second
 
-// mostForked bounds the blocks that a fork undoes.
-const mostForked = 12
+// maxForkedBlocks bounds the blocks that a fork undoes.
+const maxForkedBlocks = 12
 
 type arena struct {
 	o     Options
@@ -132,7 +132,7 @@ type arena struct {
 	database *database
 	network  *network
 	relays   []*relay
-	eyes     *witness.Chain
+	eyes     *gather.Chain
 	load     *load.Load
 	director *director
 
@@ -143,10 +143,10 @@ type arena struct {
 	orphaned int
 	// attacked counts attacks, hostile the relays' answers to them.
 	attacked int
-	hostile  map[account.HostileAnswer]int
+	hostile  map[verify.HostileAnswer]int
 	samples  []timeline.Sample
-	rings    []account.Ring
-	finality []account.Finality
+	rings    []verify.RootHistory
+	finality []verify.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
 	// opening are the payers' lamports at the start, airdrops their income since.
@@ -162,13 +162,13 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool), hostile: make(map[account.HostileAnswer]int)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool), hostile: make(map[verify.HostileAnswer]int)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
 	defer func() {
 		stop()
-		for _, r := range a.relays { // for _, r := range a.relays { // after a failed drill they still run
+		for _, r := range a.relays { // after a failed drill they still run
 			err = errors.Join(err, r.kill())
 		}
 		keeping.Wait()
@@ -196,15 +196,15 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lasting(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lastingLies(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MaxForked: int(min(maxForkedBlocks, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	var watchers, clients sync.WaitGroup
-	watchers.Go(func() { a.watchRings(watching) })
-	watchers.Go(func() { a.watchProgress(watching) })
+	watchers.Go(func() { a.recordRootHistories(watching) })
+	watchers.Go(func() { a.reportProgress(watching) })
 
 	arrivals, stopArrivals := context.WithTimeout(ctx, a.o.Duration)
 	defer stopArrivals()
@@ -219,7 +219,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	clients.Wait()
 	open, err := a.awaitQuiet(patience)
 	silence := time.Since(quiet)
-	directed = errors.Join(directed, a.director.end())
+	directed = errors.Join(directed, a.director.endLastingLies())
 	stopWatching()
 	watchers.Wait()
 	if err := errors.Join(directed, cleared, err, ctx.Err()); err != nil {
@@ -230,8 +230,8 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	return &Outcome{
-		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
-		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned,
+		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Unfinished: open,
+		Duration: time.Since(a.began), QuietDuration: silence, CutConnections: a.cut.Load(), Orphaned: a.orphaned,
 		Router: a.network.routerCounts(), Lies: a.network.lieCounts(), BasePrice: basePrice,
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
@@ -261,7 +261,7 @@ func (a *arena) exited(e Exit) {
 	defer a.mu.Unlock()
 	// As in a cluster, a relay that finds no database at its start exits and is started
 	// again. An exit at another time or for another reason is a fault.
-	if e.Fault != "" && e.Lived < starting && a.database.awaySince(e.At.Add(-e.Lived)) {
+	if e.Fault != "" && e.Lived < maxStartFailure && a.database.awaySince(e.At.Add(-e.Lived)) {
 		a.orphaned++
 		return
 	}
@@ -274,8 +274,8 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 	asking := context.WithoutCancel(ctx)
 	for {
 		var working, unfinalized int
-		if err := a.database.with(asking, func(conn *pgx.Conn) (err error) {
-			working, unfinalized, err = witness.Open(asking, conn)
+		if err := a.database.withConnection(asking, func(conn *pgx.Conn) (err error) {
+			working, unfinalized, err = gather.Open(asking, conn)
 			return err
 		}); err != nil {
 			return 0, err
@@ -288,7 +288,7 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 }
 
 // gather stops the relays, so that nothing changes any more, and reads the evidence.
-func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
+func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
 	pages, told := a.metrics(ctx), a.swapStatuses(ctx)
 	var stopping sync.WaitGroup
 	for _, r := range a.relays {
@@ -297,10 +297,10 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	stopping.Wait()
 	a.say("relays have stopped, reading database and chain")
 	profile := a.box.Pool.Profile
-	e := &account.Evidence{
-		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), Told: told,
-		Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone,
-		Heights: a.eyes.Heights, Finality: a.finality, Hostile: a.hostile, Sign: groth16.Plain.String(), // the sign that the local chain's program takes
+	e := &verify.Evidence{
+		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), SwapAnswers: told,
+		Records: a.load.Journal().Records(), RootHistories: a.rings, Undone: a.undone,
+		Heights: a.eyes.Heights, Finality: a.finality, HostileAnswers: a.hostile, ProofAEncoding: groth16.Plain.String(), // the sign that the local chain's program takes
 	}
 	// The last transactions may not be finalized yet.
 	a.box.Chain.Finalize()
@@ -322,16 +322,16 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	if err := a.eyes.Left(ctx, at, e); err != nil {
 		return nil, err
 	}
-	if err := a.database.with(ctx, func(conn *pgx.Conn) error { return a.gatherRows(ctx, conn, e) }); err != nil {
+	if err := a.database.withConnection(ctx, func(conn *pgx.Conn) error { return a.gatherRows(ctx, conn, e) }); err != nil {
 		return nil, err
 	}
 	return e, a.search(e, pages)
 }
 
 // gatherRows reads the database, and the payers' balances on the chain.
-func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
+func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *verify.Evidence) error {
 	for _, key := range a.box.Payers {
-		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()]}
+		payer := verify.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()]}
 		var err error
 		if payer.Closing, err = a.eyes.Balance(ctx, payer.Key); err != nil {
 			return err
@@ -339,22 +339,22 @@ func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evide
 		if payer.Funded, err = a.funded(ctx, payer.Key); err != nil {
 			return err
 		}
-		if payer.LedgerOpening, err = witness.LedgerOpening(ctx, conn, payer.Key); err != nil {
+		if payer.LedgerOpening, err = gather.LedgerOpening(ctx, conn, payer.Key); err != nil {
 			return err
 		}
 		e.Payers = append(e.Payers, payer)
 	}
-	return witness.Rows(ctx, conn, e)
+	return gather.Rows(ctx, conn, e)
 }
 
 // swapStatuses asks for every swap in the database, including those whose clients got no
 // answer. If the list cannot be read, every swap is missing, and the checks report that.
-func (a *arena) swapStatuses(ctx context.Context) map[uuid.UUID]account.SwapStatus {
-	out := make(map[uuid.UUID]account.SwapStatus)
-	_ = a.database.with(ctx, func(conn *pgx.Conn) error {
-		ids, err := witness.Swaps(ctx, conn)
+func (a *arena) swapStatuses(ctx context.Context) map[uuid.UUID]verify.SwapStatus {
+	out := make(map[uuid.UUID]verify.SwapStatus)
+	_ = a.database.withConnection(ctx, func(conn *pgx.Conn) error {
+		ids, err := gather.Swaps(ctx, conn)
 		for i, id := range ids {
-			out[id] = witness.SwapStatus(ctx, a.http, a.relays[i%len(a.relays)].URL, id)
+			out[id] = gather.SwapStatus(ctx, a.http, a.relays[i%len(a.relays)].URL, id)
 		}
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/gagliardetto/solana-go/programs/token"
 	"github.com/gagliardetto/solana-go/rpc"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -47,8 +47,8 @@ const (
 	// busyPause is the pause between requests that cost the relay little, calmPause
 	// the pause between expensive ones.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
-	// hostilePatience is how long a hostile client waits for an answer.
-	hostilePatience = 5 * time.Second
+	// hostileTimeout is how long a hostile client waits for an answer.
+	hostileTimeout = 5 * time.Second
 	// stalledReaders is the number of connections that one address opens and does not read
 	// from.
 	stalledReaders = 100
@@ -75,8 +75,8 @@ func (a *arena) attack(ctx context.Context, name string) {
 	attacks()[name](at, ctx)
 }
 
-// draw makes a spend of notes of the attacker's own; false when the chain does not answer.
-func (at *attacker) draw(ctx context.Context) (load.Request, bool) {
+// newSpend makes a spend of notes of the attacker's own; false when the chain does not answer.
+func (at *attacker) newSpend(ctx context.Context) (load.Request, bool) {
 	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return load.Request{}, false
@@ -85,8 +85,8 @@ func (at *attacker) draw(ctx context.Context) (load.Request, bool) {
 	return at.load.Draw(at.next, root), true
 }
 
-// until repeats an attacker's action until ctx ends.
-func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
+// repeat repeats an attacker's action until ctx ends.
+func (at *attacker) repeat(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
 		load.Sleep(ctx, pause)
@@ -97,7 +97,7 @@ func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
 // ignored: the relay is down or busy, and other checks cover the honest clients.
 func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	at.sent++
-	ctx, cancel := context.WithTimeout(ctx, hostilePatience)
+	ctx, cancel := context.WithTimeout(ctx, hostileTimeout)
 	defer cancel()
 	a := at.load.Post(ctx, path, "respond-async", body)
 	if a.Fault != "" {
@@ -105,7 +105,7 @@ func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	}
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	at.hostile[account.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
+	at.hostile[verify.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
 }
 
 func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
@@ -116,8 +116,8 @@ func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
 
 // forge posts proofs of other statements, and bytes that are no proof.
 func (at *attacker) forge(ctx context.Context) {
-	at.until(ctx, busyPause, func() {
-		q, ok := at.draw(ctx)
+	at.repeat(ctx, busyPause, func() {
+		q, ok := at.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -135,8 +135,8 @@ func (at *attacker) forge(ctx context.Context) {
 // program refuses them. A relay that has seen no finalized transaction cannot know which
 // encoding the program accepts.
 func (at *attacker) negate(ctx context.Context) {
-	at.until(ctx, calmPause, func() {
-		q, ok := at.draw(ctx)
+	at.repeat(ctx, calmPause, func() {
+		q, ok := at.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -150,8 +150,8 @@ func (at *attacker) negate(ctx context.Context) {
 
 // overfill posts requests with one field that is far too long.
 func (at *attacker) overfill(ctx context.Context) {
-	at.until(ctx, busyPause, func() {
-		q, ok := at.draw(ctx)
+	at.repeat(ctx, busyPause, func() {
+		q, ok := at.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -207,9 +207,9 @@ func (at *attacker) copyLanded(ctx context.Context) {
 	if len(landed) == 0 {
 		return
 	}
-	at.until(ctx, calmPause, func() {
+	at.repeat(ctx, calmPause, func() {
 		q := landed[at.sent*7%len(landed)]
-		if at.sent%2 == 0 { // if at.sent%2 == 0 { // every second one pays the attacker's own recipient
+		if at.sent%2 == 0 { // every second one pays the attacker's own recipient
 			q.Recipient = stranger().PublicKey()
 		}
 		at.postRequest(ctx, &q)
@@ -218,8 +218,8 @@ func (at *attacker) copyLanded(ctx context.Context) {
 
 // spendTwice spends a note at the relay and on the chain at the same time.
 func (at *attacker) spendTwice(ctx context.Context) {
-	at.until(ctx, calmPause, func() {
-		q, ok := at.draw(ctx)
+	at.repeat(ctx, calmPause, func() {
+		q, ok := at.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -246,9 +246,9 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 		return
 	}
 	at.postRequest(ctx, &q)
-	at.until(ctx, at.o.Slot, func() {
+	at.repeat(ctx, at.o.Slot, func() {
 		if account := q.Swap.Terms.RecipientATA; at.exists(ctx, account) {
-			key := stranger() // key := stranger() // it gets the rent; closing fails while the account has tokens
+			key := stranger() // it gets the rent; closing fails while the account has tokens
 			closing := token.NewCloseAccountInstruction(account, key.PublicKey(), owner.PublicKey(), nil).Build()
 			_ = at.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
 		}

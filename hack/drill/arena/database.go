@@ -97,8 +97,8 @@ func (d *database) awaySince(then time.Time) bool {
 	return !d.up || d.back.After(then)
 }
 
-// with lends one of the drill's own connections.
-func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
+// withConnection lends one of the drill's own connections.
+func (d *database) withConnection(ctx context.Context, f func(*pgx.Conn) error) error {
 	return d.box.WithDatabase(ctx, databaseName, f)
 }
 
@@ -110,7 +110,7 @@ func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
 	if !d.up {
 		return 0, nil
 	}
-	err = d.with(ctx, func(conn *pgx.Conn) error {
+	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, cutConnectionsSQL).Scan(&cut)
 	})
 	return cut, err
@@ -119,7 +119,7 @@ func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
 // counts adds to a sample the numbers of all submissions, of completed and failed ones, and
 // of swaps by phase.
 func (d *database) counts(ctx context.Context, s *timeline.Sample) error {
-	return d.with(ctx, func(conn *pgx.Conn) error {
+	return d.withConnection(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, countsSQL).Scan(&s.Accepted, &s.Completed, &s.Failed, &s.Between, &s.Executed, &s.Refunded)
 	})
 }

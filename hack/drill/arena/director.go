@@ -21,10 +21,10 @@ type director struct {
 	// active describes the events under way, by their number.
 	mu     sync.Mutex
 	active map[int]string
-	// staying are the functions that end the lies which go on after the load.
-	staying []func() error
-	bands   []timeline.Band
-	errs    []error
+	// lastingLies are the functions that end the lies which go on after the load.
+	lastingLies []func() error
+	bands       []timeline.Band
+	errs        []error
 }
 
 // run executes events until they are over or ctx ends, and returns when all are undone. An
@@ -38,7 +38,7 @@ func (d *director) run(ctx context.Context, events []schedule.Event) error {
 			break
 		}
 		running.Go(func() {
-			if err := d.happen(ctx, i, e); err != nil {
+			if err := d.runEvent(ctx, i, e); err != nil {
 				d.mu.Lock()
 				d.errs = append(d.errs, fmt.Errorf("event %s: %w", e, err))
 				d.mu.Unlock()
@@ -49,8 +49,8 @@ func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	return errors.Join(d.errs...)
 }
 
-// now describes the events that are active.
-func (d *director) now() (active []string) {
+// activeEvents describes the events that are active.
+func (d *director) activeEvents() (active []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, text := range d.active {
@@ -59,8 +59,8 @@ func (d *director) now() (active []string) {
 	return active
 }
 
-// happen starts an event, waits for its duration and undoes it, even after ctx has ended.
-func (d *director) happen(ctx context.Context, number int, e schedule.Event) error {
+// runEvent starts an event, waits for its duration and undoes it, even after ctx has ended.
+func (d *director) runEvent(ctx context.Context, number int, e schedule.Event) error {
 	lane, label := name(e)
 	began := time.Now()
 	d.mu.Lock()
@@ -75,23 +75,23 @@ func (d *director) happen(ctx context.Context, number int, e schedule.Event) err
 	err := d.do(ctx, e)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e.Stays {
-		d.staying = append(d.staying, func() error { over(); return d.arena.network.lie(e.Target, "") })
+	if e.Lasts {
+		d.lastingLies = append(d.lastingLies, func() error { over(); return d.arena.network.lie(e.Target, "") })
 		return err
 	}
 	over()
 	return err
 }
 
-// end undoes the events that outlasted the load.
-func (d *director) end() error {
+// endLastingLies undoes the events that outlasted the load.
+func (d *director) endLastingLies() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
-	for _, undo := range d.staying {
+	for _, undo := range d.lastingLies {
 		errs = append(errs, undo())
 	}
-	d.staying = nil
+	d.lastingLies = nil
 	return errors.Join(errs...)
 }
 
@@ -170,7 +170,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 // lie makes an endpoint lie for the event's duration, or until end undoes it.
 func (a *arena) lie(ctx context.Context, e schedule.Event) error {
 	told := a.network.lie(e.Target, e.Fault)
-	if e.Stays {
+	if e.Lasts {
 		return told
 	}
 	load.Sleep(ctx, e.For)
@@ -188,7 +188,7 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 		r.stop()
 	}
 	load.Sleep(ctx, time.Until(until))
-	r.want(true)
+	r.setWanted(true)
 	// The band ends when the relay serves again, which an unavailable database may delay.
 	readyCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

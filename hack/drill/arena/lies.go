@@ -57,21 +57,21 @@ func programError(code uint32) string {
 	return string(text)
 }
 
-// silencing returns the lies that contradict an honest endpoint's signature statuses in
+// statusLies returns the lies that contradict an honest endpoint's signature statuses in
 // every call. With two endpoints the relay cannot know which one lies, so outcomes wait
 // until both are honest. A lie that lasts longer than a swap's timeout would make the swap
 // fail without a fault of the relay.
-func silencing() []string {
+func statusLies() []string {
 	return []string{"all failed", "nothing landed", "fakes failures", "buries what lands", "closes the pool"}
 }
 
-// lasting returns the lies that one endpoint may tell for the whole drill, given the number
+// lastingLies returns the lies that one endpoint may tell for the whole drill, given the number
 // of endpoints.
-func lasting(lies []string, endpoints int) []string {
+func lastingLies(lies []string, endpoints int) []string {
 	if endpoints > 2 {
 		return lies
 	}
-	return slices.DeleteFunc(slices.Clone(lies), func(name string) bool { return slices.Contains(silencing(), name) })
+	return slices.DeleteFunc(slices.Clone(lies), func(name string) bool { return slices.Contains(statusLies(), name) })
 }
 
 // LieNames are the lies that a hostile endpoint can tell.

@@ -39,7 +39,7 @@ func (n *network) keepPrice() error {
 	n.marketMu.Lock()
 	defer n.marketMu.Unlock()
 	if n.price == 0 {
-		return nil // return nil // it never changed
+		return nil // it never changed
 	}
 	return n.applyPrice()
 }

@@ -79,8 +79,8 @@ func (r *relay) keep(ctx context.Context) {
 	}
 }
 
-// want lets the relay run, or not.
-func (r *relay) want(on bool) {
+// setWanted lets the relay run, or not.
+func (r *relay) setWanted(on bool) {
 	r.mu.Lock()
 	r.wanted = on
 	r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *relay) want(on bool) {
 
 // kill ends the process by SIGKILL and keeps it down.
 func (r *relay) kill() error {
-	p := r.ask("SIGKILL")
+	p := r.recordSignal("SIGKILL")
 	if p == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (r *relay) kill() error {
 
 // stop asks the process to end and keeps it down.
 func (r *relay) stop() {
-	p := r.ask("SIGTERM")
+	p := r.recordSignal("SIGTERM")
 	if p == nil {
 		return
 	}
@@ -124,9 +124,9 @@ func (r *relay) stop() {
 	r.exits(exit)
 }
 
-// ask records the signal that ends the process, and returns the process; nil if none runs.
-func (r *relay) ask(signal string) *process.Process {
-	r.want(false)
+// recordSignal records the signal that ends the process, and returns the process; nil if none runs.
+func (r *relay) recordSignal(signal string) *process.Process {
+	r.setWanted(false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.running {

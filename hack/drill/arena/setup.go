@@ -8,8 +8,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
+	"github.com/relaypool/relaypool/hack/drill/gather"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
-	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/sandbox"
@@ -23,8 +23,8 @@ const (
 	// fundingLamports is what a payer gets when payers are funded: enough for thousands of
 	// transactions.
 	fundingLamports = 100 * solana.LAMPORTS_PER_SOL
-	// unreachable is the share of swaps whose minimum no market offers.
-	unreachable = 0.2
+	// unreachableShare is the share of swaps whose minimum no market offers.
+	unreachableShare = 0.2
 	// databaseConnections is the number of connections of each relay.
 	databaseConnections = 24
 )
@@ -73,7 +73,7 @@ func (a *arena) startChain(ctx context.Context) (err error) {
 	if a.network, err = newNetwork(a.box.Chain, a.o.Endpoints, a.box.Payers[0].PublicKey(), a.o.Seed); err != nil {
 		return err
 	}
-	a.eyes = witness.NewChain(rpc.New(a.box.URL), a.box.Pool)
+	a.eyes = gather.NewChain(rpc.New(a.box.URL), a.box.Pool)
 	at, err := vault()
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *arena) makeLoad() error {
 	a.load, err = load.New(load.Options{
 		Relays: a.box.URLs(), Simulator: prover, Mint: a.box.Pool.Mint, Seed: a.o.Seed, HTTP: a.http, Now: time.Now,
 		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct,
-		Swaps: a.o.Swaps, Unreachable: unreachable, Market: a.box.Market(),
+		Swaps: a.o.Swaps, Unreachable: unreachableShare, Market: a.box.Market(),
 		PollMin: a.o.PollMin, PollMax: a.o.PollMax, PauseMax: a.o.PauseMax,
 	})
 	return err

@@ -77,8 +77,8 @@ func (a *arena) funded(ctx context.Context, payer solana.PublicKey) (lamports ui
 	return lamports, nil
 }
 
-// strayUnits is more compute than any Transact uses.
-const strayUnits = 250_000
+// directUnits is more compute than any Transact uses.
+const directUnits = 250_000
 
 // stranger is the wallet that sends spends to the chain itself.
 func stranger() solana.PrivateKey {
@@ -95,6 +95,6 @@ func (a *arena) direct(ctx context.Context, q *load.Request) {
 		Proof: q.Proofs[0][:], Inputs: &q.Inputs, Notes: q.Notes, Destination: shieldpool.Destination{Recipient: q.Recipient},
 	})
 	if err == nil {
-		_ = a.box.Send(ctx, strayUnits, false, []solana.PrivateKey{key}, spend)
+		_ = a.box.Send(ctx, directUnits, false, []solana.PrivateKey{key}, spend)
 	}
 }

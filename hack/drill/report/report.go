@@ -15,20 +15,20 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 )
 
 // Report is the result of one drill.
 type Report struct {
-	Seed     uint64           `json:"seed"`
-	Duration time.Duration    `json:"duration_ns"`
-	Figures  []Figure         `json:"figures"`
-	Checks   []account.Result `json:"checks"`
-	Events   []string         `json:"events"`
-	Exits    []arena.Exit     `json:"exits"`
+	Seed     uint64          `json:"seed"`
+	Duration time.Duration   `json:"duration_ns"`
+	Figures  []Figure        `json:"figures"`
+	Checks   []verify.Result `json:"checks"`
+	Events   []string        `json:"events"`
+	Exits    []arena.Exit    `json:"exits"`
 
 	timeline timeline.Timeline
 	files    []string
@@ -47,7 +47,7 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	for _, e := range o.Events {
 		r.Events = append(r.Events, e.String())
 	}
-	for _, check := range account.Checks() {
+	for _, check := range verify.Checks() {
 		r.Checks = append(r.Checks, check.Run(o.Evidence))
 	}
 	r.Checks = append(r.Checks, orderlyExits(o.Exits))
@@ -58,8 +58,8 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 }
 
 // orderlyExits checks that relays ended only by a kill, or in time after a signal.
-func orderlyExits(exits []arena.Exit) account.Result {
-	result := account.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
+func orderlyExits(exits []arena.Exit) verify.Result {
+	result := verify.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
 	for _, e := range exits {
 		if e.Fault != "" {
 			result.Faults = append(result.Faults, fmt.Sprintf("relay %d at %s: %s", e.Relay+1, e.At.UTC().Format("15:04:05"), e.Fault))
@@ -102,7 +102,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	ours, again := undone(o.Evidence)
 	add("landings undone by forks", float64(ours), "")
 	add("of these landed again", float64(again), "")
-	add("not final when patience ended", float64(o.Open), "")
+	add("not final when patience ended", float64(o.Unfinished), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
 	swaps.attempts(add)
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
@@ -111,7 +111,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("refused with "+code, float64(refusals[code]), "answers")
 	}
 	add("without an answer", float64(o.Clients.Silent), "requests")
-	add("database connections cut", float64(o.Cut), "")
+	add("database connections cut", float64(o.CutConnections), "")
 	add("relays that ended without database", float64(o.Orphaned), "")
 	if len(waits) > 0 {
 		add("accepted to completed, median", waits[len(waits)/2].Seconds(), "s")
@@ -123,8 +123,8 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
 	hostility(o, add)
-	add("load to quiet", o.Silence.Seconds(), "s")
-	add("whole drill", o.Took.Seconds(), "s")
+	add("load to quiet", o.QuietDuration.Seconds(), "s")
+	add("whole drill", o.Duration.Seconds(), "s")
 }
 
 // hostility adds the answers of hostile endpoints and the answers to hostile clients.
@@ -133,7 +133,7 @@ func hostility(o *arena.Outcome, add func(name string, value float64, unit strin
 		add("endpoint answers: false "+lie, float64(o.Lies[lie]), "")
 	}
 	hostile := make(map[string]int)
-	for answer, count := range o.Evidence.Hostile {
+	for answer, count := range o.Evidence.HostileAnswers {
 		hostile[fmt.Sprintf("hostile %s, answered %d %s", answer.Attack, answer.Status, answer.Code)] += count
 	}
 	for _, answer := range slices.Sorted(maps.Keys(hostile)) {
@@ -143,14 +143,14 @@ func hostility(o *arena.Outcome, add func(name string, value float64, unit strin
 
 // undone counts the fleet's transactions that forks undid, and how many of them
 // landed again.
-func undone(e *account.Evidence) (ours, again int) {
+func undone(e *verify.Evidence) (ours, again int) {
 	for _, a := range e.Attempts {
 		if e.Undone[a.Signature] {
 			ours++
 		}
 	}
 	for i := range e.Transactions {
-		if tx := &e.Transactions[i]; e.Undone[tx.Signature] && slices.ContainsFunc(e.Payers, func(p account.Payer) bool { return p.Key == tx.Payer }) {
+		if tx := &e.Transactions[i]; e.Undone[tx.Signature] && slices.ContainsFunc(e.Payers, func(p verify.Payer) bool { return p.Key == tx.Payer }) {
 			again++
 		}
 	}
@@ -161,7 +161,7 @@ func undone(e *account.Evidence) (ours, again int) {
 // accepted, by code.
 func refusals(records []load.Record) map[string]int {
 	counts := make(map[string]int)
-	account.Each(records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
+	verify.Each(records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Call != load.CallStatus && a.Code != "" && a.RequestID == uuid.Nil {
 			counts[a.Code]++
 		}
@@ -180,7 +180,7 @@ func (r *Report) figure(name string) float64 {
 
 // Passed reports whether every claim holds.
 func (r *Report) Passed() bool {
-	return !slices.ContainsFunc(r.Checks, func(c account.Result) bool { return !c.Passed() })
+	return !slices.ContainsFunc(r.Checks, func(c verify.Result) bool { return !c.Passed() })
 }
 
 func (r *Report) verdict() string {
@@ -190,8 +190,8 @@ func (r *Report) verdict() string {
 	return "CHECKS FAILED"
 }
 
-// mostFaults bounds the faults that are printed for one check; the JSON contains all.
-const mostFaults = 8
+// maxFaults bounds the faults that are printed for one check; the JSON contains all.
+const maxFaults = 8
 
 // Print writes the report for a reader.
 func (r *Report) Print(w io.Writer) {
@@ -219,7 +219,7 @@ func (r *Report) Print(w io.Writer) {
 			fmt.Fprint(w, "          nothing to examine: the drill proves nothing\n")
 		}
 		for n, fault := range c.Faults {
-			if n == mostFaults {
+			if n == maxFaults {
 				fmt.Fprintf(w, "          and %d more, in the JSON report\n", len(c.Faults)-n)
 				break
 			}

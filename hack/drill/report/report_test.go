@@ -11,11 +11,11 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/report"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -25,7 +25,7 @@ func outcome() *arena.Outcome {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	return &arena.Outcome{
 		Events: []schedule.Event{{At: 5 * time.Second, For: time.Second, Kind: schedule.KillRelay}},
-		Evidence: &account.Evidence{
+		Evidence: &verify.Evidence{
 			Fees: shieldpool.Development().Fees,
 			Records: []load.Record{{Requests: []load.Request{{Answers: []load.Answer{
 				{Call: load.CallTransact, Status: 503, Code: "pool_busy"},
@@ -34,18 +34,18 @@ func outcome() *arena.Outcome {
 				{Call: load.CallStatus, Status: 200, RequestID: uuid.UUID{4}, At: start.Add(time.Second), SwapAnswer: load.SwapAnswer{Waits: "swap_price"}},
 				{Call: load.CallStatus, Status: 200, RequestID: uuid.UUID{4}, At: start.Add(2 * time.Second)},
 			}}}}},
-			Submissions: []account.Submission{
+			Submissions: []verify.Submission{
 				{ID: uuid.UUID{1}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{2}, State: "failed", Code: "root_not_found"},
 				{ID: uuid.UUID{3}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{4}, Kind: "swap", Swap: &shieldpool.SwapTerms{MinOutput: 7}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 			},
-			Executions: []account.Execution{
+			Executions: []verify.Execution{
 				{Swap: uuid.UUID{3}, State: "completed", Phase: "executed", CompletedAt: start.Add(5 * time.Second)},
 				{Swap: uuid.UUID{4}, State: "completed", Phase: "refunded", Signature: solana.Signature{4}, Timeout: 300, CompletedAt: start.Add(90 * time.Second)},
 			},
-			Attempts:     []account.Attempt{{Purpose: "execute"}, {Purpose: "refund"}, {Purpose: "execute"}},
-			Transactions: []account.Transaction{{Signature: solana.Signature{4}, Slot: 312}},
+			Attempts:     []verify.Attempt{{Purpose: "execute"}, {Purpose: "refund"}, {Purpose: "execute"}},
+			Transactions: []verify.Transaction{{Signature: solana.Signature{4}, Slot: 312}},
 		},
 		BasePrice: func(uint64) uint64 { return 7 },
 		Router:    map[string]uint64{"short_output": 3},
@@ -82,7 +82,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 			Name  string  `json:"name"`
 			Value float64 `json:"value"`
 		} `json:"figures"`
-		Checks []account.Result `json:"checks"`
+		Checks []verify.Result `json:"checks"`
 	}
 	raw, err := os.ReadFile(filepath.Join(folder, "drill-5.json"))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 			t.Errorf("the figure %q is %g, want %g", name, figures[name], want)
 		}
 	}
-	if len(written.Checks) != len(account.Checks())+1 {
+	if len(written.Checks) != len(verify.Checks())+1 {
 		t.Errorf("the JSON report has %d checks, want those of the accountant and the exits", len(written.Checks))
 	}
 	picture, err := os.ReadFile(filepath.Join(folder, "drill-5.svg"))
@@ -119,7 +119,7 @@ func TestMuchEvidenceIsCutInPrintAndWholeInJSON(t *testing.T) {
 	t.Parallel()
 	o := outcome()
 	for i := range byte(30) {
-		o.Evidence.Submissions = append(o.Evidence.Submissions, account.Submission{ID: uuid.UUID{0: 7, 15: i}, State: "pending"})
+		o.Evidence.Submissions = append(o.Evidence.Submissions, verify.Submission{ID: uuid.UUID{0: 7, 15: i}, State: "pending"})
 	}
 	r := report.Make(5, time.Minute, o)
 	var text strings.Builder

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/arena"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -35,7 +35,7 @@ type swapFigures struct {
 func swapsOf(o *arena.Outcome) *swapFigures {
 	e, f := o.Evidence, &swapFigures{signed: make(map[string]int), waited: make(map[string]int)}
 	waits := lastWaits(e)
-	net := func(s *account.Submission) uint64 {
+	net := func(s *verify.Submission) uint64 {
 		lamports, _ := e.Fees.Net(s.Inputs.Gross())
 		return lamports
 	}
@@ -44,7 +44,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 			f.signed[purpose]++
 		}
 	}
-	ends := make(map[uuid.UUID]*account.Execution, len(e.Executions))
+	ends := make(map[uuid.UUID]*verify.Execution, len(e.Executions))
 	slots, ours := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
 	for i := range e.Executions {
 		ends[e.Executions[i].Swap] = &e.Executions[i]
@@ -85,9 +85,9 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 }
 
 // lastWaits returns each swap's reason for waiting from the last answer that has one.
-func lastWaits(e *account.Evidence) map[uuid.UUID]string {
+func lastWaits(e *verify.Evidence) map[uuid.UUID]string {
 	out, at := make(map[uuid.UUID]string), make(map[uuid.UUID]time.Time)
-	account.Each(e.Records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
+	verify.Each(e.Records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Waits != "" && a.At.After(at[a.RequestID]) {
 			out[a.RequestID], at[a.RequestID] = a.Waits, a.At
 		}

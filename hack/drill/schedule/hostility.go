@@ -17,7 +17,7 @@ const (
 // separately, so that the other events of a seed are the same without them.
 func (m *maker) hostility() (events []Event) {
 	if len(m.Lies) > 0 {
-		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule has to be repeatable
+		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule has to be repeatable
 		events = append(events, m.lies()...)
 	}
 	if len(m.Attacks) > 0 {
@@ -34,14 +34,14 @@ func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
 	staying := func(at time.Duration) Event {
-		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lasting[m.rand.IntN(len(m.Lasting))], Stays: true}
+		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lasting[m.rand.IntN(len(m.Lasting))], Lasts: true}
 	}
 	switch n := m.rand.IntN(4); {
 	case n == 0 && len(m.Lasting) > 0:
 		return []Event{staying(first)}
 	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
-		m.Duration = last // m.Duration = last // the other lies have ended by then
+		m.Duration = last // the other lies have ended by then
 		events = m.events(m.lieDeck, lieGap)
 		m.Duration = all
 		return append(events, staying(last))

@@ -61,8 +61,8 @@ type Event struct {
 	// Amount is the number of blocks of a fork or of skipped slots, the factor of a burst,
 	// or the price that the market moves to, in percent.
 	Amount int
-	// Stays reports that a lie goes on after the load, until every outcome is final.
-	Stays bool
+	// Lasts reports that a lie goes on after the load, until every outcome is final.
+	Lasts bool
 }
 
 // String describes the event for the report.
@@ -88,7 +88,7 @@ func (e Event) String() string {
 	case StopPostgres, CrashPostgres, CutConnections, Fund:
 	}
 	switch {
-	case e.Stays:
+	case e.Lasts:
 		text += ", until every outcome is final"
 	case e.For > 0:
 		text += fmt.Sprintf(", for %.1f s", e.For.Seconds())
@@ -119,8 +119,8 @@ type Options struct {
 	// is hostile. Lasting are the lies that it may tell for the whole drill. Attacks
 	// are the names of the attacks of hostile clients.
 	Lies, Lasting, Attacks []string
-	// MostForked bounds the blocks that a fork undoes.
-	MostForked int
+	// MaxForked bounds the blocks that a fork undoes.
+	MaxForked int
 }
 
 // AllKinds lists every kind as often as it should happen in one deck. Fault is not listed:
@@ -153,8 +153,8 @@ const (
 	// longDrill is the duration from which events last as long as in the field; a shorter
 	// drill shortens them.
 	longDrill = 90 * time.Second
-	// leastScale limits the shortening: an event too short to be noticed has no effect.
-	leastScale = 0.3
+	// minScale limits the shortening: an event too short to be noticed has no effect.
+	minScale = 0.3
 )
 
 // Make draws a schedule, in order of time. Equal options give equal schedules.
@@ -185,7 +185,7 @@ func (m *maker) events(deck func() []Event, gap time.Duration) (events []Event) 
 		if at >= m.Duration {
 			return events
 		}
-		if e, ok := m.draw(deck, at); ok {
+		if e, ok := m.drawEvent(deck, at); ok {
 			events = append(events, e)
 		}
 	}
@@ -201,8 +201,8 @@ type maker struct {
 	liar int
 }
 
-// draw takes the first event of the deck with a free target.
-func (m *maker) draw(deck func() []Event, at time.Duration) (Event, bool) {
+// drawEvent takes the first event of the deck with a free target.
+func (m *maker) drawEvent(deck func() []Event, at time.Duration) (Event, bool) {
 	if len(m.deck) == 0 {
 		m.deck = deck()
 		m.rand.Shuffle(len(m.deck), func(i, k int) { m.deck[i], m.deck[k] = m.deck[k], m.deck[i] })
@@ -212,7 +212,7 @@ func (m *maker) draw(deck func() []Event, at time.Duration) (Event, bool) {
 			e.For = m.Duration - at
 		}
 		e.At = at
-		if m.place(&e) {
+		if m.assignTarget(&e) {
 			m.deck = slices.Delete(m.deck, i, i+1)
 			return e, true
 		}
@@ -258,16 +258,16 @@ func (m *maker) length(kind Kind) time.Duration {
 	if !lasts {
 		return 0
 	}
-	scale := max(leastScale, min(1, float64(m.Duration)/float64(longDrill)))
+	scale := max(minScale, min(1, float64(m.Duration)/float64(longDrill)))
 	return time.Duration((between[0] + m.rand.Float64()*(between[1]-between[0])) * scale * float64(time.Second))
 }
 
-// leastPrice and mostPrice bound the changed price, in percent: both are far beyond the
+// minPrice and maxPrice bound the changed price, in percent: both are far beyond the
 // slippage that wallets allow between quote and minimum.
-const leastPrice, mostPrice = 60, 140
+const minPrice, maxPrice = 60, 140
 
-// place chooses the event's target and reserves it; false when none is free.
-func (m *maker) place(e *Event) bool {
+// assignTarget chooses the event's target and reserves it; false when none is free.
+func (m *maker) assignTarget(e *Event) bool {
 	switch e.Kind {
 	case KillRelay, StopRelay:
 		// Two relays may be down together, but not all relays.
@@ -284,18 +284,18 @@ func (m *maker) place(e *Event) bool {
 		return m.target(e, "postgres", 1)
 	case Fork:
 		e.Fault = []string{"lost", "replayed", "mixed"}[m.rand.IntN(3)]
-		e.Amount = 1 + m.rand.IntN(max(m.MostForked, 1))
+		e.Amount = 1 + m.rand.IntN(max(m.MaxForked, 1))
 	case SkipSlots:
 		e.Amount = 1 + m.rand.IntN(8)
 	case MovePrice:
-		e.Amount = leastPrice + m.rand.IntN(mostPrice-leastPrice+1)
+		e.Amount = minPrice + m.rand.IntN(maxPrice-minPrice+1)
 		return m.target(e, "price", 1)
 	case RouterFault:
 		return m.target(e, "router", routerFaults)
 	case Meddle, Attack:
 		return m.target(e, e.Fault, 1)
 	case Lie:
-		return m.take(e, "lie", m.liar)
+		return m.reserve(e, "lie", m.liar)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)
 		return m.target(e, "burst", 1)
@@ -303,8 +303,8 @@ func (m *maker) place(e *Event) bool {
 	return true
 }
 
-// total is the probability that a hard fault may affect the last good endpoint.
-const total = 0.2
+// lastEndpointChance is the probability that a hard fault may affect the last good endpoint.
+const lastEndpointChance = 0.2
 
 // fault chooses the endpoint of a fault.
 func (m *maker) fault(e *Event) bool {
@@ -317,17 +317,17 @@ func (m *maker) fault(e *Event) bool {
 			good = append(good, i)
 		}
 	}
-	mayTakeLast := m.rand.Float64() < total
+	mayTakeLast := m.rand.Float64() < lastEndpointChance
 	if len(good) == 0 || len(good) == 1 && !mayTakeLast {
 		// Add the fault to an endpoint that is already bad.
 		if len(good) == m.Endpoints {
 			return false
 		}
 		bad := slices.DeleteFunc(indices(m.Endpoints), func(i int) bool { return slices.Contains(good, i) })
-		return m.take(e, e.Fault, bad[m.rand.IntN(len(bad))])
+		return m.reserve(e, e.Fault, bad[m.rand.IntN(len(bad))])
 	}
 	target := good[m.rand.IntN(len(good))]
-	if !m.take(e, e.Fault, target) {
+	if !m.reserve(e, e.Fault, target) {
 		return false
 	}
 	m.until[fmt.Sprint("hard", target)] = e.At + e.For
@@ -341,27 +341,27 @@ func indices(n int) (out []int) {
 	return out
 }
 
-// rest is how long a target stays free after an event, so that a relay is up long enough to
+// recoveryTime is how long a target stays free after an event, so that a relay is up long enough to
 // claim work before the next event.
-const rest = time.Second
+const recoveryTime = time.Second
 
 func (m *maker) target(e *Event, name string, count int) bool {
 	first := m.rand.IntN(count)
 	for i := range count {
-		if m.take(e, name, (first+i)%count) {
+		if m.reserve(e, name, (first+i)%count) {
 			return true
 		}
 	}
 	return false
 }
 
-// take reserves one target, unless another event has it.
-func (m *maker) take(e *Event, name string, target int) bool {
+// reserve reserves one target, unless another event has it.
+func (m *maker) reserve(e *Event, name string, target int) bool {
 	place := fmt.Sprint(name, target)
 	if m.until[place] > e.At {
 		return false
 	}
-	m.until[place] = e.At + e.For + rest
+	m.until[place] = e.At + e.For + recoveryTime
 	e.Target = target
 	return true
 }

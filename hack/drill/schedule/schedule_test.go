@@ -14,7 +14,7 @@ import (
 func options(seed uint64) schedule.Options {
 	return schedule.Options{
 		Seed: seed, Duration: 3 * time.Minute, Relays: 3, Endpoints: 2,
-		Faults: []string{"slow", "errors", "lags", "dead"}, Hard: []string{"errors", "dead"}, Kinds: schedule.AllKinds(), MostForked: 6,
+		Faults: []string{"slow", "errors", "lags", "dead"}, Hard: []string{"errors", "dead"}, Kinds: schedule.AllKinds(), MaxForked: 6,
 		RouterFaults: []string{"down", "short_output", "wrong_program"}, Strangers: []string{"executes"},
 	}
 }
@@ -172,14 +172,14 @@ func TestOneEndpointLies(t *testing.T) {
 				t.Errorf("seed %d: lie %s before the last one is over", seed, e)
 			}
 			over = e.At + e.For
-			if e.Stays && !slices.Contains(o.Lasting, e.Fault) {
+			if e.Lasts && !slices.Contains(o.Lasting, e.Fault) {
 				t.Errorf("seed %d: lie %s stays, which may not", seed, e)
 			}
-			if e.Stays && (i != len(events)-1 || over != o.Duration) {
+			if e.Lasts && (i != len(events)-1 || over != o.Duration) {
 				t.Errorf("seed %d: lie %s stays, and is number %d of %d", seed, e, i+1, len(events))
 			}
 		}
-		if last := events[len(events)-1]; last.Stays {
+		if last := events[len(events)-1]; last.Lasts {
 			stays++
 			if len(events) == 1 {
 				whole++
@@ -263,7 +263,7 @@ func TestEventsDescribeThemselves(t *testing.T) {
 		"   1.0 s  router down, for 5.0 s":                                      {At: time.Second, For: 5 * time.Second, Kind: schedule.RouterFault, Fault: "down"},
 		"   1.0 s  attack forges, for 5.0 s":                                    {At: time.Second, For: 5 * time.Second, Kind: schedule.Attack, Fault: "forges"},
 		"   1.0 s  lie of endpoint 2: all landed, for 5.0 s":                    {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Target: 1},
-		"   1.0 s  lie of endpoint 1: all landed, until every outcome is final": {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Stays: true},
+		"   1.0 s  lie of endpoint 1: all landed, until every outcome is final": {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Lasts: true},
 		"   1.0 s  skip slots, 4":                                               {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
 	}
 	for want, e := range tests {

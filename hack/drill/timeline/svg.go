@@ -23,8 +23,8 @@ const (
 	shade       = "#f6e3c5"
 )
 
-// picture maps times to positions.
-type picture struct {
+// drawing maps times to positions.
+type drawing struct {
 	*plot.Canvas
 	plot.Chart
 }
@@ -42,7 +42,7 @@ func SVG(t *Timeline) []byte {
 		bottom += l.height()
 	}
 	area := plot.Box{X: left, Y: top, W: width - left - right, H: bottom + 12 - top}
-	c := picture{plot.New(width, bottom+34, "white"), plot.Chart{Box: area, Total: total(t).Seconds()}}
+	c := drawing{plot.New(width, bottom+34, "white"), plot.Chart{Box: area, Total: total(t).Seconds()}}
 	for _, s := range t.Samples {
 		c.Times = append(c.Times, s.At.Seconds())
 	}
@@ -82,7 +82,7 @@ func total(t *Timeline) time.Duration {
 
 // outages shades the times in which the database did not answer, because the curves have
 // gaps there.
-func (c *picture) outages(t *Timeline, bottom float64) {
+func (c *drawing) outages(t *Timeline, bottom float64) {
 	begun := -1
 	for i := range t.Samples {
 		switch known := t.Samples[i].Known; {
@@ -129,7 +129,7 @@ func panels(t *Timeline) []panel {
 	known, always := func(s Sample) bool { return s.Known }, func(Sample) bool { return true }
 	return []panel{
 		{"per second", 220, []plot.Curve{
-			rate("spends begun by clients", plot.Blue, func(s Sample) int { return s.Begun }, always),
+			rate("spends begun by clients", plot.Blue, func(s Sample) int { return s.Started }, always),
 			rate("submissions completed", plot.Green, func(s Sample) int { return s.Completed }, known),
 			rate("submissions failed", plot.Red, func(s Sample) int { return s.Failed }, known),
 		}},
@@ -189,7 +189,7 @@ func layOut(t *Timeline) []lane {
 	return lanes
 }
 
-func (c *picture) lane(l lane, y float64) {
+func (c *drawing) lane(l lane, y float64) {
 	c.Text(left-8, y+12, l.name, plot.End)
 	bottom := y + l.height() - laneGap/2
 	c.Line(left, bottom, width-right, bottom, plot.Grid)
@@ -205,7 +205,7 @@ func (c *picture) lane(l lane, y float64) {
 }
 
 // band draws a band with its label in it or next to it, if there is room.
-func (c *picture) band(b Band, y, room float64) {
+func (c *drawing) band(b Band, y, room float64) {
 	from, to := c.At(b.From.Seconds()), c.At(b.To.Seconds())
 	wide, label := max(to-from, leastBand), labelFor*float64(len([]rune(b.Label)))+6
 	c.Add(`<g><title>%s</title>`, plot.Escape(fmt.Sprintf("%s: %s, %.1f s to %.1f s", b.Lane, b.Label, b.From.Seconds(), b.To.Seconds())))

@@ -7,8 +7,8 @@ import "time"
 // Sample holds the counts at one time.
 type Sample struct {
 	At time.Duration `json:"at_ns"`
-	// Begun counts the spends that clients started.
-	Begun int `json:"begun"`
+	// Started counts the spends that clients started.
+	Started int `json:"begun"`
 	// Known reports that the database answered; only then are the fields below set.
 	Known bool `json:"known"`
 	// Accepted counts submissions; Completed and Failed count those with that outcome. The

@@ -41,9 +41,9 @@ func drill() *timeline.Timeline {
 	for i := range 52 {
 		at := time.Duration(i) * 500 * time.Millisecond
 		begun := min(2*i, 80)
-		s := timeline.Sample{At: at, Begun: begun, Known: true, Accepted: begun / 2, Completed: begun / 3, Failed: i / 20, Between: max(0, 9-i/5), Executed: i / 6, Refunded: i / 15}
+		s := timeline.Sample{At: at, Started: begun, Known: true, Accepted: begun / 2, Completed: begun / 3, Failed: i / 20, Between: max(0, 9-i/5), Executed: i / 6, Refunded: i / 15}
 		if at >= 11*time.Second && at < 13*time.Second {
-			s = timeline.Sample{At: at, Begun: begun}
+			s = timeline.Sample{At: at, Started: begun}
 		}
 		t.Samples = append(t.Samples, s)
 	}
@@ -77,7 +77,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 	tests := map[string]*timeline.Timeline{
 		"a drill":                    drill(),
 		"nothing at all":             {},
-		"samples without a database": {Title: "x", Load: time.Second, Samples: []timeline.Sample{{}, {At: time.Second, Begun: 3}}},
+		"samples without a database": {Title: "x", Load: time.Second, Samples: []timeline.Sample{{}, {At: time.Second, Started: 3}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

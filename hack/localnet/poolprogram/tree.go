@@ -47,7 +47,7 @@ func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	if newest >= uint64(t.ring) || t.next > capacity { //nolint:gosec // a profile's ring is not negative
 		return nil, bank.ErrInvalidAccountData
 	}
-	t.rootIndex = int(newest) //nolint:gosec // below the ring's length
+	t.rootIndex = int(newest) //nolint:gosec // below the length of the root history
 	return t, nil
 }
 
@@ -123,7 +123,7 @@ func (t *tree) patches(next uint64, rootIndex int, frontier *[merkle.Height]fr.E
 		head = append(head, raw[:]...)
 	}
 	head = append(head, root[:]...)
-	newest := binary.LittleEndian.AppendUint64(nil, uint64(rootIndex)) //nolint:gosec // below the ring's length
+	newest := binary.LittleEndian.AppendUint64(nil, uint64(rootIndex)) //nolint:gosec // below the length of the root history
 	return append(patches,
 		bank.Patch{Offset: nextIndexAt, Data: head},
 		bank.Patch{Offset: t.slotAt(t.ring), Data: newest})

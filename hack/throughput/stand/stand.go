@@ -159,7 +159,7 @@ func (s *Stand) record(ctx context.Context) (url string, err error) {
 func (s *Stand) startRelays(ctx context.Context, url string) error {
 	router := ""
 	flags := []string{
-		fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)), fmt.Sprintf("--root-ring=%d", s.Ring),
+		fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)), fmt.Sprintf("--root-history-size=%d", s.Ring),
 		"--rate-limit=0", "--spend-cap-transfers-day=0", fmt.Sprintf("--concurrency=%d", s.Concurrency), "--log-format=json", "--log-level=info",
 	}
 	if s.Swaps {

@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// decidePace is the pause between two checks of the same attempts.
-const decidePace = 5 * time.Second
+// decidePause is the pause between two checks of the same attempts.
+const decidePause = 5 * time.Second
 
 type attemptsCmd struct{ config.AttemptList }
 
@@ -30,7 +30,7 @@ var errUndecided = errors.New("the endpoints do not say of all attempts that the
 
 // Run lists attempts that should have ended long ago, and ends them when --end asks for it.
 func (c *attemptsCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *attemptsCmd) Run(env *environment) error {
 func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search) error {
 	ctx, cancel := context.WithTimeout(env, c.Wait)
 	defer cancel()
-	pace := decidePace
+	pace := decidePause
 	if env.pace > 0 {
 		pace = env.pace
 	}
@@ -109,7 +109,7 @@ type attemptLine struct {
 func (c *attemptsCmd) write(env *environment, listed []store.LiveAttempt) error {
 	lines := make([]attemptLine, len(listed))
 	for i, a := range listed {
-		lines[i] = attemptLine{a.JobID, a.ID, a.Purpose, a.Age.Seconds(), a.BlockhashSlot, a.LastValidBlockHeight, a.Waits, a.Signature.String()}
+		lines[i] = attemptLine{a.JobID, a.ID, a.Purpose, a.Age.Seconds(), a.BlockhashSlot, a.LastValidBlockHeight, a.HoldReason, a.Signature.String()}
 	}
 	if c.JSON {
 		encoder := json.NewEncoder(env.out)

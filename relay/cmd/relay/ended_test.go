@@ -53,9 +53,9 @@ func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 		noError(t, s.Release(ctx, sub.Lease(), time.Hour, txmgr.HoldExpiry))
 	}
 	height := uint64(50)
-	search := func(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
+	search := func(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 		height += 50 // past the first attempt soon, and past the other many looks later
-		return onchain.Look{Statuses: make([]*onchain.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
+		return onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
 	}
 	var out bytes.Buffer
 	c := &attemptsCmd{}
@@ -86,7 +86,7 @@ func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
 	t.Cleanup(endpoints.Close)
 	db, payer := migrated(t).Ledger(), solana.NewWallet().PublicKey()
 	complete := func() bool {
-		b := &sweepBooks{ledger: db, endpoints: endpoints, log: slog.New(slog.DiscardHandler)}
+		b := &sweepAccounting{ledger: db, endpoints: endpoints, log: slog.New(slog.DiscardHandler)}
 		whole, err := b.Complete(t.Context(), []solana.PublicKey{payer})
 		noError(t, err)
 		return whole

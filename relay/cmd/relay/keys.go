@@ -63,7 +63,7 @@ type complianceExportCmd struct{ config.Admin }
 
 // Run exports the sealed viewing keys. They stay sealed.
 func (c *complianceExportCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	url, err := c.Load()
 	if err != nil {
 		return err

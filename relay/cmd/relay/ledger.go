@@ -34,7 +34,7 @@ var errDisagrees = errors.New("lamports are not accounted for: see the last tabl
 
 // Run prints what the fee payers spent, and compares it with the chain.
 func (c *ledgerCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	period, err := c.Load()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *ledgerCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		b := book{Ledger: s.Ledger(), period: period}
+		b := ledgerReader{Ledger: s.Ledger(), period: period}
 		read, err := b.read(env)
 		if err != nil {
 			return err
@@ -80,16 +80,16 @@ func (c *ledgerCmd) print(env *environment, s ledger.Statement) error {
 	return nil
 }
 
-// book reads the ledger and its requested days.
-type book struct {
+// ledgerReader reads the ledger and its requested days.
+type ledgerReader struct {
 	*store.Ledger
-	period *config.Period
+	period *config.LedgerRequest
 }
 
-func (b book) read(ctx context.Context) (*ledger.Ledger, error) {
+func (b ledgerReader) read(ctx context.Context) (*ledger.Ledger, error) {
 	until := b.period.Until
 	if until.IsZero() {
-		until = time.Now().AddDate(0, 0, 1) // until = time.Now().AddDate(0, 0, 1) // later than today by any clock
+		until = time.Now().AddDate(0, 0, 1) // later than today by any clock
 	}
 	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
 }
@@ -97,7 +97,7 @@ func (b book) read(ctx context.Context) (*ledger.Ledger, error) {
 // compare reconciles the ledger with the finalized chain and returns the balances there. A
 // payer that keeps getting new transactions has no balance: their cost is not in the ledger
 // yet, and would count as a difference.
-func (b book) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (*ledger.Ledger, map[solana.PublicKey]uint64, error) {
+func (b ledgerReader) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (*ledger.Ledger, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +108,7 @@ func (b book) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (
 		payers = append(payers, read.Cursors[i].Payer)
 	}
 	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
-		Payers: payers, Store: b, Chain: endpoints, Observer: unobserved{}, Log: log, Now: time.Now,
+		Payers: payers, Store: b, Chain: endpoints, Observer: noObserver{}, Log: log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -125,7 +125,7 @@ func (b book) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (
 			return nil, nil, err
 		}
 		clear(balances)
-		if err := quiet(env, endpoints, read.Cursors, balances); err != nil || len(balances) == len(read.Cursors) {
+		if err := stableBalances(env, endpoints, read.Cursors, balances); err != nil || len(balances) == len(read.Cursors) {
 			return read, balances, err
 		}
 	}
@@ -142,9 +142,9 @@ func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {
 	return ok
 }
 
-// quiet reads the finalized balance of every payer that has no transaction after its
+// stableBalances reads the finalized balance of every payer that has no transaction after its
 // cursor.
-func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cursor, balances map[solana.PublicKey]uint64) error {
+func stableBalances(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cursor, balances map[solana.PublicKey]uint64) error {
 	for i := range cursors {
 		c := &cursors[i]
 		accounts, _, err := endpoints.Accounts(ctx, []solana.PublicKey{c.Payer}, onchain.Finalized, c.Slot)
@@ -168,11 +168,11 @@ func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []ledger.Cur
 	return nil
 }
 
-// unobserved is the observer of a ledger without metrics.
-type unobserved struct{}
+// noObserver is the observer of a ledger without metrics.
+type noObserver struct{}
 
-func (unobserved) Entered(ledger.Kind, ledger.Amounts) {}
-func (unobserved) Gap()                                {}
+func (noObserver) Entered(ledger.Kind, ledger.Amounts) {}
+func (noObserver) Gap()                                {}
 
 // pause waits, and returns false when ctx ended before.
 func pause(ctx context.Context, d time.Duration) bool {

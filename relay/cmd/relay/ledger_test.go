@@ -65,7 +65,7 @@ func TestLedger(t *testing.T) {
 	s, err := store.New(pool)
 	noError(t, err)
 	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
-		Payers: []solana.PublicKey{key.PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: unobserved{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Payers: []solana.PublicKey{key.PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	noError(t, err)
 	noError(t, reconciler.Pass(t.Context()))

@@ -157,19 +157,19 @@ func takes(t *testing.T, args []string) error {
 	}
 	switch c := parsed.Selected().Target.Addr().Interface().(type) {
 	case *serveCmd:
-		c.Found = found
+		c.EarlierProblems = found
 		_, err := c.Load()
 		return errors.Join(err, checkFeePayerKeys(c.FeePayerKeyFile))
 	case *sweepFundCmd:
-		c.Found = found
+		c.EarlierProblems = found
 		_, err := c.Load(config.CheckBalance("target", c.Target))
 		return errors.Join(err, keysThere(c.From, 1), keysThere(c.To, 1))
 	case *sweepDrainCmd:
-		c.Found = found
+		c.EarlierProblems = found
 		_, err := c.Load()
 		return errors.Join(err, keysThere(c.From, 1))
 	case *sweepAllCmd:
-		c.Found = found
+		c.EarlierProblems = found
 		_, err := c.Load()
 		return errors.Join(err, keysThere(c.From, 1), keysThere([]string{c.To}, 1))
 	default:

@@ -23,9 +23,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// lagAllowed is the number of slots that an endpoint may be behind the best one. Two
+// maxLag is the number of slots that an endpoint may be behind the best one. Two
 // minutes' worth are more than any cache or load balancer explains.
-const lagAllowed = 300
+const maxLag = 300
 
 type probeCmd struct{ config.Probe }
 
@@ -35,16 +35,16 @@ var errProbe = errors.New("something is not as it has to be: the table says what
 // Run reads endpoints, pool and payers, and prints what it found. It changes nothing, and
 // uses no database.
 func (c *probeCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	keys, err := c.keys()
 	if err != nil {
-		c.Found = append(c.Found, err)
+		c.EarlierProblems = append(c.EarlierProblems, err)
 	}
 	probed, err := c.Load()
 	if err != nil {
 		return err
 	}
-	p := &probe{Probed: probed, flags: &c.Probe}
+	p := &probe{ProbeRequest: probed, flags: &c.Probe}
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
 	}
 	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
 	if err != nil {
-		return nil, nil //nolint:nilerr // return nil, nil //nolint:nilerr // no file may be intended; otherwise Load lists the problem without the path
+		return nil, nil //nolint:nilerr // no file may be intended; otherwise Load lists the problem without the path
 	}
 	for _, key := range keys {
 		addresses = append(addresses, key.PublicKey())
@@ -176,15 +176,15 @@ func (r *probeReport) conclude() {
 	}
 }
 
-// askEach reads all endpoints concurrently.
-func (p *probe) askEach(ctx context.Context) []probedEndpoint {
+// readEndpoints reads all endpoints concurrently.
+func (p *probe) readEndpoints(ctx context.Context) []probedEndpoint {
 	out := make([]probedEndpoint, len(p.Endpoints))
 	var wg sync.WaitGroup
 	for i := range p.Endpoints {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 			defer cancel()
-			out[i] = askEndpoint(ctx, p.Endpoints[i], p.clients[i])
+			out[i] = readEndpoint(ctx, p.Endpoints[i], p.clients[i])
 		})
 	}
 	wg.Wait()
@@ -199,14 +199,14 @@ func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 		}
 	}
 	for i := range out {
-		out[i].judge(want, best)
+		out[i].compare(want, best)
 	}
 	return out
 }
 
-// askEndpoint reads the facts about one endpoint. Facts whose calls it does not serve are
+// readEndpoint reads the facts about one endpoint. Facts whose calls it does not serve are
 // omitted.
-func askEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
+func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
 	hash, err := c.GenesisHash(ctx)
 	var refused *onchain.RPCError
@@ -236,8 +236,8 @@ func askEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEn
 	return out
 }
 
-// judge compares an endpoint with the others.
-func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
+// compare compares an endpoint with the others.
+func (e *probedEndpoint) compare(want solana.Hash, best uint64) {
 	if e.Genesis != "" && e.hash != want {
 		e.State, e.Found, e.Remedy = poolcheck.Failed, fmt.Sprintf("it serves another chain: genesis hash %s, expected %s", e.hash, want), "correct its URL, or --genesis-hash"
 		return
@@ -247,7 +247,7 @@ func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
 	}
 	lag := best - min(*e.Slot, best)
 	e.Lag = &lag
-	if lag > lagAllowed {
+	if lag > maxLag {
 		e.State, e.Found, e.Remedy = poolcheck.Failed, "it is far behind the others", "use another endpoint until it has caught up"
 	}
 }
@@ -255,20 +255,20 @@ func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
 // errNoEndpoint means that no endpoint can be used to read the pool.
 var errNoEndpoint = errors.New("no RPC endpoint that reads answers")
 
-// silent is a reader that returns nothing.
-type silent struct{}
+// noReader is a reader that returns nothing.
+type noReader struct{}
 
-func (silent) GenesisHash(context.Context) (solana.Hash, error) {
+func (noReader) GenesisHash(context.Context) (solana.Hash, error) {
 	return solana.Hash{}, errNoEndpoint
 }
 
-func (silent) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchain.Account, error) {
+func (noReader) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	return 0, nil, errNoEndpoint
 }
 
 // probe makes the checks.
 type probe struct {
-	*config.Probed
+	*config.ProbeRequest
 	flags     *config.Probe
 	transport closer
 	clients   []*rpc.Client
@@ -290,7 +290,7 @@ func (p *probe) open() error {
 }
 
 func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport {
-	r := &probeReport{Endpoints: p.askEach(ctx), Payers: []probedPayer{}}
+	r := &probeReport{Endpoints: p.readEndpoints(ctx), Payers: []probedPayer{}}
 	target := poolcheck.Target{Profile: p.Profile, Genesis: p.Genesis, Extra: payers}
 	if p.Key != nil {
 		target.Key = poolcheck.KeyOf(p.Key)
@@ -298,13 +298,13 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	reading, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()
 	client := p.reader(r.Endpoints)
-	var reader poolcheck.Reader = silent{}
+	var reader poolcheck.Reader = noReader{}
 	if client != nil {
-		reader = chain.NewChecks(client)
+		reader = chain.NewPoolCheckReader(client)
 	}
 	report := poolcheck.Evaluate(poolcheck.Observe(reading, reader, target))
 	r.Checks = report.Checks
-	if p.Key == nil { // if p.Key == nil { // the check was not requested
+	if p.Key == nil { // the check was not requested
 		r.Checks = slices.DeleteFunc(r.Checks, func(c poolcheck.Check) bool { return c.Name == poolcheck.CheckVerifyingKey })
 	}
 	if p.flags.History > 0 {

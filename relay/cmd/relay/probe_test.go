@@ -204,7 +204,7 @@ func TestProbeFindsWhatIsWrong(t *testing.T) {
 	}{
 		"a pool that is not initialised": {bare, nil, "merkle_tree", poolcheck.ReasonAccountMissing, "initialise the pool"},
 		"another program":                {p, []string{"--program-id=" + solana.MustPublicKeyFromBase58("FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYX").String()}, "program", poolcheck.ReasonProgramMissing, "check the program id"},
-		"another ring":                   {p, []string{"--root-ring=64"}, "tree_self_check", poolcheck.ReasonTreeMismatch, "which is 64"},
+		"another ring":                   {p, []string{"--root-history-size=64"}, "tree_self_check", poolcheck.ReasonTreeMismatch, "which is 64"},
 		"another cluster":                {p, []string{"--genesis-hash=" + solana.Hash{1}.String()}, "genesis", poolcheck.ReasonWrongCluster, "correct the RPC endpoint's URL"},
 		"a mint that is none":            {p, []string{"--mint=" + p.payer.PublicKey().String() + "=" + strings.Repeat("0", 63) + "1"}, "mint", poolcheck.ReasonMintUnknown, "correct the list of mints"},
 		"another account order": {p, []string{"--profile-file=" + swap("- {role: treasury, writable: true}\n    - {role: merkle_tree, writable: true}\n    - {role: nullifier0", "- {role: merkle_tree, writable: true}\n    - {role: treasury, writable: true}\n    - {role: nullifier0")},

@@ -15,7 +15,7 @@ type proofACmd struct{ config.ProofA }
 
 // Run lists the pinned encodings, and deletes them when asked to.
 func (c *proofACmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	url, err := c.Load()
 	if err != nil {
 		return err

@@ -19,9 +19,9 @@ type serveCmd struct{ config.Serve }
 
 // Run serves until the process gets a signal to stop.
 func (c *serveCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
-		c.Found = append(c.Found, err)
+		c.EarlierProblems = append(c.EarlierProblems, err)
 	}
 	cfg, err := c.Load()
 	if err != nil {
@@ -71,7 +71,7 @@ type migrateCmd struct{ config.Admin }
 
 // Run migrates and ends.
 func (c *migrateCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	url, err := c.Load()
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ import (
 const (
 	// slotTime is the network's nominal time for a slot.
 	slotTime = 400 * time.Millisecond
-	// slotPatience bounds the request for the chain's slot.
-	slotPatience = 10 * time.Second
+	// slotTimeout bounds the request for the chain's slot.
+	slotTimeout = 10 * time.Second
 )
 
 type swapsCmd struct{ config.SwapList }
@@ -38,7 +38,7 @@ var errOverdue = errors.New("swaps are past their timeout slot and neither execu
 
 // Run lists swaps. It reads the database, and only the slot from the chain.
 func (c *swapsCmd) Run(env *environment) error {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log 
 		return 0, false, err
 	}
 	defer asked.Close()
-	ctx, cancel := context.WithTimeout(env, slotPatience)
+	ctx, cancel := context.WithTimeout(env, slotTimeout)
 	defer cancel()
 	if slot, err = asked.Slot(ctx, onchain.Confirmed); err != nil {
 		return 0, false, fmt.Errorf("ask for the chain's slot: %w", err)
@@ -106,7 +106,7 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 	if err != nil {
 		return err
 	}
-	r.ByPhase, r.Unsettled = summary.ByPhase, summary.Unfinished()
+	r.ByPhase, r.Unfinished = summary.ByPhase, summary.Unfinished()
 	r.OldestAge, r.Overdue, r.OldestOverdueSlots = summary.OldestAge.Seconds(), summary.Overdue, summary.OldestOverdueSlots
 	listed, err := s.ListSwaps(ctx, c.Limit)
 	if err != nil {
@@ -137,7 +137,7 @@ type swapReport struct {
 	// ByPhase counts all swaps that have not ended. Unsettled counts those that are neither
 	// executed nor refunded; the other counts are parts of it.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
-	Unsettled          int64                      `json:"unsettled"`
+	Unfinished         int64                      `json:"unsettled"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
 	Overdue            int64                      `json:"overdue"`
 	OldestOverdueSlots uint64                     `json:"oldest_overdue_slots"`
@@ -236,7 +236,7 @@ func (r *swapReport) total() string {
 	case r.Slot > 0:
 		slot = fmt.Sprintf(" At slot %d.", r.Slot)
 	}
-	if r.Unsettled == 0 {
+	if r.Unfinished == 0 {
 		return "No swap is unsettled." + slot
 	}
 	var phases []string
@@ -252,7 +252,7 @@ func (r *swapReport) total() string {
 	if r.Slot == 0 {
 		late = "no slot is known to hold their timeouts against"
 	}
-	return fmt.Sprintf("Unsettled: %d (%s), the oldest %s old; %s.%s", r.Unsettled, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
+	return fmt.Sprintf("Unsettled: %d (%s), the oldest %s old; %s.%s", r.Unfinished, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
 }
 
 func inSeconds(s float64) time.Duration {

@@ -52,7 +52,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	executed := false
 	for _, c := range claimed {
 		switch {
-		case submission.Of(c).Swap.TimeoutSlot == 100:
+		case submission.FromJob(c).Swap.TimeoutSlot == 100:
 			noError(t, s.Release(ctx, c.Lease, time.Hour, "swap_price"))
 		case !executed:
 			executed = true

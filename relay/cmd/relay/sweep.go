@@ -37,8 +37,8 @@ const (
 	containerLog = contract.TerminationLog
 	// maxTermination is the length of the message that Kubernetes keeps, in bytes.
 	maxTermination = 4096
-	// flushPatience is longer than the timeout of a send.
-	flushPatience = 6 * time.Second
+	// flushTimeout is longer than the timeout of a send.
+	flushTimeout = 6 * time.Second
 )
 
 // sweepCmd moves a fee payer's own lamports when keys are rotated.
@@ -60,7 +60,7 @@ type sweepFundCmd struct {
 func (c *sweepFundCmd) Run(env *environment) error {
 	from, fromErr := keysOf("from", c.From)
 	to, toErr := addressesOf("to", c.To)
-	more := []error{fromErr, toErr, config.CheckBalance("target", c.Target), apart(from, to)}
+	more := []error{fromErr, toErr, config.CheckBalance("target", c.Target), checkDisjoint(from, to)}
 	return runSweep(env, &c.Sweep, "fund", more, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
 		return s.Fund(ctx, sweep.FundOrder{From: from, To: to, Target: c.Target, Keep: c.Keep})
 	})
@@ -92,7 +92,7 @@ func (c *sweepAllCmd) Run(env *environment) error {
 	if toErr == nil && len(to) != 1 {
 		toErr = fmt.Errorf("--to: expected one address or key file, received a directory of %d", len(to))
 	}
-	return runSweep(env, &c.Sweep, "all", []error{fromErr, toErr, apart(from, to)}, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
+	return runSweep(env, &c.Sweep, "all", []error{fromErr, toErr, checkDisjoint(from, to)}, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
 		return s.All(ctx, from, to[0])
 	})
 }
@@ -160,7 +160,7 @@ func terminate(path, line string) error {
 }
 
 func sweepNow(env *environment, c *config.Sweep, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) (result sweep.Result, err error) {
-	c.Found = env.malformed
+	c.EarlierProblems = env.malformed
 	m, err := c.Load(problems...)
 	if err != nil {
 		return result, err
@@ -186,7 +186,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 			return err
 		}
 		sweeper, err := sweep.New(sweep.Options{
-			Chain: endpoints, Store: s.Sweeps(), Accounting: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
+			Chain: endpoints, Store: s.Sweeps(), Accounting: &sweepAccounting{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
 			Poll: env.pace, Rebroadcast: 2 * env.pace,
 			Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 		})
@@ -202,7 +202,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 // flush waits for sends under way, because a send that is cut off may or may not have put its
 // transaction on the chain.
 func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushTimeout)
 	defer cancel()
 	if err := endpoints.Flush(ctx); err != nil {
 		log.WarnContext(ctx, "sends cut off", "error", err)
@@ -231,8 +231,8 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 	}
 }
 
-// apart refuses keys that lamports would be moved both from and to.
-func apart(from []txmgr.Payer, to []solana.PublicKey) error {
+// checkDisjoint refuses keys that lamports would be moved both from and to.
+func checkDisjoint(from []txmgr.Payer, to []solana.PublicKey) error {
 	for _, k := range from {
 		if slices.Contains(to, k.PublicKey()) {
 			return fmt.Errorf("--to: %s is among --from too: expected other keys", k.PublicKey())

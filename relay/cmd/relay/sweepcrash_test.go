@@ -111,7 +111,7 @@ func (r *rotation) fleet() ledger.Statement {
 	noError(r.T, err)
 	defer endpoints.Close()
 	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
-		Payers: []solana.PublicKey{r.new[0].PublicKey(), r.new[1].PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: unobserved{},
+		Payers: []solana.PublicKey{r.new[0].PublicKey(), r.new[1].PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: noObserver{},
 		Log: slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now,
 	})
 	noError(r.T, err)

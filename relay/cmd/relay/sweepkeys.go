@@ -74,31 +74,31 @@ func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 	return out, nil
 }
 
-// ledgerPatience is how long a sweep waits for missing history before its ledger continues
+// historyTimeout is how long a sweep waits for missing history before its ledger continues
 // without that history.
-const ledgerPatience = time.Minute
+const historyTimeout = time.Minute
 
-// sweepBooks reconciles the keys' ledger with the chain. It implements sweep.AccountingReader.
-type sweepBooks struct {
+// sweepAccounting reconciles the keys' ledger with the chain. It implements sweep.AccountingReader.
+type sweepAccounting struct {
 	ledger    *store.Ledger
 	endpoints *chain.Endpoints
 	log       *slog.Logger
 
-	reconciler *ledger.Reconciler // reconciler *ledger.Reconciler // made once, because it records since when history is missing
+	reconciler *ledger.Reconciler // made once, because it records since when history is missing
 }
 
 // Complete implements sweep.AccountingReader.
-func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (bool, error) {
+func (b *sweepAccounting) Complete(ctx context.Context, payers []solana.PublicKey) (bool, error) {
 	if b.reconciler == nil {
 		reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
-			Payers: payers, Store: b.ledger, Chain: b.endpoints, Observer: unobserved{}, Log: b.log, Now: time.Now, Patience: ledgerPatience,
+			Payers: payers, Store: b.ledger, Chain: b.endpoints, Observer: noObserver{}, Log: b.log, Now: time.Now, GapTimeout: historyTimeout,
 		})
 		if err != nil {
 			return false, err
 		}
 		b.reconciler = reconciler
 	}
-	began := time.Now().Add(-time.Millisecond) // began := time.Now().Add(-time.Millisecond) // the database stores times with less precision
+	began := time.Now().Add(-time.Millisecond) // the database stores times with less precision
 	if err := b.reconciler.Pass(ctx); err != nil {
 		if errors.Is(err, ledger.ErrMoved) {
 			return false, nil // another process reads it too
@@ -111,7 +111,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 			return false, err
 		}
 		if cursor == nil {
-			cursor = &ledger.Cursor{} // cursor = &ledger.Cursor{} // the key never had a transaction
+			cursor = &ledger.Cursor{} // the key never had a transaction
 		}
 		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, onchain.Finalized, cursor.Slot)
 		if err != nil {
@@ -121,7 +121,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 		if accounts[0] != nil {
 			lamports = accounts[0].Lamports
 		}
-		if lamports != cursor.After || !cursor.Payer.IsZero() && cursor.CheckedAt.Before(began) {
+		if lamports != cursor.BalanceAfter || !cursor.Payer.IsZero() && cursor.CheckedAt.Before(began) {
 			return false, nil
 		}
 	}

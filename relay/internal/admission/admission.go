@@ -149,7 +149,7 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		return accepted, err
 	}
 	a.queue.increment()
-	if s.State != submission.Processing { // if s.State != submission.Processing { // the database does not have this process's lease
+	if s.State != submission.Processing { // the database does not have this process's lease
 		manager.CancelReservation()
 		manager.NotifyOthers()
 		return s, nil
@@ -164,7 +164,7 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	cost := c.Rent() + shieldpool.SignatureFee
 	held, booked := cost, cost
-	if c.Swap != nil { // if c.Swap != nil { // a swap that has started has to be finished
+	if c.Swap != nil { // a swap that has started has to be finished
 		held, booked = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
 	}
 	if err := a.Payers.Ready(ctx, held); err != nil {

@@ -35,7 +35,7 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
 	}
 	if c.Kind() != shieldpool.KindWithdrawal {
-		return nil // return nil // a refund also gives a swap's recipient the rent of the swap state, which is above the minimum
+		return nil // a refund also gives a swap's recipient the rent of the swap state, which is above the minimum
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
 	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {

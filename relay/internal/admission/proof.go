@@ -50,7 +50,7 @@ func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, e
 	case err != nil:
 		return refusal.New(refusal.ChainUnavailable,
 			"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
-			Retry(busyRetryAfter).Because(err)
+			Retry(poolBusyRetryAfter).Because(err)
 	case badProof:
 		return wrongEncoding(encoding)
 	case why != nil:

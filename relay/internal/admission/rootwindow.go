@@ -15,18 +15,18 @@ const (
 	// treeMaxAge is the greatest age of a tree whose root history contains the proof's
 	// root. An unknown root is searched in a tree that is read anew.
 	treeMaxAge = 400 * time.Millisecond
-	// leavesEach is the number of leaves that a submission appends, and so the number of
+	// leavesPerSubmission is the number of leaves that a submission appends, and so the number of
 	// roots that it evicts from the root history.
-	leavesEach = 2
+	leavesPerSubmission = 2
 	// queueCountMaxAge is the greatest age of the fleet's count. The submissions that this
 	// process accepted since are added to it.
 	queueCountMaxAge = 100 * time.Millisecond
-	// slotReportDelay is how long it takes at most until the fleet knows a slot that one
+	// treeSlotReportDelay is how long it takes at most until the fleet knows a slot that one
 	// process has observed.
-	slotReportDelay = 150 * time.Millisecond
-	// busyRetryAfter is the delay that clients are given: one or two slots land some
+	treeSlotReportDelay = 150 * time.Millisecond
+	// poolBusyRetryAfter is the delay that clients are given: one or two slots land some
 	// submissions.
-	busyRetryAfter = time.Second
+	poolBusyRetryAfter = time.Second
 )
 
 // rootWindow is the position of a submission's root in the root history.
@@ -48,23 +48,23 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	if err != nil || !snap.Checked {
 		return rootWindow{}, err
 	}
-	headroom := snap.Tree.Headroom(root)
+	headroom := snap.Tree.LeavesUntilEviction(root)
 	if headroom < 0 {
 		return rootWindow{}, a.refuseUnknownRoot(ctx, root, &snap)
 	}
-	newest, most := snap.Tree.NextIndex, len(snap.Tree.History)-1
-	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the ring's length
-	return rootWindow{seq: seqAt(most - headroom), untilEviction: headroom, oldest: seqAt(most), known: true}, nil
+	newest, untilEviction := snap.Tree.NextIndex, len(snap.Tree.History)-1
+	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the root history's length
+	return rootWindow{seq: seqAt(untilEviction - headroom), untilEviction: headroom, oldest: seqAt(untilEviction), known: true}, nil
 }
 
 // refuseUnknownRoot distinguishes a root that has left the root history from one that the
 // node has not reached yet. Another process may just have given that root to the client; it
-// reports the slot to the others within slotReportDelay.
+// reports the slot to the others within treeSlotReportDelay.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(slotReportDelay):
+	case <-time.After(treeSlotReportDelay):
 	}
 	seen, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
 	if err != nil {
@@ -73,12 +73,12 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	if snap.Slot < seen {
 		return refusal.New(refusal.ChainUnavailable,
 			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
-			Retry(busyRetryAfter)
+			Retry(poolBusyRetryAfter)
 	}
 	if snap.Doubtful || snap.Behind {
 		return refusal.New(refusal.ChainUnavailable,
 			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
-			Retry(busyRetryAfter)
+			Retry(poolBusyRetryAfter)
 	}
 	return submission.StaleRoot(root, snap.Tree.Root)
 }
@@ -90,7 +90,7 @@ func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 	if !p.known {
 		return nil
 	}
-	most := p.untilEviction / leavesEach
+	most := p.untilEviction / leavesPerSubmission
 	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 	}
 	return refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, most).
-		Retry(busyRetryAfter)
+		Retry(poolBusyRetryAfter)
 }
 
 // queueLength keeps the fleet's count of submissions that have not landed.

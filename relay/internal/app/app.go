@@ -53,9 +53,9 @@ type Options struct {
 	Version, Build string
 	// Timing is that of the transaction manager; the zero value is the default.
 	Timing txmgr.Timing
-	// LedgerEvery is how often the ledger is reconciled with the chain, at least a
+	// LedgerInterval is how often the ledger is reconciled with the chain, at least a
 	// second; 0 is 30 s.
-	LedgerEvery time.Duration
+	LedgerInterval time.Duration
 }
 
 // App is one relay process.
@@ -88,7 +88,7 @@ type App struct {
 	admission   *admission.Admission
 	checks      *poolChecks
 	backlog     *backlogCache
-	swapSums    *swapCache
+	swapSummary *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
 	// details serves GET /backlog and GET /health on the operations port, once open.
@@ -109,11 +109,11 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Timing == (txmgr.Timing{}) {
 		o.Timing = txmgr.DefaultTiming()
 	}
-	if o.LedgerEvery == 0 {
-		o.LedgerEvery = ledgerEvery
+	if o.LedgerInterval == 0 {
+		o.LedgerInterval = ledgerInterval
 	}
 	a := &App{o: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
-	defer func() { //nolint:contextcheck // defer func() { //nolint:contextcheck // closing waits for nothing that a context could end
+	defer func() { //nolint:contextcheck // closing waits for nothing that a context could end
 		if err != nil {
 			a.close()
 		}
@@ -182,7 +182,7 @@ func (a *App) openDatabase(ctx context.Context) error {
 	}
 	for logged := false; ; logged = true {
 		err = a.migrate(ctx)
-		if !store.Away(err) {
+		if !store.Unreachable(err) {
 			break
 		}
 		if !logged {

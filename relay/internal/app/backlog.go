@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// backlogAge is how long /health and the gauges reuse one count of the backlog.
-const backlogAge = 2 * time.Second
+// backlogMaxAge is how long /health and the gauges reuse one count of the backlog.
+const backlogMaxAge = 2 * time.Second
 
 // backlogCache keeps one count for the gauges of one scrape, for scrapes that
 // follow each other closely, and for /health.
@@ -26,8 +26,8 @@ func newBacklogCache(d *submission.Reader) *backlogCache { return &backlogCache{
 func (c *backlogCache) get() (submission.Backlog, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) > backlogAge {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+	if time.Since(c.at) > backlogMaxAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		b, err := c.reader.Backlog(ctx)
 		c.last, c.ok, c.at = b, err == nil, time.Now()

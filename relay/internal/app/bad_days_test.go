@@ -288,7 +288,7 @@ func TestTheHandOverFitsItsTime(t *testing.T) {
 	t.Parallel()
 	// Half a lease for steps and one for their writes, one to release leases, and the time
 	// for sends under way.
-	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
+	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushTimeout; worst > contract.HandOver {
 		t.Errorf("the handover can take %s, the contract allows %s", worst, contract.HandOver)
 	}
 }

@@ -45,7 +45,7 @@ func (a *App) checkIndex(context.Context) error {
 	switch {
 	case r.Problem != "":
 		return errors.New(r.Problem)
-	case r.Lag() > indexLagAllowed:
+	case r.Lag() > maxIndexLag:
 		return fmt.Errorf("GET /commitments serves %d of %d leaves", r.Published, r.ChainNext)
 	}
 	return nil

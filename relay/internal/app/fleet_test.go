@@ -393,11 +393,11 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 func TestAPoolWithAnotherRing(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, ring: 12, change: func(c *config.Serve) { c.RootRing = 12 }})
+	s := newStand(t, standOptions{vk: vk, ring: 12, change: func(c *config.Serve) { c.RootHistorySize = 12 }})
 	s.ready()
 	f.fill(s)
 	s.completed(f.submit(s, 2))
 	s.stop()
-	s.again(func(c *config.Serve) { c.RootRing = 11 })
+	s.again(func(c *config.Serve) { c.RootHistorySize = 11 })
 	s.reportedBy("pool", "self-check")
 }

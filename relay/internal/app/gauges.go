@@ -124,7 +124,7 @@ func (a *App) readSpendingGauges() {
 		}
 	})
 	a.metrics.ReadEach(contract.MetricCapLeft, func(sample telemetry.Sample) {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		usage, err := a.caps.Usage(ctx)
 		if err != nil {

@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	// healthPatience bounds each check: /health must answer even when nothing else does.
-	healthPatience = 2 * time.Second
-	// healthTreeAge is how old the tree may be for the chain to count as answering.
-	healthTreeAge = 5 * time.Second
-	// staleBalance is the age at which a payer's balance counts as unknown.
-	staleBalance = 2 * time.Minute
-	// indexLagAllowed is how far the served commitments may be behind: clients
+	// healthTimeout bounds each check: /health must answer even when nothing else does.
+	healthTimeout = 2 * time.Second
+	// treeMaxAge is how old the tree may be for the chain to count as answering.
+	treeMaxAge = 5 * time.Second
+	// balanceMaxAge is the age at which a payer's balance counts as unknown.
+	balanceMaxAge = 2 * time.Minute
+	// maxIndexLag is how far the served commitments may be behind: clients
 	// stop using them at about 50 leaves.
-	indexLagAllowed = 50
-	// lagAllowed is the number of slots that an endpoint may be behind for long. Two
+	maxIndexLag = 50
+	// maxLag is the number of slots that an endpoint may be behind for long. Two
 	// minutes' worth are more than any cache or load balancer explains.
-	lagAllowed = 300
+	maxLag = 300
 	// contradictionShownFor is how long an endpoint counts as unhealthy after it has
 	// contradicted others, or itself.
 	contradictionShownFor = time.Minute
-	// dueAllowed is how long due work may wait for a process: on a busy pool, a root
+	// maxDueAge is how long due work may wait for a process: on a busy pool, a root
 	// expires little later.
-	dueAllowed = time.Minute
+	maxDueAge = time.Minute
 )
 
 // Check implements httpapi.Health. Only the database makes the relay down. All other faults
@@ -58,7 +58,7 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	var wg sync.WaitGroup
 	for name, check := range checks {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, healthPatience)
+			ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 			defer cancel()
 			err := check(ctx)
 			mu.Lock()
@@ -128,11 +128,11 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
 		case e.LastError == onchain.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
-		case e.Lag > lagAllowed:
+		case e.Lag > maxLag:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}
-		if said := contradictionOf(&e, now); said != "" {
-			sick = append(sick, said)
+		if reported := contradictionOf(&e, now); reported != "" {
+			sick = append(sick, reported)
 		}
 	}
 	return joinProblems(sick)
@@ -154,14 +154,14 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 
 // endpointsNote returns a remark on healthy endpoints.
 func endpointsNote(all []chain.EndpointStatus) string {
-	var tell []string
+	var notes []string
 	for _, e := range all {
 		if slices.Contains(e.Roles, chain.RoleRead) || slices.Contains(e.Roles, chain.RoleArchive) {
-			tell = append(tell, e.Name)
+			notes = append(notes, e.Name)
 		}
 	}
-	if len(tell) == 1 {
-		return fmt.Sprintf("ok; what landed, failed or is final is taken on trust from %s alone: add a second endpoint, of another provider, to have it borne out", tell[0])
+	if len(notes) == 1 {
+		return fmt.Sprintf("ok; what landed, failed or is final is taken on trust from %s alone: add a second endpoint, of another provider, to have it borne out", notes[0])
 	}
 	return "ok"
 }
@@ -178,7 +178,7 @@ func joinProblems(parts []string) error {
 }
 
 func (a *App) checkPool(ctx context.Context) error {
-	snap, err := a.pool.Tree(ctx, healthTreeAge)
+	snap, err := a.pool.Tree(ctx, treeMaxAge)
 	if r, ok := refusal.As(err); ok {
 		return errors.New(r.Message)
 	}
@@ -206,7 +206,7 @@ func payersProblem(all []feepayer.Balance, minimum uint64) error {
 			bad = append(bad, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
 		case b.State == feepayer.StateRefused:
 			bad = append(bad, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: look at the account", b.Payer, b.Lamports))
-		case b.Age > staleBalance:
+		case b.Age > balanceMaxAge:
 			bad = append(bad, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}
 	}
@@ -263,7 +263,7 @@ func queueProblem(b submission.Backlog, holding string) error {
 	if b.Held[txmgr.HoldSecondEndpoint] > 0 {
 		parts = append(parts, "second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
-	if b.OldestDue > dueAllowed {
+	if b.OldestDue > maxDueAge {
 		parts = append(parts, fmt.Sprintf("%d submissions are due and nobody takes them up, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))
 	}
 	return joinProblems(parts)

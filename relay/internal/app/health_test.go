@@ -130,14 +130,14 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 	sum := func(kind ledger.Kind, a ledger.Amounts) ledger.Sum {
 		return ledger.Sum{Payer: mine, Kind: kind, Transactions: 3, Amounts: a}
 	}
-	good := ledger.Cursor{Payer: mine, Opening: 100, After: 90, CheckedAt: now.Add(-time.Minute)}
+	good := ledger.Cursor{Payer: mine, Opening: 100, BalanceAfter: 90, CheckedAt: now.Add(-time.Minute)}
 	spent := sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Rent: 6})
 	late := good
 	late.CheckedAt = now.Add(-time.Hour)
 	never := good
 	never.CheckedAt = time.Time{}
 	off := good
-	off.After = 85
+	off.BalanceAfter = 85
 	balances := []feepayer.Balance{{Payer: mine, State: feepayer.StateReady, Lamports: 90}}
 	for name, tc := range map[string]struct {
 		ledger ledger.Ledger

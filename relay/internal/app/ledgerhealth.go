@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// ledgerEvery is how often the ledger is reconciled with the finalized chain.
-	ledgerEvery = 30 * time.Second
-	// ledgerAge is how long /health and the gauges reuse one reading of it.
-	ledgerAge = 3 * time.Second
+	// ledgerInterval is how often the ledger is reconciled with the finalized chain.
+	ledgerInterval = 30 * time.Second
+	// ledgerMaxAge is how long /health and the gauges reuse one reading of it.
+	ledgerMaxAge = 3 * time.Second
 	// ledgerDays is how long /health reports an unknown transaction: a whole week,
 	// to outlast a weekend.
 	ledgerDays = 7
-	// ledgerLate is how long the ledger may be behind: twice the time for which it waits
+	// ledgerMaxLag is how long the ledger may be behind: twice the time for which it waits
 	// for missing history.
-	ledgerLate = 20 * time.Minute
+	ledgerMaxLag = 20 * time.Minute
 )
 
 // ledgerEvents counts what the reconciler finds. Gaps are stored in the ledger,
@@ -56,8 +56,8 @@ type accountingCache struct {
 func (b *accountingCache) get() *ledger.Ledger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := time.Now(); now.Sub(b.tried) > ledgerAge {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+	if now := time.Now(); now.Sub(b.tried) > ledgerMaxAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		read, err := b.ledger.Read(ctx, now.AddDate(0, 0, 1-ledgerDays), now)
 		if err != nil {
@@ -97,7 +97,7 @@ func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) e
 		}
 	}
 	for _, behind := range lags {
-		if late := now.Sub(behind.Since); late > ledgerLate && now.Sub(started) > ledgerLate {
+		if late := now.Sub(behind.Since); late > ledgerMaxLag && now.Sub(started) > ledgerMaxLag {
 			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", behind.Payer, checked(behind.Checked, late)))
 		}
 	}

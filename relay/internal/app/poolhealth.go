@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// checksAge is how long /health reuses one reading of the pool's accounts other than the
+// checksMaxAge is how long /health reuses one reading of the pool's accounts other than the
 // tree, because these hardly change.
-const checksAge = 30 * time.Second
+const checksMaxAge = 30 * time.Second
 
 // poolChecks are the operator's checks of the pool, for /health.
 type poolChecks struct {
@@ -28,7 +28,7 @@ type poolChecks struct {
 func (p *poolChecks) problem(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.at.IsZero() && time.Since(p.at) < checksAge {
+	if !p.at.IsZero() && time.Since(p.at) < checksMaxAge {
 		return p.last
 	}
 	report := poolcheck.Evaluate(poolcheck.Observe(ctx, p.reader, p.target))

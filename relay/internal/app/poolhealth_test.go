@@ -47,7 +47,7 @@ func TestHealthReportsKnownProblemsOfThePool(t *testing.T) {
 		if err := p.problem(t.Context()); err == nil || c.reads != reads {
 			t.Errorf("got %v and %d reads, want the same from the cache", err, c.reads-reads)
 		}
-		time.Sleep(checksAge)
+		time.Sleep(checksMaxAge)
 		c.err = errors.New("no answer")
 		if err := p.problem(t.Context()); err == nil || c.reads == reads {
 			t.Errorf("got %v and %d reads, want the last known state after another read", err, c.reads-reads)

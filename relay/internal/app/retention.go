@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerRest
+	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerPause
 	// the pause after each.
 	ledgerBatch = 1000
-	ledgerRest  = 50 * time.Millisecond
+	ledgerPause = 50 * time.Millisecond
 	// ledgerGrace is how much longer than configured submissions are kept whose
 	// transactions the ledger has not read. Without their rows the transactions would be
 	// unknown to the ledger, which raises an alert.
@@ -68,7 +68,7 @@ func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(ledgerRest):
+		case <-time.After(ledgerPause):
 		}
 	}
 }

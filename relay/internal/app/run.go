@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// lastScrape is how long a scrape under way may take at the end of the drain; the
+	// finalScrapeTime is how long a scrape under way may take at the end of the drain; the
 	// contract's margin includes it.
-	lastScrape = 2 * time.Second
-	// flushPatience is longer than a send's own timeout.
-	flushPatience = 6 * time.Second
+	finalScrapeTime = 2 * time.Second
+	// flushTimeout is longer than a send's own timeout.
+	flushTimeout = 6 * time.Second
 	// genesisRetry is the pause between tries to read the chain's genesis at start.
 	genesisRetry = time.Second
 )
@@ -52,7 +52,7 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 // released, sends under way end, and the database is closed last. It returns an error when
 // the relay cannot continue.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close() //nolint:contextcheck // defer a.close() //nolint:contextcheck // closing waits for nothing that a context could end
+	defer a.close() //nolint:contextcheck // closing waits for nothing that a context could end
 	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -70,14 +70,14 @@ func (a *App) Run(ctx context.Context) error {
 	support.Go(func() { opened <- a.openGate(ctx) })
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
-	err := a.await(ctx, a.fatal, opened, func() {
+	err := a.awaitEnd(ctx, a.fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // only now: another chain's leaves must not enter the index
 		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
 		working.Go(func() { a.submissions.Run(engine) })
 		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
-	a.submissions.Manager.Close() // a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
+	a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
 	a.reader.Close()              // waiting clients get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
@@ -87,7 +87,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.flush(context.WithoutCancel(ctx))
 	stopBackground()
 	support.Wait()
-	a.shutdown(context.WithoutCancel(ctx), a.operations, lastScrape)
+	a.shutdown(context.WithoutCancel(ctx), a.operations, finalScrapeTime)
 	a.log.InfoContext(ctx, "stopped")
 	return err
 }
@@ -95,16 +95,16 @@ func (a *App) Run(ctx context.Context) error {
 // flush waits for sends under way. Another process may already have the row's lease, but a
 // request that is cut off may or may not have put its transaction on the chain.
 func (a *App) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := a.endpoints.Flush(ctx); err != nil {
 		a.log.WarnContext(ctx, "sends cut off at the end of the drain", "error", err)
 	}
 }
 
-// await returns when the relay has to stop: on a signal (nil), or because it
+// awaitEnd returns when the relay has to stop: on a signal (nil), or because it
 // cannot continue. It calls work once the chain is verified.
-func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()) error {
+func (a *App) awaitEnd(ctx context.Context, fatal, opened <-chan error, work func()) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,8 +125,8 @@ func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()
 }
 
 // shutdown lets the server's requests end within patience.
-func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (a *App) shutdown(ctx context.Context, s *http.Server, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		a.log.WarnContext(ctx, "requests cut off at the end of the drain", "error", err)

@@ -209,8 +209,8 @@ func (s *stand) serve(cfg *config.Config) *relay {
 	t, r := s.t, &relay{log: new(lockedBuffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), Options{
 		Config: cfg, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
-		Timing:      txmgr.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
-		LedgerEvery: time.Second,
+		Timing:         txmgr.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
+		LedgerInterval: time.Second,
 	})
 	must(t, err)
 	r.app, r.base, r.ops = a, "http://"+a.Address(), "http://"+a.OperationsAddress()

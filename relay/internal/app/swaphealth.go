@@ -31,8 +31,8 @@ type swapCache struct {
 func (c *swapCache) get() (store.SwapSummary, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) > backlogAge {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+	if time.Since(c.at) > backlogMaxAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		c.last, c.err = c.read(ctx)
 		c.at = time.Now()
@@ -40,8 +40,8 @@ func (c *swapCache) get() (store.SwapSummary, bool) {
 	return c.last, c.err == nil
 }
 
-// sumSwaps summarises the swaps at the chain's present slot.
-func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
+// summariseSwaps summarises the swaps at the chain's present slot.
+func (a *App) summariseSwaps(ctx context.Context) (store.SwapSummary, error) {
 	slot, err := a.endpoints.Slot(ctx, onchain.Confirmed)
 	if err != nil {
 		return store.SwapSummary{}, err
@@ -51,17 +51,17 @@ func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
 
 func (a *App) readSwapGauges() {
 	a.metrics.ReadEach(contract.MetricSwaps, func(sample telemetry.Sample) {
-		if s, ok := a.swapSums.get(); ok {
+		if s, ok := a.swapSummary.get(); ok {
 			for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseQuoted} {
 				sample(float64(s.ByPhase[p]), string(p))
 			}
 		}
 	})
 	a.metrics.Read(contract.MetricSwapOldestFunded, func() (float64, bool) {
-		s, ok := a.swapSums.get()
+		s, ok := a.swapSummary.get()
 		return telemetry.Timestamp(time.Now().Add(-s.OldestAge)), ok && s.Unfinished() > 0
 	})
-	a.metrics.Read(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSums.get(); return float64(s.Overdue), ok })
+	a.metrics.Read(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSummary.get(); return float64(s.Overdue), ok })
 	a.metrics.Read(contract.MetricRouterBreakerOpen, func() (float64, bool) {
 		if a.router == nil {
 			return 0, false
@@ -73,7 +73,7 @@ func (a *App) readSwapGauges() {
 // checkSwaps degrades health when a swap is past its timeout. Its refund may still land
 // within the lifetime of a blockhash; when it does not, a person has to act.
 func (a *App) checkSwaps(context.Context) error {
-	s, ok := a.swapSums.get() //nolint:contextcheck // one reading serves many and bounds itself
+	s, ok := a.swapSummary.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if !ok {
 		return errors.New("the fleet's swaps cannot be summed up: the database or the chain does not answer")
 	}

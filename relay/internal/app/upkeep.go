@@ -10,17 +10,17 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
-// retentionEvery is the interval at which old rows are deleted: at the pool's greatest load
+// retentionInterval is the interval at which old rows are deleted: at the pool's greatest load
 // a few hundred thousand, which takes a minute or two.
-const retentionEvery = 10 * time.Minute
+const retentionInterval = 10 * time.Minute
 
 // openUpkeep makes the maintenance jobs that one process of the fleet runs for all.
 func (a *App) openUpkeep(context.Context) error {
 	var err error
 	a.upkeep, err = store.NewUpkeep(a.store, store.UpkeepOptions{
 		Jobs: []store.Job{
-			{Name: "ledger", Every: a.o.LedgerEvery, Timeout: a.o.LedgerEvery, Run: a.reconcile},
-			{Name: "retention", Every: retentionEvery, Timeout: retentionEvery, Run: a.deleteOld},
+			{Name: "ledger", Every: a.o.LedgerInterval, Timeout: a.o.LedgerInterval, Run: a.reconcile},
+			{Name: "retention", Every: retentionInterval, Timeout: retentionInterval, Run: a.deleteOld},
 		},
 		Log: a.log, SoftStop: contract.QueueStop, Observe: a.metrics.UpkeepRan, Now: time.Now,
 	})

@@ -52,16 +52,16 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, Passed: a.endpoints.Passed, History: a.endpoints.Creation, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, LongPassed: a.endpoints.LongPassed, History: a.endpoints.FindCreation, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
-		o.Everywhere = a.endpoints.Everywhere
+		o.AllEndpoints = a.endpoints.AccountAtAll
 	}
 	a.pool, err = chain.NewPool(o)
 	if err != nil {
 		return err
 	}
 	a.checks = &poolChecks{
-		reader: chain.NewChecks(a.endpoints),
+		reader: chain.NewPoolCheckReader(a.endpoints),
 		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
 	a.table = newTable(c.LookupTable, shielded)
@@ -129,7 +129,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.reader, err = submission.NewReader(a.store, a.log)
-	a.backlog, a.swapSums = newBacklogCache(a.reader), &swapCache{read: a.sumSwaps}
+	a.backlog, a.swapSummary = newBacklogCache(a.reader), &swapCache{read: a.summariseSwaps}
 	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }

@@ -37,9 +37,9 @@ func TestWhatEndpointsSayOfHeights(t *testing.T) {
 		"two that are too far apart in slots bear nothing out":      {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1065, 565}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
 		"two that are as far apart as they may bear each other out": {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1064, 564}}}, said{2, at, 0, block{1010, 700}}, 126, 0},
 		"two that contradict each other bear nothing out":           {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 511}}}, said{2, at, 0, block{1200, 1000}}, 0, 0},
-		"what was said long ago bears nothing out":                  {[]said{{0, at, 0, block{1000, 500}}, {1, at, sayingAge + 1, block{1000, 500}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
+		"what was said long ago bears nothing out":                  {[]said{{0, at, 0, block{1000, 500}}, {1, at, reportMaxAge + 1, block{1000, 500}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
 		"before there is an agreement its own word binds it":        {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
-		"its own word of long ago does not":                         {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, sayingAge + 1, block{1000, 900}}, 0, 0},
+		"its own word of long ago does not":                         {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, reportMaxAge + 1, block{1000, 900}}, 0, 0},
 		"a blockhash that was refused is refused again":             {[]said{{0, at, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, said{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
 	}
 	for name, test := range tests {
@@ -66,7 +66,7 @@ func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	wants := func(after time.Duration, yes, want bool) {
 		t.Helper()
-		if now = now.Add(after); h.seconded(yes, now) != want {
+		if now = now.Add(after); h.recordCorroboration(yes, now) != want {
 			t.Errorf("after %s one is enough: %v", after, !want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAFinalityThatStandsIsNotRemembered(t *testing.T) {
 	for height := range uint64(10_000) {
 		h.finalized(0, block{1000, height}, 1_000_000_000, time.Unix(int64(height), 0))
 	}
-	if n := len(h.reports[0].final); n > maxFinality {
-		t.Errorf("%d blocks are remembered, want %d at most", n, maxFinality)
+	if n := len(h.reports[0].final); n > maxFinalizedReports {
+		t.Errorf("%d blocks are remembered, want %d at most", n, maxFinalizedReports)
 	}
 }

@@ -26,10 +26,10 @@ const (
 // blockhashes keeps the newest blockhash for all callers.
 type blockhashes struct {
 	mu     sync.Mutex
-	held   onchain.Blockhash
+	cached onchain.Blockhash
 	at     time.Time // when the call for held began
 	flight *hashFlight
-	first  []firstSeen // by endpoint
+	newest []firstSeen // by endpoint
 }
 
 // firstSeen is an endpoint's newest blockhash, and the slot at which it first appeared.
@@ -59,22 +59,22 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, err
 	b := &e.hashes
 	for {
 		b.mu.Lock()
-		held, age := b.held, e.now().Sub(b.at)
-		have := !held.Hash.IsZero() && age < hashOld
-		if have && age < hashFresh {
+		cached, age := b.cached, e.now().Sub(b.at)
+		ok := !cached.Hash.IsZero() && age < hashOld
+		if ok && age < hashFresh {
 			b.mu.Unlock()
-			return held, nil
+			return cached, nil
 		}
 		f := b.flight
 		if f == nil {
 			f = &hashFlight{done: make(chan struct{})}
 			b.flight = f
 			// The call serves all callers, so no single caller's context ends it.
-			e.working.run(func() { e.replaceBlockhash(f) })
+			e.backgroundWork.run(func() { e.replaceBlockhash(f) })
 		}
 		b.mu.Unlock()
-		if have {
-			return held, nil
+		if ok {
+			return cached, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -93,14 +93,14 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
-			if err == nil { // if err == nil { // an endpoint with an impossible slot proves nothing about the other blockhashes
-				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
+			if err == nil { // an endpoint with an impossible slot proves nothing about the other blockhashes
+				err = e.checkSlot(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
 			}
 			if err == nil {
 				err = e.hashes.check(at, h, e.maxLag)
 			}
 			if err == nil {
-				h.LastValidBlockHeight, err = e.lastValid(ctx, at, h)
+				h.LastValidBlockHeight, err = e.verifiedLastValid(ctx, at, h)
 			}
 			h.Slot = max(h.Slot, e.slots.Highest(e.now()))
 			return h, err
@@ -111,8 +111,8 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	defer b.mu.Unlock()
 	if err == nil {
 		// Two nodes a slot apart must not make the blockhash alternate.
-		if b.at = began; got.Slot >= b.held.Slot || b.held.Slot-got.Slot > e.maxLag {
-			b.held = got
+		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
+			b.cached = got
 		}
 	}
 	f.err, b.flight = err, nil
@@ -124,67 +124,67 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 func (b *blockhashes) check(at askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seen := &b.first[at.index]
+	seen := &b.newest[at.index]
 	if seen.hash != h.Hash {
 		*seen = firstSeen{h.Hash, h.Slot}
 	}
 	switch {
 	case h.Slot+maxLag < at.best:
-		return older(h, "its blockhash is of slot %d, %d behind the best endpoint", h.Slot, at.best-h.Slot)
+		return outdatedBlockhash(h, "its blockhash is of slot %d, %d behind the best endpoint", h.Slot, at.best-h.Slot)
 	case h.Slot > seen.slot+maxLag:
-		return older(h, "its blockhash has not changed for %d slots", h.Slot-seen.slot)
+		return outdatedBlockhash(h, "its blockhash has not changed for %d slots", h.Slot-seen.slot)
 	}
 	return nil
 }
 
-func older(h onchain.Blockhash, format string, args ...any) error {
+func outdatedBlockhash(h onchain.Blockhash, format string, args ...any) error {
 	return &onchain.Unavailable{Method: methodBlockhash, Kind: onchain.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
 }
 
-// lastValid returns the last block height at which a transaction with the blockhash can
+// verifiedLastValid returns the last block height at which a transaction with the blockhash can
 // land. It refuses a height that the chain cannot have.
-func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
-	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
+func (e *Endpoints) verifiedLastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
+	if h.LastValidBlockHeight < blockhashLifetime || h.LastValidBlockHeight-blockhashLifetime > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
-			h.Slot, h.LastValidBlockHeight, h.Slot+hashLife)
+			h.Slot, h.LastValidBlockHeight, h.Slot+blockhashLifetime)
 	}
-	b := block{h.Slot, h.LastValidBlockHeight - hashLife}
-	if err := e.possible(at.index, h, b); err != nil {
+	b := block{h.Slot, h.LastValidBlockHeight - blockhashLifetime}
+	if err := e.checkBlockhashHeight(at.index, h, b); err != nil {
 		return 0, err
 	}
-	several := len(e.fit(RoleRead)) > 1
+	several := len(e.withRole(RoleRead)) > 1
 	switch due, first := e.heights.due(e.now()); {
 	case due && first:
 		if err := e.askHeights(ctx, at); err != nil {
 			return 0, err
 		}
-		if err := e.possible(at.index, h, b); err != nil { // now with the others' heights
+		if err := e.checkBlockhashHeight(at.index, h, b); err != nil { // now with the others' heights
 			return 0, err
 		}
 	case due:
-		e.working.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is checked against it
+		e.backgroundWork.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is checked against it
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
-		_, most := a.between(max(b.slot, at.best, e.slots.Highest(e.now())))
-		return max(most+hashLife, h.LastValidBlockHeight), nil
+		_, most := a.heightsAt(max(b.slot, at.best, e.slots.Highest(e.now())))
+		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
 	if several {
-		return max(h.Slot, e.slots.Highest(e.now())) + hashLife, nil
+		return max(h.Slot, e.slots.Highest(e.now())) + blockhashLifetime, nil
 	}
 	return h.LastValidBlockHeight, nil
 }
 
-// possible checks a blockhash against the known heights of the chain.
-func (e *Endpoints) possible(i int, h onchain.Blockhash, b block) error {
+// checkBlockhashHeight checks a blockhash against the known heights of the chain.
+func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) error {
 	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
-	e.disputed(i, against)
+	e.countDispute(i, against)
 	switch {
 	case above > 0:
-		e.refuted(i, against)
+		e.countRefused(i, against)
 		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
 	case below > 0:
-		return older(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
+		return outdatedBlockhash(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
 	}
 	return nil
 }
@@ -200,33 +200,33 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 			continue
 		}
 		// The call itself records the height. A failed call adds nothing.
-		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newest}, 2)
+		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newestBlock}, 2)
 		if _, agreed := e.heights.agreedOn(); agreed {
 			return nil
 		}
 	}
-	if _, err := e.newest(ctx, at); onchain.KindOf(err) == onchain.KindContradiction {
+	if _, err := e.newestBlock(ctx, at); onchain.KindOf(err) == onchain.KindContradiction {
 		return err
 	}
 	return nil
 }
 
-// newest reads an endpoint's newest confirmed block and checks it against the known heights.
-func (e *Endpoints) newest(ctx context.Context, at askedEndpoint) (block, error) {
+// newestBlock reads an endpoint's newest confirmed block and checks it against the known heights.
+func (e *Endpoints) newestBlock(ctx context.Context, at askedEndpoint) (block, error) {
 	b, err := tip(ctx, at, onchain.Confirmed)
 	if err != nil {
 		return b, err
 	}
-	return b, e.plausible(at.index, b)
+	return b, e.checkBlock(at.index, b)
 }
 
-// plausible refuses a block whose height the chain cannot have.
-func (e *Endpoints) plausible(i int, b block) error {
+// checkBlock refuses a block whose height the chain cannot have.
+func (e *Endpoints) checkBlock(i int, b block) error {
 	above, below, against := e.heights.observe(i, byEpochInfo, b, e.now())
-	e.disputed(i, against)
+	e.countDispute(i, against)
 	if above == 0 && below == 0 {
 		return nil
 	}
-	e.refuted(i, against)
+	e.countRefused(i, against)
 	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has", b.slot, b.height, above, below)
 }

@@ -43,7 +43,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 			if a.err == nil {
 				return nil
 			}
-			refused.take(a.place, a.err)
+			refused.add(a.place, a.err)
 		}
 	}
 	return refused.err()
@@ -82,7 +82,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	defer cancel()
 	start := e.now()
 	best := e.slots.Best(start)
-	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // the slot may be a lie that no honest node would reach
+	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // the slot may be a lie that no honest node would reach
 		minContextSlot = min(minContextSlot, best)
 	}
 	err := e.verify(limited, t.endpoint)
@@ -96,20 +96,20 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	if !first && onchain.KindOf(err) == onchain.KindBudget {
 		e.observer.RebroadcastSkipped(t.name)
 	}
-	e.learn(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
+	e.recordResult(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
 	return err
 }
 
 // refusals collects the answers to a send that no endpoint accepted.
 type refusals struct {
-	unknown answers // unknown answers // failures after which the transaction may be on the chain
+	unknown answers // failures after which the transaction may be on the chain
 	unasked int
 	refused *onchain.SendError
-	place   int // place   int // index of the endpoint that returned refused
+	index   int // index of the endpoint that returned refused
 	invalid error
 }
 
-func (r *refusals) take(place int, err error) {
+func (r *refusals) add(index int, err error) {
 	var s *onchain.SendError
 	switch {
 	case onchain.KindOf(err) == onchain.KindBudget:
@@ -120,12 +120,12 @@ func (r *refusals) take(place int, err error) {
 		r.invalid = err
 	// "Already processed" has priority, because other endpoints may not have seen the
 	// transaction yet. Otherwise the best endpoint's answer has it.
-	case r.refused == nil, processed(s) && !processed(r.refused), processed(s) == processed(r.refused) && place < r.place:
-		r.refused, r.place = s, place
+	case r.refused == nil, isAlreadyProcessed(s) && !isAlreadyProcessed(r.refused), isAlreadyProcessed(s) == isAlreadyProcessed(r.refused) && index < r.index:
+		r.refused, r.index = s, index
 	}
 }
 
-func processed(s *onchain.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
+func isAlreadyProcessed(s *onchain.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
 
 func (r *refusals) err() error {
 	r.unknown.method = methodSend

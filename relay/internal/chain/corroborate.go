@@ -17,37 +17,37 @@ import (
 // asked, its answer counts.
 
 const (
-	// propagation is the number of slots after which every honest node knows a confirmed
-	// transaction. shortMemory is the number of slots for which all of them keep it.
-	propagation = 16
-	shortMemory = 150
+	// propagationSlots is the number of slots after which every honest node knows a confirmed
+	// transaction. statusCacheSlots is the number of slots for which all of them keep it.
+	propagationSlots = 16
+	statusCacheSlots = 150
 )
 
-// quiet is the pause after a logged contradiction before another one of the same endpoint
+// contradictionLogInterval is the pause after a logged contradiction before another one of the same endpoint
 // is logged.
-const quiet = 10 * time.Minute
+const contradictionLogInterval = 10 * time.Minute
 
-// dispute records that two endpoints contradict each other.
-func (e *Endpoints) dispute(a, b *endpoint) {
-	e.contradicted(a, b)
-	e.contradicted(b, a)
+// recordDispute records that two endpoints contradict each other.
+func (e *Endpoints) recordDispute(a, b *endpoint) {
+	e.recordContradiction(a, b)
+	e.recordContradiction(b, a)
 }
 
-// contradicted counts a contradiction of ep by another endpoint. Without another (nil), ep
+// recordContradiction counts a contradiction of ep by another endpoint. Without another (nil), ep
 // reports a slot or a height that no other endpoint comes near.
-func (e *Endpoints) contradicted(ep, by *endpoint) {
+func (e *Endpoints) recordContradiction(ep, by *endpoint) {
 	now, name := e.now(), ""
 	if by != nil {
 		name = by.name
 	}
 	ep.mu.Lock()
-	tell := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > quiet
+	log := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
 	ep.contradictions++
 	ep.contradictedAt, ep.contradictedBy = now, name
 	ep.mu.Unlock()
 	e.observer.Contradicted(ep.name)
 	switch {
-	case !tell:
+	case !log:
 	case by == nil:
 		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
 	default:
@@ -55,8 +55,8 @@ func (e *Endpoints) contradicted(ep, by *endpoint) {
 	}
 }
 
-// another reports whether an endpoint other than by can be asked.
-func (e *Endpoints) another(by int) bool {
+// hasOther reports whether an endpoint other than by can be asked.
+func (e *Endpoints) hasOther(by int) bool {
 	for _, ep := range e.all {
 		if ep.index != by && (ep.has(RoleRead) || ep.has(RoleArchive)) && !ep.isForeign() {
 			return true
@@ -65,9 +65,9 @@ func (e *Endpoints) another(by int) bool {
 	return false
 }
 
-// others asks the endpoints other than by, the best first, until enough returns true. Each
+// askOthers asks the endpoints other than by, the best first, until enough returns true. Each
 // call gets only a short time.
-func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough func(*endpoint, T) bool) {
+func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough func(*endpoint, T) bool) {
 	for _, ep := range e.candidates([]Role{RoleRead, RoleArchive}, q.method, q.urgency) {
 		if ep.index == by || ctx.Err() != nil {
 			continue
@@ -82,61 +82,61 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 	}
 }
 
-// endpointWord is one endpoint's answer about signatures, and the slot of the answer.
+// endpointReport is one endpoint's answer about signatures, and the slot of the answer.
 // height is that of its finalized block, which shows whether an unknown signature proves
 // anything; 0 when the height is unknown.
-type endpointWord struct {
-	by       *endpoint
+type endpointReport struct {
+	endpoint *endpoint
 	statuses []*onchain.Status
 	slot     uint64
 	height   uint64
 }
 
-// conclude combines the answers of endpoints. A decisive status needs two of them;
+// combineReports combines the answers of endpoints. A decisive status needs two of them;
 // otherwise it is unverified. With absence set, a signature that is not known also needs
 // two. done reports that no further answer is needed. outvoted marks the answers that
 // report a signature that two others do not know.
-func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
-	current, said := upToDate(words, maxLag), make([]*onchain.Status, len(words))
-	statuses, done, outvoted = make([]*onchain.Status, len(words[0].statuses)), true, make([]bool, len(words))
+func combineReports(reports []endpointReport, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
+	upToDate, reported := upToDateReports(reports, maxLag), make([]*onchain.Status, len(reports))
+	statuses, done, outvoted = make([]*onchain.Status, len(reports[0].statuses)), true, make([]bool, len(reports))
 	for i := range statuses {
-		for k, w := range words {
-			said[k] = w.statuses[i]
+		for k, w := range reports {
+			reported[k] = w.statuses[i]
 		}
-		settled, voted := false, false
-		statuses[i], settled, voted = settle(said, current, absence)
-		done = done && settled
-		for k := range words {
-			outvoted[k] = outvoted[k] || voted && said[k] != nil
+		decided, counted := false, false
+		statuses[i], decided, counted = combineStatuses(reported, upToDate, absence)
+		done = done && decided
+		for k := range reports {
+			outvoted[k] = outvoted[k] || counted && reported[k] != nil
 		}
 	}
 	return statuses, done, outvoted
 }
 
-// upToDate marks the answers in which an unknown signature proves something: those that are
+// upToDateReports marks the answers in which an unknown signature proves something: those that are
 // not behind the second highest one.
-func upToDate(words []endpointWord, maxLag uint64) []bool {
+func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	var first, second uint64
-	for _, w := range words {
+	for _, w := range reports {
 		second = max(second, min(first, w.height))
 		first = max(first, w.height)
 	}
-	out := make([]bool, len(words))
-	for k, w := range words {
+	out := make([]bool, len(reports))
+	for k, w := range reports {
 		out[k] = w.height > 0 && w.height+maxLag >= second
 	}
 	return out
 }
 
-// settle finds what two endpoints report of one signature. settled reports that no further
+// combineStatuses finds what two endpoints report of one signature. settled reports that no further
 // answer is needed, and outvoted that two endpoints do not know what another one reports.
 // current marks the answers in which an unknown signature counts.
-func settle(said []*onchain.Status, current []bool, absence bool) (status *onchain.Status, settled, outvoted bool) {
-	var borne, most *onchain.Status // what two report, and the most decisive single report
+func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {
+	var corroborated, most *onchain.Status // what two report, and the most decisive single report
 	missing := 0
-	for k, a := range said {
+	for k, a := range reported {
 		if a == nil {
-			if current[k] {
+			if upToDate[k] {
 				missing++
 			}
 			continue
@@ -144,21 +144,21 @@ func settle(said []*onchain.Status, current []bool, absence bool) (status *oncha
 		if most == nil || a.Decisive() && !most.Decisive() {
 			most = a
 		}
-		for _, b := range said[:k] {
-			if b == nil || !sameEnd(a, b) {
+		for _, b := range reported[:k] {
+			if b == nil || !sameOutcome(a, b) {
 				continue
 			}
-			if both := common(a, b); borne == nil || !borne.Confirmation.AtLeast(both.Confirmation) {
-				borne = both
+			if both := commonStatus(a, b); corroborated == nil || !corroborated.Confirmation.AtLeast(both.Confirmation) {
+				corroborated = both
 			}
 		}
 	}
 	switch {
 	case most == nil:
 		return nil, !absence || missing > 1, false
-	case borne != nil:
-		more := slices.ContainsFunc(said, func(s *onchain.Status) bool { return s != nil && !borne.Confirmation.AtLeast(s.Confirmation) })
-		return borne, !more, false
+	case corroborated != nil:
+		more := slices.ContainsFunc(reported, func(s *onchain.Status) bool { return s != nil && !corroborated.Confirmation.AtLeast(s.Confirmation) })
+		return corroborated, !more, false
 	case absence && missing > 1:
 		return nil, true, true
 	case most.Decisive():
@@ -170,8 +170,8 @@ func settle(said []*onchain.Status, current []bool, absence bool) (status *oncha
 	}
 }
 
-// common returns what two statuses with the same outcome both report.
-func common(a, b *onchain.Status) *onchain.Status {
+// commonStatus returns what two statuses with the same outcome both report.
+func commonStatus(a, b *onchain.Status) *onchain.Status {
 	both := *a
 	both.Slot = min(a.Slot, b.Slot)
 	if !b.Confirmation.AtLeast(a.Confirmation) {
@@ -183,9 +183,9 @@ func common(a, b *onchain.Status) *onchain.Status {
 // corroborateStatuses asks other endpoints, in one call for all signatures, about those
 // statuses of endpoint by that are decisive.
 func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
-	words := []endpointWord{{e.all[by], first.value, first.slot, 0}}
-	statuses, done, _ := conclude(words, false, e.maxLag)
-	if done || !e.another(by) {
+	reports := []endpointReport{{e.all[by], first.value, first.slot, 0}}
+	statuses, done, _ := combineReports(reports, false, e.maxLag)
+	if done || !e.hasOther(by) {
 		return first.value
 	}
 	open := slices.DeleteFunc(indices(len(signatures)), func(i int) bool { return !first.value[i].Decisive() })
@@ -193,23 +193,23 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 	for k, i := range open {
 		wanted[k] = signatures[i]
 	}
-	others(ctx, e, query[slotted[[]*onchain.Status]]{
+	askOthers(ctx, e, query[slotted[[]*onchain.Status]]{
 		// The endpoint's slot may be wrong, but a status that equals the first still
 		// counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
-			return pair(at.Statuses(ctx, wanted, true))
+			return newSlotted(at.Statuses(ctx, wanted, true))
 		},
 	}, by, func(ep *endpoint, said slotted[[]*onchain.Status]) bool {
-		w := endpointWord{ep, make([]*onchain.Status, len(signatures)), said.slot, 0}
+		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), said.slot, 0}
 		for k, i := range open {
 			w.statuses[i] = said.value[k]
 		}
-		words = append(words, w)
-		statuses, done, _ = conclude(words, false, e.maxLag)
+		reports = append(reports, w)
+		statuses, done, _ = combineReports(reports, false, e.maxLag)
 		return done
 	})
-	e.compareWords(words)
+	e.compareReports(reports)
 	return statuses
 }
 
@@ -221,36 +221,36 @@ func indices(n int) []int {
 	return out
 }
 
-// compareWords records which endpoints contradict the first.
-func (e *Endpoints) compareWords(words []endpointWord) {
-	for _, w := range words[1:] {
-		for i, first := range words[0].statuses {
-			if first.Decisive() && denies(first, w.statuses[i], w.slot) {
-				e.dispute(words[0].by, w.by)
+// compareReports records which endpoints contradict the first.
+func (e *Endpoints) compareReports(reports []endpointReport) {
+	for _, w := range reports[1:] {
+		for i, first := range reports[0].statuses {
+			if first.Decisive() && contradicts(first, w.statuses[i], w.slot) {
+				e.recordDispute(reports[0].endpoint, w.endpoint)
 				break
 			}
 		}
 	}
 }
 
-// sameEnd reports whether two statuses report the same success or the same failure.
-func sameEnd(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
+// sameOutcome reports whether two statuses report the same success or the same failure.
+func sameOutcome(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
 
 func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// denies reports whether an endpoint's answer, given at slot at, contradicts another's.
+// contradicts reports whether an endpoint's answer, given at slot at, contradicts another's.
 // Being behind, or keeping statuses for a shorter time, is no contradiction.
-func denies(first, second *onchain.Status, at uint64) bool {
+func contradicts(first, second *onchain.Status, at uint64) bool {
 	if second == nil {
-		return at > first.Slot+propagation && at < first.Slot+shortMemory
+		return at > first.Slot+propagationSlots && at < first.Slot+statusCacheSlots
 	}
-	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
+	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameOutcome(first, second) || first.Slot != second.Slot)
 }
 
-// unverified returns the error for an answer that no second endpoint confirms.
-func unverified(method string) error {
+// unverifiedError returns the error for an answer that no second endpoint confirms.
+func unverifiedError(method string) error {
 	return &onchain.Unavailable{
 		Method: method, Kind: onchain.KindUnverified,
 		Detail: "one endpoint says so and none of the others does: nothing is concluded before a second one says the same; GET /health names those that contradict each other or do not answer",
@@ -262,21 +262,21 @@ func unverified(method string) error {
 type presence int
 
 const (
-	notTold presence = iota
-	exists
-	missing
+	presenceUnknown presence = iota
+	accountExists
+	accountMissing
 )
 
-// owns asks one endpoint whether the program owns the account.
-func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account solana.PublicKey) presence {
+// accountPresence asks one endpoint whether the program owns the account.
+func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, account solana.PublicKey) presence {
 	found, _, err := ep.clients[outbound.Read].Accounts(ctx, []solana.PublicKey{account}, onchain.Confirmed, 0)
 	switch {
 	case err != nil:
-		return notTold
+		return presenceUnknown
 	case found[0] != nil && found[0].Owner.Equals(program):
-		return exists
+		return accountExists
 	default:
-		return missing
+		return accountMissing
 	}
 }
 
@@ -287,7 +287,7 @@ func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account sol
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T
-	others(ctx, e, q, by, func(ep *endpoint, second *T) bool {
+	askOthers(ctx, e, q, by, func(ep *endpoint, second *T) bool {
 		if second == nil {
 			if forgotten(ep) {
 				agreed = first
@@ -300,12 +300,12 @@ func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T
 				return true
 			}
 		}
-		e.dispute(e.all[by], ep)
+		e.recordDispute(e.all[by], ep)
 		found = append(found, second)
 		return false
 	})
 	if agreed == nil {
-		return nil, unverified(q.method)
+		return nil, unverifiedError(q.method)
 	}
 	return agreed, nil
 }

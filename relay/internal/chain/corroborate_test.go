@@ -271,7 +271,7 @@ func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
 		e, _ := newEndpoints(t, n, of("liar", "honest"), nil)
 		known(t, e, n, "liar", "honest")
 		h, err := e.LatestBlockhash(t.Context())
-		if least := n["honest"].standing() - 5; err != nil || h.Slot < least || h.LastValidBlockHeight < least+hashLife {
+		if least := n["honest"].standing() - 5; err != nil || h.Slot < least || h.LastValidBlockHeight < least+blockhashLifetime {
 			t.Errorf("the blockhash is of slot %d and lives to %d, error %v, want %d or more, and its life", h.Slot, h.LastValidBlockHeight, err, least)
 		}
 	})
@@ -295,7 +295,7 @@ func TestNoSlotOverflows(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			h, err := e.LatestBlockhash(t.Context())
-			if err != nil || h.Slot > math.MaxInt64 || h.LastValidBlockHeight < 5000+hashLife || h.LastValidBlockHeight > math.MaxInt64 {
+			if err != nil || h.Slot > math.MaxInt64 || h.LastValidBlockHeight < 5000+blockhashLifetime || h.LastValidBlockHeight > math.MaxInt64 {
 				t.Errorf("the blockhash is of slot %d and lives to %d, error %v, asking %v first", h.Slot, h.LastValidBlockHeight, err, order[0])
 			}
 		})

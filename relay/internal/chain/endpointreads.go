@@ -20,23 +20,23 @@ type slotted[T any] struct {
 
 func slotOf[T any](s slotted[T]) uint64 { return s.slot }
 
-func pair[T any](value T, slot uint64, err error) (slotted[T], error) {
+func newSlotted[T any](value T, slot uint64, err error) (slotted[T], error) {
 	return slotted[T]{value, slot}, err
 }
 
-// current returns a query for the newest state.
-func current[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (slotted[T], error)) query[slotted[T]] {
+// currentQuery returns a query for the newest state.
+func currentQuery[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (slotted[T], error)) query[slotted[T]] {
 	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
 }
 
-// past returns a query for history, which archives answer first.
-func past[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (T, error)) query[T] {
+// historyQuery returns a query for history, which archives answer first.
+func historyQuery[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (T, error)) query[T] {
 	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
 }
 
 // Slot reads the newest slot of the commitment.
 func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error) {
-	q := current("getSlot", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[uint64], error) {
+	q := currentQuery("getSlot", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[uint64], error) {
 		slot, err := at.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
@@ -50,14 +50,14 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 // account, such as the pool's tree, is asked for and does not exist, a second endpoint is
 // asked too; its answer is used if it has the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
-		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return newSlotted(at.Accounts(ctx, keys, commitment, minContextSlot))
 	})
 	q.unconfirmed = commitment != onchain.Confirmed
-	s, err := doubt(ctx, e, q, secondOpinion[slotted[[]*onchain.Account]]{
-		about:  func(s slotted[[]*onchain.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
-		again:  q.do,
-		settle: lessNothing(func(a *onchain.Account) bool { return a == nil }),
+	s, err := askAgain(ctx, e, q, secondOpinion[slotted[[]*onchain.Account]]{
+		doubtful: func(s slotted[[]*onchain.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
+		again:    q.do,
+		combine:  fewerMissing(func(a *onchain.Account) bool { return a == nil }),
 	})
 	return s.value, s.slot, err
 }
@@ -82,21 +82,21 @@ func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContex
 // answer is used if it has more accounts.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
-		return pair(at.Balances(ctx, keys))
+		return newSlotted(at.Balances(ctx, keys))
 	})
 }
 
 func (e *Endpoints) lamports(ctx context.Context, method string, do func(context.Context, askedEndpoint) (slotted[[]uint64], error)) ([]uint64, uint64, error) {
-	s, err := doubt(ctx, e, current(method, outbound.Read, do), secondOpinion[slotted[[]uint64]]{
-		about:  func(s slotted[[]uint64]) bool { return slices.Contains(s.value, 0) },
-		again:  do,
-		settle: lessNothing(func(lamports uint64) bool { return lamports == 0 }),
+	s, err := askAgain(ctx, e, currentQuery(method, outbound.Read, do), secondOpinion[slotted[[]uint64]]{
+		doubtful: func(s slotted[[]uint64]) bool { return slices.Contains(s.value, 0) },
+		again:    do,
+		combine:  fewerMissing(func(lamports uint64) bool { return lamports == 0 }),
 	})
 	return s.value, s.slot, err
 }
 
-// lessNothing returns the second reading if it has fewer empty values.
-func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
+// fewerMissing returns the second reading if it has fewer empty values.
+func fewerMissing[T any](nothing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
 	count := func(of []T) (n int) {
 		for _, v := range of {
 			if nothing(v) {
@@ -128,10 +128,10 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 // report.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
 	// The slot is a processed one, so it does not show how far the endpoint is behind.
-	s, by, err := askWhom(ctx, e, query[slotted[[]*onchain.Status]]{
+	s, by, err := askWithIndex(ctx, e, query[slotted[[]*onchain.Status]]{
 		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*onchain.Status], unconfirmed: true,
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
-			return pair(at.Statuses(ctx, signatures, false))
+			return newSlotted(at.Statuses(ctx, signatures, false))
 		},
 	})
 	if err != nil {
@@ -144,20 +144,20 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // history first; see rpc.Client.SignaturesFor. When the list is empty, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
+	q := historyQuery("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
-	return doubt(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
-		about:  func(of []onchain.SignatureInfo) bool { return len(of) == 0 },
-		again:  q.do,
-		settle: func(_, second []onchain.SignatureInfo) []onchain.SignatureInfo { return second },
+	return askAgain(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
+		doubtful: func(of []onchain.SignatureInfo) bool { return len(of) == 0 },
+		again:    q.do,
+		combine:  func(_, second []onchain.SignatureInfo) []onchain.SignatureInfo { return second },
 	})
 }
 
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return ask(ctx, e, past("getBlocks", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
+	return ask(ctx, e, historyQuery("getBlocks", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
 		return at.Blocks(ctx, from, to)
 	}))
 }
@@ -166,7 +166,7 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
 // that could be asked says so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
-	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
+	return ask(ctx, e, historyQuery("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
@@ -175,26 +175,26 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, err
 // endpoint knows the transaction as finalized. It fails when the transaction does not name
 // the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
-	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
+	q := historyQuery("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
 		return at.Payment(ctx, signature, account)
 	})
 	q.unknown = isNil[onchain.Payment]
 	return ask(ctx, e, q)
 }
 
-// Creation finds the transaction that created the nullifier's account, and so spent the
+// FindCreation finds the transaction that created the nullifier's account, and so spent the
 // note. It is at least confirmed. The caller knows that the account exists: nil means that
 // no endpoint's history goes back far enough.
-func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
+func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.Creation, error) {
-		return at.Creation(ctx, pool, nullifier)
+	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.Creation, error) {
+		return at.FindCreation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[onchain.Creation]
-	first, by, err := askWhom(ctx, e, q)
-	if err != nil || first == nil || !e.another(by) {
+	first, by, err := askWithIndex(ctx, e, q)
+	if err != nil || first == nil || !e.hasOther(by) {
 		return first, err
 	}
 	address, _, err := pool.Nullifier(nullifier)
@@ -209,23 +209,25 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 			a.Confirmation = b.Confirmation
 		}
 		return true
-	}, func(ep *endpoint) bool { return e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists })
+	}, func(ep *endpoint) bool {
+		return e.accountPresence(ctx, ep, pool.Profile.ProgramID, address) == accountExists
+	})
 }
 
-// Settlement finds the transaction that ended the swap, whoever sent it, in the slots from
+// FindSwapEnd finds the transaction that ended the swap, whoever sent it, in the slots from
 // first to last. A narrow range leaves less to read of transactions that strangers send to
 // the state's address. The result is at least confirmed. Nil means that the swap has not
 // ended, or that no endpoint's history goes back far enough.
-func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.SwapEnd, error) {
-		return at.Settlement(ctx, swap, first, last)
+	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.SwapEnd, error) {
+		return at.FindSwapEnd(ctx, swap, first, last)
 	})
 	q.unknown = isNil[onchain.SwapEnd]
-	end, by, err := askWhom(ctx, e, q)
-	if err != nil || end == nil || !e.another(by) {
+	end, by, err := askWithIndex(ctx, e, q)
+	if err != nil || end == nil || !e.hasOther(by) {
 		return end, err
 	}
 	return corroborate(ctx, e, q, end, by, func(a, b *onchain.SwapEnd) bool {
@@ -236,7 +238,9 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 			a.Confirmation = b.Confirmation
 		}
 		return true
-	}, func(ep *endpoint) bool { return e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing })
+	}, func(ep *endpoint) bool {
+		return e.accountPresence(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == accountMissing
+	})
 }
 
 func isNil[T any](v *T) bool { return v == nil }

@@ -26,22 +26,22 @@ func archives(names ...string) []Endpoint {
 // the three calls fails at another, and its horizon is what a second one corroborates.
 func TestSearchIsOfOneEndpoint(t *testing.T) {
 	t.Parallel()
-	fromBoth := onchain.Look{Statuses: []*onchain.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
-	fromOther := onchain.Look{Statuses: []*onchain.Status{nil}, Slot: 100, FinalizedSlot: 68, FirstAvailable: 3}
+	fromBoth := onchain.SearchResult{Statuses: []*onchain.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
+	fromOther := onchain.SearchResult{Statuses: []*onchain.Status{nil}, Slot: 100, FinalizedSlot: 68, FirstAvailable: 3}
 	status := func(slot int) reply {
 		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":[null]}`, slot))
 	}
 	tests := map[string]struct {
 		method string
 		answer reply
-		want   onchain.Look
+		want   onchain.SearchResult
 	}{
 		"the archive answers":                      {"getSlot", sick, fromBoth},
 		"it does not tell the horizon":             {"getEpochInfo", sick, fromOther},
 		"it does not tell its history":             {"getFirstAvailableBlock", sick, fromOther},
 		"it does not tell the statuses":            {"getSignatureStatuses", sick, fromOther},
 		"its statuses are from before its horizon": {"getSignatureStatuses", status(167), fromOther},
-		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() onchain.Look { l := fromBoth; l.Slot = 168; return l }()},
+		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() onchain.SearchResult { l := fromBoth; l.Slot = 168; return l }()},
 		"its height is above its slot":             {"getEpochInfo", says(`{"absoluteSlot":5,"blockHeight":6}`), fromOther},
 		"its history is switched off":              {"getSignatureStatuses", refuses(`{"code":-32011,"message":"Transaction history is not available from this node"}`), fromOther},
 	}
@@ -110,7 +110,7 @@ func TestSearchAsksAnother(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := onchain.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: test.wantHeight, FirstAvailable: 3}
+				want := onchain.SearchResult{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: test.wantHeight, FirstAvailable: 3}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("look differs (-want +got):\n%s", diff)
 				}

@@ -158,16 +158,16 @@ type Endpoints struct {
 	maxLag   uint64
 	probe    time.Duration
 
-	slots   *slotAgreement
-	turned  signal // a breaker changed its state
-	hashes  blockhashes
-	heights heights
-	sends   inFlight
+	slots         *slotAgreement
+	breakerChange signal // a breaker changed its state
+	hashes        blockhashes
+	heights       heights
+	sends         inFlight
 
 	// background is the context of work that serves all callers; Close ends it.
-	background context.Context
-	stop       context.CancelFunc
-	working    inFlight
+	background     context.Context
+	stop           context.CancelFunc
+	backgroundWork inFlight
 
 	mu      sync.Mutex
 	genesis solana.Hash // zero until it is known
@@ -227,7 +227,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	e := &Endpoints{
 		now: o.Now, rand: o.Rand, log: o.Log, observer: o.Observer, genesis: o.Genesis,
 		timeout: cmp.Or(o.Timeout, rpc.DefaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
-		turned: newSignal(),
+		breakerChange: newSignal(),
 	}
 	if o.HTTP == nil {
 		o.HTTP = rpc.NewHTTPClient
@@ -251,11 +251,11 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 		e.all = append(e.all, ep)
 	}
 	for _, role := range []Role{RoleRead, RoleSubmit} {
-		if len(e.having(role)) == 0 {
+		if len(e.usable(role)) == 0 {
 			return nil, fmt.Errorf("no RPC endpoint has the role %s: expected at least one among the %d", role, len(e.all))
 		}
 	}
-	e.hashes.first = make([]firstSeen, len(e.all))
+	e.hashes.newest = make([]firstSeen, len(e.all))
 	e.heights.slack, e.heights.reports = e.maxLag, make([]heightReport, len(e.all))
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e, nil
@@ -296,8 +296,8 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 
 func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
 
-// fit returns the endpoints that have one of the roles and serve the relay's chain.
-func (e *Endpoints) fit(roles ...Role) (out []*endpoint) {
+// withRole returns the endpoints that have one of the roles and serve the relay's chain.
+func (e *Endpoints) withRole(roles ...Role) (out []*endpoint) {
 	for _, ep := range e.all {
 		if slices.ContainsFunc(roles, ep.has) && !ep.isForeign() {
 			out = append(out, ep)
@@ -310,7 +310,7 @@ func (ep *endpoint) only(role Role) bool {
 	return !slices.ContainsFunc(ep.roles, func(r Role) bool { return r != role })
 }
 
-func (e *Endpoints) having(role Role) (out []*endpoint) {
+func (e *Endpoints) usable(role Role) (out []*endpoint) {
 	for _, ep := range e.all {
 		if ep.has(role) {
 			out = append(out, ep)
@@ -330,16 +330,16 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 		e.log.Info("rpc endpoint breaker closed", "endpoint", ep.name)
 	}
 	e.observer.BreakerChanged(ep.name, to)
-	e.turned.raise()
+	e.breakerChange.raise()
 }
 
 // Corroborated reports whether two endpoints, or the only one configured, confirm that the
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// Passed reports whether the chain had long passed the slot at that time, according to what
+// LongPassed reports whether the chain had long passed the slot at that time, according to what
 // two endpoints agreed on. Until they agree, any endpoint's word suffices.
-func (e *Endpoints) Passed(slot uint64, at time.Time) bool { return e.slots.Passed(slot, at) }
+func (e *Endpoints) LongPassed(slot uint64, at time.Time) bool { return e.slots.LongPassed(slot, at) }
 
 // Status returns the health of every endpoint, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
@@ -362,7 +362,7 @@ func (e *Endpoints) Status() []EndpointStatus {
 func (e *Endpoints) Close() {
 	e.stop()
 	// It cannot fail: the context never ends.
-	_ = e.working.wait(context.Background())
+	_ = e.backgroundWork.wait(context.Background())
 	for _, ep := range e.all {
 		ep.http.CloseIdleConnections()
 	}

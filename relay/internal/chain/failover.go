@@ -16,9 +16,9 @@ import (
 
 const (
 	// rounds is the number of times that each endpoint is asked before a read fails.
-	// leastAsked is the number of calls that suffices when there are several endpoints.
-	rounds     = 3
-	leastAsked = 3
+	// minCalls is the number of calls that suffices when there are several endpoints.
+	rounds   = 3
+	minCalls = 3
 	// breakerWait is how long a read waits for a breaker when all are open.
 	breakerWait = time.Second
 	// A call of this length whose caller ran out of time shows that the endpoint hangs.
@@ -94,7 +94,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			continue
 		}
 		round++
-		if !results.transient() || round == rounds || (calls >= leastAsked && !results.behind()) {
+		if !results.transient() || round == rounds || (calls >= minCalls && !results.behind()) {
 			return none, results.err()
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
@@ -103,8 +103,8 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	}
 }
 
-// askWhom is ask, and also returns the index of the endpoint that answered.
-func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
+// askWithIndex is ask, and also returns the index of the endpoint that answered.
+func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
 	q.do = func(ctx context.Context, at askedEndpoint) (T, error) {
 		by = at.index
@@ -117,17 +117,17 @@ func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int,
 // secondOpinion says which answers may come from a node that has lost its data, and how a
 // second endpoint's answer is combined with them.
 type secondOpinion[T any] struct {
-	about func(T) bool
+	doubtful func(T) bool
 	// again asks the second endpoint.
-	again  func(context.Context, askedEndpoint) (T, error)
-	settle func(first, second T) T
+	again   func(context.Context, askedEndpoint) (T, error)
+	combine func(first, second T) T
 }
 
-// doubt is ask, but asks a second endpoint too when the answer is doubtful. When that one
+// askAgain is ask, but asks a second endpoint too when the answer is doubtful. When that one
 // fails or is slow, the first answer stands.
-func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
-	first, by, err := askWhom(ctx, e, q)
-	if err != nil || !d.about(first) {
+func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
+	first, by, err := askWithIndex(ctx, e, q)
+	if err != nil || !d.doubtful(first) {
 		return first, err
 	}
 	q.do = d.again
@@ -141,7 +141,7 @@ func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion
 		}
 		// With 2 endpoints left, the second call gets only a short time.
 		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
-			return d.settle(first, second), nil
+			return d.combine(first, second), nil
 		}
 	}
 	return first, nil
@@ -189,7 +189,7 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 // awaitBreaker waits until one of the candidates may be tried. It returns false when none
 // may be tried before the deadline.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
-	turned := e.turned.next()
+	turned := e.breakerChange.next()
 	left := deadline.Sub(e.now())
 	if left <= 0 {
 		return false
@@ -223,15 +223,15 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outb
 	}
 	took := e.now().Sub(start)
 	if err == nil && q.slot != nil {
-		err = e.reached(ep, q.method, q.slot(v), best, q.unconfirmed)
+		err = e.checkSlot(ep, q.method, q.slot(v), best, q.unconfirmed)
 	}
-	e.learn(ep, permit, q.method, took, best, err)
+	e.recordResult(ep, permit, q.method, took, best, err)
 	return v, err
 }
 
-// reached records the slot of an answer, and refuses the answer when the chain cannot have
+// checkSlot records the slot of an answer, and refuses the answer when the chain cannot have
 // reached that slot.
-func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
+func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
 	now := e.now()
 	if unconfirmed {
 		if e.slots.Possible(slot, now) {
@@ -240,7 +240,7 @@ func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unco
 	} else if e.slots.Observe(ep.index, slot, best, now) {
 		return nil
 	}
-	e.contradicted(ep, nil)
+	e.recordContradiction(ep, nil)
 	return &onchain.Unavailable{
 		Method: method, Endpoint: ep.name, Kind: onchain.KindContradiction,
 		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),
@@ -273,14 +273,14 @@ func (ep *endpoint) withEndpoint(err error) error {
 	return err
 }
 
-// learn updates the endpoint's health from a call's outcome, and releases the permit.
-func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
+// recordResult updates the endpoint's health from a call's outcome, and releases the permit.
+func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
 	now := e.now()
 	outcome, kind, pause := outbound.Good, "", time.Duration(0)
 	var u *onchain.Unavailable
 	switch {
 	case errors.As(err, &u):
-		outcome, kind, pause = verdict(u, took), u.Kind, u.RetryAfter
+		outcome, kind, pause = breakerOutcome(u, took), u.Kind, u.RetryAfter
 		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 {
 			e.slots.Behind(ep.index, u.Slot, best, now)
 		}
@@ -301,8 +301,8 @@ func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, t
 	}
 }
 
-// verdict classifies a failed call for the endpoint's breaker.
-func verdict(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
+// breakerOutcome classifies a failed call for the endpoint's breaker.
+func breakerOutcome(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
 	case onchain.KindCancelled:
 		if errors.Is(u.Err, context.DeadlineExceeded) && took >= hangAfter {

@@ -203,10 +203,10 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	w.Finalize()
 	e := w.through(fault.Rule{Empty: true})
 	// One of the two is wrong: nothing is decided, in particular not that it did not land.
-	if look := must[onchain.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
+	if look := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
 		t.Errorf("statuses are %+v, want the first alone, not verified", look.Statuses)
 	}
-	if _, err := e.Creation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, onchain.ErrUnavailable) {
+	if _, err := e.FindCreation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, onchain.ErrUnavailable) {
 		t.Errorf("error is %v, want that nothing is known", err)
 	}
 	// A third one decides.
@@ -215,10 +215,10 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	e = w.endpoints(func(o *chain.EndpointsOptions) {
 		o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: "third", URL: third.URL})
 	}, []fault.Rule{{Empty: true}})
-	if look := must[onchain.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
+	if look := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
 		t.Errorf("statuses are %+v, want the first alone, as two say", look.Statuses)
 	}
-	made := must[*onchain.Creation](t)(e.Creation(t.Context(), w.pool, in.Nullifiers[1]))
+	made := must[*onchain.Creation](t)(e.FindCreation(t.Context(), w.pool, in.Nullifiers[1]))
 	if made == nil || made.Signature != signature {
 		t.Errorf("creation is %+v, want that by %s", made, signature)
 	}
@@ -256,7 +256,7 @@ func TestWhatATransactionDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Finalize()
-	if made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0])); made != nil {
+	if made := must[*onchain.Creation](t)(w.client.FindCreation(ctx, w.pool, in.Nullifiers[0])); made != nil {
 		t.Errorf("creation is %+v, want none: a gift makes no nullifier", made)
 	}
 	before, _, err := w.client.Balance(ctx, w.payer.PublicKey(), 0)
@@ -274,7 +274,7 @@ func TestWhatATransactionDid(t *testing.T) {
 	}
 	wantMade := &onchain.Creation{Signature: signature, Slot: landed.Slot, Confirmation: onchain.Confirmed, FeePayer: w.payer.PublicKey()}
 	for _, nullifier := range in.Nullifiers {
-		made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, nullifier))
+		made := must[*onchain.Creation](t)(w.client.FindCreation(ctx, w.pool, nullifier))
 		if made == nil || made.Call == nil || *made.Call.Inputs != *in {
 			t.Fatalf("creation is %+v, want a call with the inputs", made)
 		}
@@ -288,7 +288,7 @@ func TestWhatATransactionDid(t *testing.T) {
 	}
 
 	w.Finalize()
-	made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0]))
+	made := must[*onchain.Creation](t)(w.client.FindCreation(ctx, w.pool, in.Nullifiers[0]))
 	if made == nil || made.Confirmation != onchain.Finalized {
 		t.Errorf("creation is %+v, want it finalized", made)
 	}

@@ -23,9 +23,9 @@ type identity struct {
 	hash solana.Hash // zero when it is not known
 	// foreign is true when it is another chain than the relay's.
 	foreign bool
-	// untold marks an endpoint that only accepts transactions and refuses to report its
+	// unreported marks an endpoint that only accepts transactions and refuses to report its
 	// chain: some providers serve sendTransaction and nothing else.
-	untold bool
+	unreported bool
 }
 
 // GenesisError reports an endpoint that serves another chain, and is therefore not used.
@@ -87,7 +87,7 @@ func (e *Endpoints) reference() solana.Hash {
 	return e.genesis
 }
 
-func (e *Endpoints) settled() solana.Hash {
+func (e *Endpoints) knownGenesis() solana.Hash {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.genesis
@@ -104,7 +104,7 @@ func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 // verify makes sure that the endpoint serves the relay's chain, by one call
 // before its first other one.
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
-	want := e.settled()
+	want := e.knownGenesis()
 	if want.IsZero() {
 		// The configured order decides which chain it is, not the endpoint that answers first.
 		e.logGenesis(ctx)
@@ -124,7 +124,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 
 // identify reads the endpoint's genesis hash, once for all callers.
 func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
-	if known := ep.identity(); known.untold || !known.hash.IsZero() {
+	if known := ep.identity(); known.unreported || !known.hash.IsZero() {
 		return nil
 	}
 	done := ep.asking.DoChan("", func() (any, error) {
@@ -137,7 +137,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 		}
 		if err == nil {
 			ep.mu.Lock()
-			ep.chain.hash, ep.chain.untold, ep.checkedAt = hash, untold, e.now()
+			ep.chain.hash, ep.chain.unreported, ep.checkedAt = hash, untold, e.now()
 			ep.mu.Unlock()
 		}
 		// The name is added here, because all waiting callers share the error.

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// hashLife is the number of blocks after its own for which a blockhash is valid
+	// blockhashLifetime is the number of blocks after its own for which a blockhash is valid
 	// (Agave).
-	hashLife = 150
+	blockhashLifetime = 150
 	// nearSlots is the greatest distance in slots at which the heights of two blocks
-	// corroborate each other. sayingAge is the greatest age of a report that is used for
+	// corroborate each other. reportMaxAge is the greatest age of a report that is used for
 	// that.
-	nearSlots = 64
-	sayingAge = 30 * time.Second
-	// agreedAge is the age at which the agreed height is asked for again.
-	agreedAge = 5 * time.Second
-	// aloneAfter is the time without any corroboration by a second endpoint after which a
+	nearSlots    = 64
+	reportMaxAge = 30 * time.Second
+	// agreedMaxAge is the age at which the agreed height is asked for again.
+	agreedMaxAge = 5 * time.Second
+	// singleSufficesAfter is the time without any corroboration by a second endpoint after which a
 	// single endpoint suffices, because the others are unreachable.
-	aloneAfter = time.Minute
-	// unwantedAfter is the time after which a second endpoint counts as no longer needed:
+	singleSufficesAfter = time.Minute
+	// searchStopsAfter is the time after which a second endpoint counts as no longer needed:
 	// held submissions are searched once a minute.
-	unwantedAfter = 90 * time.Second
-	// hashSlotDoubt is the number of slots by which a blockhash may be newer than the slot
+	searchStopsAfter = 90 * time.Second
+	// maxBlockhashLead is the number of slots by which a blockhash may be newer than the slot
 	// that its endpoint reported.
-	hashSlotDoubt = 32
-	// maxFinality is how many finalized blocks of an endpoint are remembered: twice the
+	maxBlockhashLead = 32
+	// maxFinalizedReports is how many finalized blocks of an endpoint are remembered: twice the
 	// number needed for an honest endpoint.
-	maxFinality = 256
+	maxFinalizedReports = 256
 )
 
 // block is a block of the chain, by slot and block height.
@@ -48,18 +48,18 @@ func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (
 // bounds the height at every other slot for good.
 type agreement struct{ slot, low, high uint64 }
 
-// between returns the lowest and the highest possible height at a slot.
-func (a agreement) between(slot uint64) (least, most uint64) {
+// heightsAt returns the lowest and the highest possible height at a slot.
+func (a agreement) heightsAt(slot uint64) (least, most uint64) {
 	if slot >= a.slot {
 		return a.low, a.high + (slot - a.slot)
 	}
 	return a.low - min(a.low, a.slot-slot), a.high
 }
 
-// outside returns by how much a block's height is above the highest or below the lowest
+// distance returns by how much a block's height is above the highest or below the lowest
 // possible one.
-func (a agreement) outside(b block) (above, below uint64) {
-	least, most := a.between(b.slot)
+func (a agreement) distance(b block) (above, below uint64) {
+	least, most := a.heightsAt(b.slot)
 	return b.height - min(b.height, most), least - min(least, b.height)
 }
 
@@ -85,9 +85,9 @@ type heights struct {
 	reports []heightReport // by endpoint
 	// agreed is the newest agreement, made at the time at. upheld is the last time that an
 	// answer was within it. All are zero before the first one.
-	agreed     agreement
-	at, upheld time.Time
-	asked      time.Time // when others were last asked
+	agreed          agreement
+	at, confirmedAt time.Time
+	asked           time.Time // when others were last asked
 	// alone is the time since which no second endpoint has corroborated a search; zero
 	// while one does. wanted is the last time that a second endpoint was needed.
 	alone, wanted time.Time
@@ -97,25 +97,25 @@ type heights struct {
 const (
 	byBlockhash = iota
 	byEpochInfo
-	ways
+	reportWays
 )
 
 // heightReport is the newest block that an endpoint reported in each way, and its
 // finalized ones.
 type heightReport struct {
-	newest [ways]struct {
+	newest [reportWays]struct {
 		block block
 		at    time.Time
 	}
-	final []finality // oldest first
+	final []finalizedReport // oldest first
 }
 
-// finality is a finalized block that an endpoint reported at a time when its own highest
+// finalizedReport is a finalized block that an endpoint reported at a time when its own highest
 // block height was most.
-type finality struct {
+type finalizedReport struct {
 	block
-	most uint64
-	at   time.Time
+	maxHeight uint64
+	at        time.Time
 }
 
 // observe records an endpoint's report of a block. It returns by how much the height is
@@ -125,8 +125,8 @@ type finality struct {
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known() && now.Sub(h.upheld) > aloneAfter {
-		h.agreed, h.at = agreement{}, time.Time{} // h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
+	if h.known() && now.Sub(h.confirmedAt) > singleSufficesAfter {
+		h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
 	}
 	defer func() {
 		// A refused report is not stored, unless it may show that the blockhash was wrong.
@@ -134,32 +134,32 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}
 	}()
-	bearer, against := h.other(i, b, now)
-	if bearer != nil {
-		h.agreed, h.at, h.upheld = b.with(*bearer), now, now
+	corroborating, against := h.findCorroborating(i, b, now)
+	if corroborating != nil {
+		h.agreed, h.at, h.confirmedAt = b.with(*corroborating), now, now
 		return 0, 0, -1
 	}
 	for _, known := range h.bounds(i, now) {
-		a, u := known.outside(b)
+		a, u := known.distance(b)
 		above, below = max(above, a-min(a, h.slack)), max(below, u-min(u, h.slack))
 	}
 	if h.known() && above == 0 && below == 0 {
-		h.upheld, against = now, -1
+		h.confirmedAt, against = now, -1
 	}
 	return above, below, against
 }
 
-// other finds a block of another endpoint that corroborates b. Otherwise it returns in
+// findCorroborating finds a block of another endpoint that corroborates b. Otherwise it returns in
 // against an endpoint that contradicts it, -1 for none.
-func (h *heights) other(i int, b block, now time.Time) (bearer *block, against int) {
+func (h *heights) findCorroborating(i int, b block, now time.Time) (corroborating *block, against int) {
 	against = -1
 	for j := range h.reports {
-		for _, said := range h.reports[j].newest {
-			if j == i || said.at.IsZero() || now.Sub(said.at) > sayingAge || apart(b.slot, said.block.slot) > nearSlots {
+		for _, report := range h.reports[j].newest {
+			if j == i || report.at.IsZero() || now.Sub(report.at) > reportMaxAge || difference(b.slot, report.block.slot) > nearSlots {
 				continue
 			}
-			if above, below := said.block.agreement().outside(b); max(above, below) <= h.slack {
-				return &said.block, -1
+			if above, below := report.block.agreement().distance(b); max(above, below) <= h.slack {
+				return &report.block, -1
 			}
 			against = j
 		}
@@ -172,15 +172,15 @@ func (h *heights) bounds(i int, now time.Time) (out []agreement) {
 	if h.known() {
 		out = append(out, h.agreed)
 	}
-	for _, said := range h.reports[i].newest {
-		if !said.at.IsZero() && now.Sub(said.at) <= sayingAge {
-			out = append(out, said.block.agreement())
+	for _, report := range h.reports[i].newest {
+		if !report.at.IsZero() && now.Sub(report.at) <= reportMaxAge {
+			out = append(out, report.block.agreement())
 		}
 	}
 	return out
 }
 
-func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func (h *heights) known() bool { return h.agreed != agreement{} }
 
@@ -190,7 +190,7 @@ func (h *heights) due(now time.Time) (due, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first = !h.known()
-	if now.Sub(h.at) < agreedAge || now.Sub(h.asked) < agreedAge {
+	if now.Sub(h.at) < agreedMaxAge || now.Sub(h.asked) < agreedMaxAge {
 		return false, first
 	}
 	h.asked = now
@@ -207,49 +207,49 @@ func (h *heights) agreedOn() (agreement, bool) {
 // finalized records a finalized block that the endpoint reported when it had reached the
 // slot tip. It returns the slot and the time before which no blockhash is valid any more,
 // by this endpoint's reports alone: the endpoint has since passed the block of such a
-// blockhash by more than hashLife. The last valid heights recorded with the blockhashes
+// blockhash by more than blockhashLifetime. The last valid heights recorded with the blockhashes
 // play no part.
 func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
 	if n := len(s.final); n > 0 {
-		if above, below := s.final[n-1].agreement().outside(b); max(above, below) > h.slack {
-			s.final = nil // s.final = nil // a lower block: the endpoint's reports are inconsistent
+		if above, below := s.final[n-1].agreement().distance(b); max(above, below) > h.slack {
+			s.final = nil // a lower block: the endpoint's reports are inconsistent
 		}
 	}
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
-		s.final = append(s.final, finality{b, b.height + tip - min(tip, b.slot), now})
+		s.final = append(s.final, finalizedReport{b, b.height + tip - min(tip, b.slot), now})
 	}
-	useful := 0 // useful := 0 // earlier entries add nothing
+	useful := 0 // earlier entries add nothing
 	for k, f := range s.final {
-		if f.height+hashLife < b.height {
-			expired = f.slot - min(f.slot, hashSlotDoubt)
+		if f.height+blockhashLifetime < b.height {
+			expired = f.slot - min(f.slot, maxBlockhashLead)
 		}
-		// Twice hashLife: the endpoint of the blockhash may have been ahead by that much.
-		if f.most+2*hashLife < b.height {
+		// Twice blockhashLifetime: the endpoint of the blockhash may have been ahead by that much.
+		if f.maxHeight+2*blockhashLifetime < b.height {
 			before, useful = f.at, k
 		}
 	}
-	s.final = s.final[max(useful, len(s.final)-maxFinality):]
+	s.final = s.final[max(useful, len(s.final)-maxFinalizedReports):]
 	return expired, before
 }
 
-// seconded records whether a second endpoint corroborated a search. It reports whether one
+// recordCorroboration records whether a second endpoint corroborated a search. It reports whether one
 // endpoint suffices, because no other has corroborated for so long although they were asked
 // repeatedly.
-func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
+func (h *heights) recordCorroboration(corroborated bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if yes {
+	if corroborated {
 		h.alone = time.Time{}
 		return true
 	}
-	if h.alone.IsZero() || now.Sub(h.wanted) > unwantedAfter {
+	if h.alone.IsZero() || now.Sub(h.wanted) > searchStopsAfter {
 		h.alone = now
 	}
 	h.wanted = now
-	return now.Sub(h.alone) >= aloneAfter
+	return now.Sub(h.alone) >= singleSufficesAfter
 }
 
 // contradiction is the error for a block height that is impossible.
@@ -257,16 +257,16 @@ func contradiction(method, format string, args ...any) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refuted counts a height that is not used, unless disputed has counted it already.
-func (e *Endpoints) refuted(i, against int) {
+// countRefused counts a height that is not used, unless disputed has counted it already.
+func (e *Endpoints) countRefused(i, against int) {
 	if against < 0 {
-		e.contradicted(e.all[i], nil)
+		e.recordContradiction(e.all[i], nil)
 	}
 }
 
-// disputed records that two endpoints contradict each other, and that it is unknown which
+// countDispute records that two endpoints contradict each other, and that it is unknown which
 // one is wrong; against is -1 for none.
-func (e *Endpoints) disputed(i, against int) {
+func (e *Endpoints) countDispute(i, against int) {
 	if against < 0 {
 		return
 	}
@@ -275,5 +275,5 @@ func (e *Endpoints) disputed(i, against int) {
 		ep.lastError, ep.errorAt = onchain.KindContradiction, e.now()
 		ep.mu.Unlock()
 	}
-	e.dispute(e.all[i], e.all[against])
+	e.recordDispute(e.all[i], e.all[against])
 }

@@ -77,7 +77,7 @@ func TestASlotThatOneEndpointAloneReportsIsNotAdopted(t *testing.T) {
 				}
 			}
 			e, _ := newEndpoints(t, n, of("a", "b"), func(o *EndpointsOptions) { o.Timeout = time.Second })
-			got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+			got, err := e.FindCreation(t.Context(), pool, [32]byte{31: 5})
 			if other == 7 {
 				if err != nil || got == nil || got.Slot != 7 {
 					t.Errorf("creation is %+v, error %v, want one in slot 7", got, err)
@@ -148,7 +148,7 @@ func TestCreation(t *testing.T) {
 				return says(fmt.Sprintf(`[{"signature":%q,"slot":9,"err":"AccountInUse"},{"signature":%q,"slot":7,"err":null,"confirmationStatus":"finalized"}]`, sigB, sigA))
 			}
 			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
-			got, err := e.Creation(t.Context(), pool, nullifier)
+			got, err := e.FindCreation(t.Context(), pool, nullifier)
 			if test.wantKind != "" {
 				checkError(t, err, test.wantKind, 0, nil)
 				return
@@ -173,7 +173,7 @@ func TestCreation(t *testing.T) {
 	}
 	n := newNetwork("a")
 	e, _ := newEndpoints(t, n, of("a"), nil)
-	if _, err := e.Creation(t.Context(), pool, [32]byte{}); err == nil {
+	if _, err := e.FindCreation(t.Context(), pool, [32]byte{}); err == nil {
 		t.Error("the zero nullifier, which is no input, is looked for")
 	}
 }
@@ -202,7 +202,7 @@ func TestLitterAtANullifiersAddressCostsNothing(t *testing.T) {
 		return says(fmt.Sprintf(`[{"signature":%q,"slot":10,"err":null},{"signature":%q,"slot":9,"err":null},{"signature":%q,"slot":7,"err":null,"confirmationStatus":"finalized"}]`, sigC, sigB, sigA))
 	}
 	e, _ := newEndpoints(t, n, of("a"), nil)
-	got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+	got, err := e.FindCreation(t.Context(), pool, [32]byte{31: 5})
 	if err != nil || got == nil || got.Signature != sigA {
 		t.Fatalf("creation is %+v (%v), want the oldest transaction", got, err)
 	}

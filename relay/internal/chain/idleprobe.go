@@ -33,8 +33,8 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 		e.recheck(ctx, ep)
 		return
 	}
-	_, heard := e.slots.Lag(ep.index)
-	if ep.breaker.State() == outbound.Closed && (e.now().Sub(heard) < e.probe || ep.identity().untold) {
+	_, answered := e.slots.Lag(ep.index)
+	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answered) < e.probe || ep.identity().unreported) {
 		return
 	}
 	permit, ok := ep.breaker.Try()
@@ -61,7 +61,7 @@ func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 		return
 	}
 	hash, err := ep.clients[outbound.Upkeep].GenesisHash(ctx)
-	if err != nil || hash != e.settled() {
+	if err != nil || hash != e.knownGenesis() {
 		return
 	}
 	ep.mu.Lock()

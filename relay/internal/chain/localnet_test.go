@@ -156,9 +156,9 @@ func (w *world) status(signature solana.Signature, history bool) *onchain.Status
 	return statuses[0]
 }
 
-func (w *world) look(signatures ...solana.Signature) onchain.Look {
+func (w *world) look(signatures ...solana.Signature) onchain.SearchResult {
 	w.t.Helper()
-	return must[onchain.Look](w.t)(w.client.Search(w.t.Context(), signatures))
+	return must[onchain.SearchResult](w.t)(w.client.Search(w.t.Context(), signatures))
 }
 
 func wantSendError(t *testing.T, err error, want *shieldpool.TransactionError) {

@@ -9,21 +9,21 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Checks reads the chain for the checks of a pool, at the confirmed commitment.
-type Checks struct{ from checked }
+// PoolCheckReader reads the chain for the checks of a pool, at the confirmed commitment.
+type PoolCheckReader struct{ from genesisReader }
 
-// checked is a *rpc.Client or an *Endpoints.
-type checked interface {
+// genesisReader is a *rpc.Client or an *Endpoints.
+type genesisReader interface {
 	AccountReader
 	GenesisHash(ctx context.Context) (solana.Hash, error)
 }
 
-// NewChecks makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
-func NewChecks(from checked) Checks { return Checks{from} }
+// NewPoolCheckReader makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
+func NewPoolCheckReader(from genesisReader) PoolCheckReader { return PoolCheckReader{from} }
 
 // GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error here
 // while others serve the relay's chain, because it is not used.
-func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
+func (c PoolCheckReader) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	hash, err := c.from.GenesisHash(ctx)
 	var foreign *GenesisError
 	if errors.As(err, &foreign) && !hash.IsZero() {
@@ -33,7 +33,7 @@ func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
 }
 
 // Accounts implements poolcheck.Reader.
-func (c Checks) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
+func (c PoolCheckReader) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	accounts, slot, err := c.from.Accounts(ctx, keys, onchain.Confirmed, 0)
 	if err != nil {
 		return 0, nil, err

@@ -23,10 +23,10 @@ const (
 	// recovers by itself, a pool needs a person.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
-	// slotTrust is the time for which a reading's slot rules out readings of lower slots. A
+	// slotMaxAge is the time for which a reading's slot rules out readings of lower slots. A
 	// node that reported a wrong slot once must not make all others count as behind for
 	// ever.
-	slotTrust = time.Minute
+	slotMaxAge = time.Minute
 )
 
 // AccountReader reads accounts, all at one slot that is not before minContextSlot.
@@ -43,14 +43,14 @@ type PoolOptions struct {
 	// Corroborated reports whether two endpoints confirm that the chain has reached a slot.
 	// Only then do answers of lower slots count as older. Nil means always.
 	Corroborated func(slot uint64) bool
-	// Passed reports whether the chain may have long passed a slot at a time. An account
+	// LongPassed reports whether the chain may have long passed a slot at a time. An account
 	// that was read then, at that slot, may be old. Nil means never.
-	Passed func(slot uint64, at time.Time) bool
+	LongPassed func(slot uint64, at time.Time) bool
 	// History finds the transaction that created a nullifier's account, as
-	// Endpoints.Creation does. Nil when it is not needed.
+	// Endpoints.FindCreation does. Nil when it is not needed.
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
-	// Everywhere reads an account at every endpoint; nil when there is only one.
-	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
+	// AllEndpoints reads an account at every endpoint; nil when there is only one.
+	AllEndpoints func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is called with every new state of the tree account, newest or agreed on, and
@@ -69,25 +69,25 @@ type PoolReader struct {
 	pool         *shieldpool.Pool
 	now          func() time.Time
 	corroborated func(uint64) bool
-	passed       func(uint64, time.Time) bool
+	longPassed   func(uint64, time.Time) bool
 	interval     time.Duration
 	changed      func(onchain.Snapshot, error)
 	mints        map[string]bool
 	history      func(context.Context, *shieldpool.Pool, [32]byte) (*onchain.Creation, error)
-	// everywhere is nil when there is only one endpoint.
-	everywhere func(context.Context, solana.PublicKey) []AccountAt
+	// allEndpoints is nil when there is only one endpoint.
+	allEndpoints func(context.Context, solana.PublicKey) []AccountAt
 
 	flight  singleflight.Group
 	started time.Time // the last read
 
-	taking sync.Mutex // taking sync.Mutex // held while an answer is processed
-	data   []byte     // data   []byte     // the account's bytes that last was decoded from
-	told   time.Time  // when an endpoint last reported last
+	updating    sync.Mutex // held while an answer is processed
+	data        []byte     // the account's bytes that last was decoded from
+	confirmedAt time.Time  // when an endpoint last reported last
 
-	mu     sync.Mutex
-	last   *onchain.Snapshot
-	agreed *onchain.Snapshot // the last tree that two endpoints showed
-	around time.Time         // around time.Time         // when all endpoints were last read together
+	mu        sync.Mutex
+	last      *onchain.Snapshot
+	agreed    *onchain.Snapshot // the last tree that two endpoints showed
+	readAllAt time.Time         // when all endpoints were last read together
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -98,15 +98,15 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, passed: o.Passed, interval: o.MinInterval, changed: o.Changed, history: o.History, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, longPassed: o.LongPassed, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
 	if p.corroborated == nil {
 		p.corroborated = func(uint64) bool { return true }
 	}
-	if p.passed == nil {
-		p.passed = func(uint64, time.Time) bool { return false }
+	if p.longPassed == nil {
+		p.longPassed = func(uint64, time.Time) bool { return false }
 	}
 	if p.changed == nil {
 		p.changed = func(onchain.Snapshot, error) {}
@@ -123,9 +123,9 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	return p, nil
 }
 
-// Creation returns the transaction that created the nullifier's account; nil when no
+// FindCreation returns the transaction that created the nullifier's account; nil when no
 // endpoint's history has it.
-func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
+func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	if p.history == nil {
 		return nil, nil //nolint:nilnil // nobody has a history
 	}
@@ -196,7 +196,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return onchain.Inspection{}, unavailable(err)
 	}
 	out := onchain.Inspection{Slot: minContextSlot}
-	if p.corroborated(slot) { // if p.corroborated(slot) { // no honest node could answer the next call at an uncorroborated slot
+	if p.corroborated(slot) { // no honest node could answer the next call at an uncorroborated slot
 		out.Slot = slot
 	}
 	for k, i := range inputs {
@@ -249,8 +249,8 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 		return r
 	}
 	var alone bool
-	if r.snapshot, alone, r.err = p.take(accounts[0], slot, r.at); alone {
-		if all, err := p.readEverywhere(ctx); err == nil && all.err == nil {
+	if r.snapshot, alone, r.err = p.update(accounts[0], slot, r.at); alone {
+		if all, err := p.readAll(ctx); err == nil && all.err == nil {
 			r.snapshot = all.snapshot
 		}
 		return r
@@ -268,30 +268,30 @@ func (p *PoolReader) pause(last time.Time) {
 	}
 }
 
-// take makes the account's state the newest one and returns it. When it has fewer leaves
+// update makes the account's state the newest one and returns it. When it has fewer leaves
 // than the known state, it returns the known state, and alone is true: a single endpoint
 // reports the smaller tree.
-func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
-	p.taking.Lock()
-	defer p.taking.Unlock()
+func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
+	p.updating.Lock()
+	defer p.updating.Unlock()
 	last := p.cached()
-	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.corroborated(last.Slot) {
+	if last != nil && slot < last.Slot && at.Sub(p.confirmedAt) < slotMaxAge && p.corroborated(last.Slot) {
 		// This node is behind the one asked before, and the known state is newer.
-		return p.repeat(at), false, nil
+		return p.confirmKnown(at), false, nil
 	}
 	s, err = p.parse(a, slot, at)
 	switch {
 	case err != nil:
 		return onchain.Snapshot{}, false, err
-	case p.everywhere != nil && s.Checked && p.fewer(s):
-		return p.repeat(at), true, nil
+	case p.allEndpoints != nil && s.Checked && p.hasFewerLeaves(s):
+		return p.confirmKnown(at), true, nil
 	default:
 		return p.keep(s, a.Data), false, nil
 	}
 }
 
-// repeat returns the known state with another time.
-func (p *PoolReader) repeat(at time.Time) onchain.Snapshot {
+// confirmKnown returns the known state with another time.
+func (p *PoolReader) confirmKnown(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at
 	return p.note(s, p.data)
@@ -299,7 +299,7 @@ func (p *PoolReader) repeat(at time.Time) onchain.Snapshot {
 
 // keep makes the snapshot, which an endpoint has just reported, the newest one.
 func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
-	p.told = s.At
+	p.confirmedAt = s.At
 	changed := !bytes.Equal(data, p.data)
 	s = p.note(s, data)
 	if changed {
@@ -313,7 +313,7 @@ func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 }
 
 func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
-	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.passed(s.Slot, s.At)
+	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.longPassed(s.Slot, s.At)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data

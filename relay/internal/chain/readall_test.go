@@ -35,7 +35,7 @@ func watched(t *testing.T, n int) (p *PoolReader, all several, tell func(endpoin
 	for range n {
 		all = append(all, new(accounts))
 	}
-	p, err := NewPool(PoolOptions{Accounts: all[0], Everywhere: all.everywhere, Pool: testPool(t), Now: time.Now})
+	p, err := NewPool(PoolOptions{Accounts: all[0], AllEndpoints: all.everywhere, Pool: testPool(t), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,20 +72,20 @@ func TestThePastAsNowIsNotTheNewestTree(t *testing.T) {
 		tell(0, 101, 3)
 		checkLeaves(t, p, 6)
 		tell(1, 100, 8)
-		pass(t, p, 2*everywhereEvery)
+		pass(t, p, 2*readAllInterval)
 		checkLeaves(t, p, 8)
 
 		tell(0, 110, 20) // the first one is honest again
 		checkLeaves(t, p, 20)
-		pass(t, p, 2*everywhereEvery) // and now the second one lies
+		pass(t, p, 2*readAllInterval) // and now the second one lies
 		checkLeaves(t, p, 20)
 		tell(1, 112, 22) // the first endpoint keeps reporting the known state
-		pass(t, p, 2*everywhereEvery)
+		pass(t, p, 2*readAllInterval)
 		checkLeaves(t, p, 22)
 
 		all[1].fail(errors.New("down"))
 		tell(0, 120, 6)
-		pass(t, p, backAfter-4*time.Second)
+		pass(t, p, shrinkAcceptedAfter-4*time.Second)
 		checkLeaves(t, p, 22)
 		pass(t, p, 5*time.Second) // the only one that answers is believed in the end
 		checkLeaves(t, p, 6)
@@ -106,7 +106,7 @@ func TestARootIsSoughtEverywhere(t *testing.T) {
 			t.Helper()
 			tick()
 			s, err := p.TreeWith(t.Context(), r, time.Minute)
-			if err != nil || s.Tree.NextIndex != want || (s.Tree.Headroom(r) >= 0) != has {
+			if err != nil || s.Tree.NextIndex != want || (s.Tree.LeavesUntilEviction(r) >= 0) != has {
 				t.Errorf("the tree has %d leaves, error %v, want %d; and has the root: %v", s.Tree.NextIndex, err, want, has)
 			}
 		}
@@ -148,7 +148,7 @@ func TestLeavesAreTakenBackWhenTwoSaySo(t *testing.T) {
 			tell(i, 100, 6)
 		}
 		checkLeaves(t, p, 6)
-		pass(t, p, 2*everywhereEvery)
+		pass(t, p, 2*readAllInterval)
 		tell(0, 101, 4) // a fork
 		checkLeaves(t, p, 6)
 		tell(1, 90, 4) // an endpoint that is behind proves nothing
@@ -184,7 +184,7 @@ func TestEverywhereAsksAll(t *testing.T) {
 		n["down"].set("getMultipleAccounts", sick)
 		began := time.Now()
 		got := map[uint64]uint64{}
-		for _, told := range e.Everywhere(t.Context(), keyA) {
+		for _, told := range e.AccountAtAll(t.Context(), keyA) {
 			got[told.Account.Lamports] = told.Slot
 		}
 		if want := n["good"].standing(); len(got) != 3 || got[1] != want || got[2] != want || got[5] != 0 {
@@ -212,7 +212,7 @@ func TestEverywhereAsksWhatOnlyTakesNoTransactions(t *testing.T) {
 		}
 		open(e.all[0])
 		var got []uint64
-		for _, told := range e.Everywhere(t.Context(), keyA) {
+		for _, told := range e.AccountAtAll(t.Context(), keyA) {
 			got = append(got, told.Account.Lamports)
 		}
 		slices.Sort(got)

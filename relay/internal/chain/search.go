@@ -20,29 +20,29 @@ import (
 // can land, and reaches only as far as two endpoints agree. An endpoint that lies, has lost
 // its history or is ahead of the chain must not make the relay conclude that a transaction
 // landed, or that none did.
-func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
-	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.Look, error) {
+func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, at, signatures)
 	})
-	q.slot, q.unconfirmed = func(l onchain.Look) uint64 { return l.Slot }, true
-	first, by, err := askWhom(ctx, e, q)
+	q.slot, q.unconfirmed = func(l onchain.SearchResult) uint64 { return l.Slot }, true
+	first, by, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return first, err
 	}
-	looks, words := []onchain.Look{first}, []endpointWord{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
-	statuses, done, outvoted := conclude(words, true, e.maxLag)
-	if done || !e.another(by) {
+	looks, words := []onchain.SearchResult{first}, []endpointReport{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	statuses, done, outvoted := combineReports(words, true, e.maxLag)
+	if done || !e.hasOther(by) {
 		return first, nil
 	}
-	others(ctx, e, e.witnesses(signatures), by, func(ep *endpoint, w witness) bool {
-		if !w.horizon {
+	askOthers(ctx, e, e.searchOthers(signatures), by, func(ep *endpoint, w corroboration) bool {
+		if !w.horizonUsable {
 			w.FinalizedHeight = 0
 		}
-		looks, words = append(looks, w.Look), append(words, endpointWord{ep, w.Statuses, w.Slot, w.FinalizedHeight})
-		statuses, done, outvoted = conclude(words, true, e.maxLag)
-		return done && w.horizon && apart(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
+		looks, words = append(looks, w.SearchResult), append(words, endpointReport{ep, w.Statuses, w.Slot, w.FinalizedHeight})
+		statuses, done, outvoted = combineReports(words, true, e.maxLag)
+		return done && w.horizonUsable && difference(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
-	e.compareWords(words)
+	e.compareReports(words)
 	// The horizon of an endpoint that is outvoted or reports an impossible height is not used.
 	useful := looks[:0]
 	for k, look := range looks {
@@ -51,26 +51,26 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		}
 	}
 	if looks = useful; len(looks) == 0 {
-		return onchain.Look{Statuses: statuses}, nil
+		return onchain.SearchResult{Statuses: statuses}, nil
 	}
-	out := together(looks, e.heights.seconded(len(looks) > 1, e.now()))
+	out := combineSearches(looks, e.heights.recordCorroboration(len(looks) > 1, e.now()))
 	out.Statuses = statuses
 	return out, nil
 }
 
-// together returns the first of several looks at the same signatures, with the horizon that
+// combineSearches returns the first of several looks at the same signatures, with the horizon that
 // two of them agree on. With a single look, an unknown signature proves nothing unless
 // enough is set.
-func together(looks []onchain.Look, enough bool) onchain.Look {
-	out := looks[0]
+func combineSearches(searches []onchain.SearchResult, enough bool) onchain.SearchResult {
+	out := searches[0]
 	switch {
-	case len(looks) > 1:
-		slices.SortFunc(looks, func(a, b onchain.Look) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
-		out.ExpiredSlot = looks[1].ExpiredSlot
-		slices.SortFunc(looks, func(a, b onchain.Look) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
-		out.ExpiredAt = looks[1].ExpiredAt
-		slices.SortFunc(looks, func(a, b onchain.Look) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
-		out.FinalizedSlot, out.FinalizedHeight = looks[1].FinalizedSlot, looks[1].FinalizedHeight
+	case len(searches) > 1:
+		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
+		out.ExpiredSlot = searches[1].ExpiredSlot
+		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
+		out.ExpiredAt = searches[1].ExpiredAt
+		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
+		out.FinalizedSlot, out.FinalizedHeight = searches[1].FinalizedSlot, searches[1].FinalizedHeight
 		out.Slot = max(out.Slot, out.FinalizedSlot)
 	case !enough:
 		out.ExpiredSlot, out.ExpiredAt, out.FinalizedHeight = 0, time.Time{}, 0
@@ -78,42 +78,42 @@ func together(looks []onchain.Look, enough bool) onchain.Look {
 	return out
 }
 
-// witness is a further endpoint's answer about signatures. Its statuses count even when its
+// corroboration is a further endpoint's answer about signatures. Its statuses count even when its
 // slots and heights are wrong; horizon reports that its horizon is usable too.
-type witness struct {
-	onchain.Look
-	horizon bool
+type corroboration struct {
+	onchain.SearchResult
+	horizonUsable bool
 }
 
-// witnesses returns the query that is Search at further endpoints.
-func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
+// searchOthers returns the query that is Search at further endpoints.
+func (e *Endpoints) searchOthers(signatures []solana.Signature) query[corroboration] {
 	const method = "getSignatureStatuses"
-	return query[witness]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (witness, error) {
+	return query[corroboration]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (corroboration, error) {
 		look, err := e.search(ctx, at, signatures)
 		switch {
 		case err == nil:
-			possible := e.reached(e.all[at.index], method, look.Slot, at.best, true) == nil
-			return witness{look, possible}, nil
+			possible := e.checkSlot(e.all[at.index], method, look.Slot, at.best, true) == nil
+			return corroboration{look, possible}, nil
 		case onchain.KindOf(err) != onchain.KindContradiction:
-			return witness{}, err
+			return corroboration{}, err
 		}
 		statuses, slot, err := at.Statuses(ctx, signatures, true)
-		return witness{Look: onchain.Look{Statuses: statuses, Slot: slot}}, err
+		return corroboration{SearchResult: onchain.SearchResult{Statuses: statuses, Slot: slot}}, err
 	}}
 }
 
 // search is Search at one endpoint.
-func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (onchain.Look, error) {
+func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (onchain.SearchResult, error) {
 	final, err := tip(ctx, at, onchain.Finalized)
 	if err == nil {
-		err = e.plausible(at.index, final)
+		err = e.checkBlock(at.index, final)
 	}
 	if err != nil {
-		return onchain.Look{}, err
+		return onchain.SearchResult{}, err
 	}
 	first, err := at.FirstAvailable(ctx)
 	if err != nil {
-		return onchain.Look{}, err
+		return onchain.SearchResult{}, err
 	}
 	statuses, slot, err := at.Statuses(ctx, signatures, true)
 	if err == nil {
@@ -122,9 +122,9 @@ func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []s
 		err = onchain.CheckSlot("getSignatureStatuses", slot, final.slot)
 	}
 	if err != nil {
-		return onchain.Look{}, err
+		return onchain.SearchResult{}, err
 	}
-	look := onchain.Look{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
+	look := onchain.SearchResult{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
 	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, max(slot, at.best), e.now())
 	return look, nil
 }

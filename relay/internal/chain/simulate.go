@@ -23,21 +23,21 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	}
 	q := simulate(minContextSlot)
 	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
-	out, by, err := askWhom(ctx, e, q)
+	out, by, err := askWithIndex(ctx, e, q)
 	at := out.Slot
-	if err == nil && !e.Corroborated(at) { // if err == nil && !e.Corroborated(at) { // no honest node could answer the next call at that slot
+	if err == nil && !e.Corroborated(at) { // no honest node could answer the next call at that slot
 		out.Slot = minContextSlot
 	}
-	if err != nil || out.Err == nil || !e.another(by) {
+	if err != nil || out.Err == nil || !e.hasOther(by) {
 		return out, err
 	}
 	// A second endpoint that is a little behind may decide; one that is far behind may not.
 	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	least := min(at, e.slots.Best(e.now()))
-	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second onchain.Simulation) bool {
+	askOthers(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second onchain.Simulation) bool {
 		if second.Err == nil {
-			e.dispute(e.all[by], ep)
+			e.recordDispute(e.all[by], ep)
 			second.Slot = min(second.Slot, out.Slot) // its slot may be a lie
 			out = second
 			return true

@@ -10,14 +10,14 @@ const (
 	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long
 	// the clock's estimate of the chain's slot holds after the last endpoint was near it.
 	answerMaxAge = 30 * time.Second
-	// leeway is the number of slots that an answer may be ahead of the clock's estimate,
+	// maxLead is the number of slots that an answer may be ahead of the clock's estimate,
 	// because a processed slot is some slots ahead of the confirmed ones. A lone endpoint
-	// gets leewayAlone, because no other can confirm it.
-	leeway, leewayAlone = 64, 1000
-	// firstRate is the assumed number of slots a second until it is measured over at least
-	// rateOver. Until then the rate may be up to mostRate, that of a local chain.
-	firstRate, mostRate = 5.0, 50.0
-	rateOver            = 2 * time.Second
+	// gets maxLeadAlone, because no other can confirm it.
+	maxLead, maxLeadAlone = 64, 1000
+	// initialRate is the assumed number of slots a second until it is measured over at least
+	// rateWindow. Until then the rate may be up to maxInitialRate, that of a local chain.
+	initialRate, maxInitialRate = 5.0, 50.0
+	rateWindow                  = 2 * time.Second
 	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that is
 	// impossible by the clock before it is believed.
 	jumpAcceptedAfter = 2 * time.Second
@@ -38,39 +38,39 @@ type slotAgreement struct {
 	all []slotReport
 	// slot was agreed on at the time at. heard is when an endpoint last was near the
 	// clock's estimate. All are zero before two have agreed.
-	slot      float64
-	at, heard time.Time
-	first     time.Time // when the first endpoint answered
-	// pair is the slot that two endpoints had reached at pairAt. Since then a single one
+	slot            float64
+	at, confirmedAt time.Time
+	first           time.Time // when the first endpoint answered
+	// pairSlot is the slot that two endpoints had reached at pairAt. Since then a single one
 	// may have slowed the clock down.
-	pair   float64
-	pairAt time.Time
+	pairSlot float64
+	pairAt   time.Time
 	// rate is the measured number of slots a second since the time since, when the chain
 	// was at the slot from.
-	rate     float64
-	measured bool
-	from     float64
-	since    time.Time
+	rate      float64
+	measured  bool
+	rateSlot  float64
+	rateSince time.Time
 }
 
 // slotReport is an endpoint's position.
 type slotReport struct {
-	high   uint64 // the highest slot that counts
-	highAt time.Time
-	said   uint64 // said   uint64 // the slot of the newest answer, whether it counts or not
-	saidAt time.Time
-	// refused reports that said was impossible. said and saidAt are then those of the first
+	highest    uint64 // the highest slot that counts
+	highestAt  time.Time
+	reported   uint64 // the slot of the newest answer, whether it counts or not
+	reportedAt time.Time
+	// refused reports that said was impossible. said and reportedAt are then those of the first
 	// of a consistent run of such answers.
-	refused bool
-	last    uint64 // last    uint64 // the slot of the newest possible answer
-	lag     uint64
-	at      time.Time
+	refused      bool
+	lastPossible uint64 // the slot of the newest possible answer
+	lag          uint64
+	at           time.Time
 }
 
 // newSlotAgreement makes one for n endpoints, which agree when they are at most near slots
 // apart.
 func newSlotAgreement(n int, near uint64) *slotAgreement {
-	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: firstRate}
+	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: initialRate}
 }
 
 // Best returns the newest slot that counts; 0 when none is known. Until two endpoints have
@@ -85,11 +85,11 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	known, first := f.known(now), true
 	for _, p := range f.all {
 		switch {
-		case p.highAt.IsZero() || now.Sub(p.highAt) > answerMaxAge:
-		case known && float64(p.high) <= f.expected(now)+f.near:
-			best = max(best, p.high)
-		case !known && (first || p.high < best):
-			best, first = p.high, false
+		case p.highestAt.IsZero() || now.Sub(p.highestAt) > answerMaxAge:
+		case known && float64(p.highest) <= f.expected(now)+f.near:
+			best = max(best, p.highest)
+		case !known && (first || p.highest < best):
+			best, first = p.highest, false
 		}
 	}
 	return best
@@ -107,16 +107,16 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	if slot > highestSlot {
 		return false
 	}
-	possible = f.learn(i, float64(slot), now)
+	possible = f.checkAndRecord(i, float64(slot), now)
 	p := &f.all[i]
-	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
-		p.said, p.saidAt = slot, now
+	if again := p.refused && f.continues(p, float64(slot), now); possible || !again {
+		p.reported, p.reportedAt = slot, now
 	}
 	if p.refused = !possible; p.refused {
 		return false
 	}
-	if slot >= p.high || now.Sub(p.highAt) > answerMaxAge || f.known(now) && float64(p.high) > f.expected(now)+f.near {
-		p.high, p.highAt = slot, now
+	if slot >= p.highest || now.Sub(p.highestAt) > answerMaxAge || f.known(now) && float64(p.highest) > f.expected(now)+f.near {
+		p.highest, p.highestAt = slot, now
 	}
 	p.isCurrent(slot, best, now)
 	return true
@@ -131,7 +131,7 @@ func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 }
 
 func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
-	p.last, p.at, p.lag = slot, now, 0
+	p.lastPossible, p.at, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
 	}
@@ -145,10 +145,10 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
 }
 
-// Passed reports whether the chain had passed the slot at that time by more than the
+// LongPassed reports whether the chain had passed the slot at that time by more than the
 // distance at which endpoints agree. While the chain's position is unknown, it reports
 // whether the chain might have.
-func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
+func (f *slotAgreement) LongPassed(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	least := float64(slot) + f.near
@@ -156,7 +156,7 @@ func (f *slotAgreement) Passed(slot uint64, at time.Time) bool {
 		return least < f.expected(at)
 	}
 	return slices.ContainsFunc(f.all, func(p slotReport) bool {
-		return !p.saidAt.IsZero() && at.Sub(p.saidAt) <= answerMaxAge && least < float64(p.said)
+		return !p.reportedAt.IsZero() && at.Sub(p.reportedAt) <= answerMaxAge && least < float64(p.reported)
 	})
 }
 
@@ -169,12 +169,12 @@ func (f *slotAgreement) Highest(now time.Time) uint64 {
 		return 0
 	}
 	var highest uint64
-	if !f.heard.IsZero() {
+	if !f.confirmedAt.IsZero() {
 		highest = uint64(max(f.expected(now), 0))
 	}
 	for _, p := range f.all {
-		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= answerMaxAge {
-			highest = max(highest, p.said)
+		if !p.reportedAt.IsZero() && now.Sub(p.reportedAt) <= answerMaxAge {
+			highest = max(highest, p.reported)
 		}
 	}
 	return highest
@@ -195,30 +195,30 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	}
 	answering, reached := 0, 0
 	for _, p := range f.all {
-		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
+		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
 			continue
 		}
 		answering++
-		if float64(slot) <= float64(p.said)+f.rate*now.Sub(p.saidAt).Seconds() {
+		if float64(slot) <= float64(p.reported)+f.rate*now.Sub(p.reportedAt).Seconds() {
 			reached++
 		}
 	}
 	return reached > 1 || answering == 1 && now.Sub(f.first) > answerMaxAge
 }
 
-// learn checks a slot against the other endpoints and the clock.
-func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool) {
-	other, agreed := f.agreed(i, slot, now)
+// checkAndRecord checks a slot against the other endpoints and the clock.
+func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (possible bool) {
+	other, agreed := f.findAgreeing(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
 	switch {
 	case agreed && (!f.known(now) || !f.measured):
-		f.agree(low, now)
+		f.recordAgreement(low, now)
 		return true
 	case agreed:
 		// When two endpoints diverge, the clock stays with the one that matches it. Two
 		// that lag together do not move a clock that a third endpoint matches.
 		if high >= expected-f.near {
-			f.agree(max(low, min(expected, high)), now)
+			f.recordAgreement(max(low, min(expected, high)), now)
 		}
 		return true
 	case !f.known(now):
@@ -226,56 +226,56 @@ func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 	case slot >= expected-f.near && slot <= expected+f.near:
 		// A single endpoint may slow the clock down a little, but never speeds it up.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
-		f.slot, f.at, f.heard = min(expected, max(slot, slowest)), now, now
+		f.slot, f.at, f.confirmedAt = min(expected, max(slot, slowest)), now, now
 		return true
 	default:
 		return slot <= f.limit(now)
 	}
 }
 
-// agreed looks for another endpoint that is near the slot, and returns that one's present
+// findAgreeing looks for another endpoint that is near the slot, and returns that one's present
 // slot. A lone endpoint may agree with itself when it does not go back. When it is ahead of
 // the clock, it has to stay there for a while first.
-func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
+func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other float64, ok bool) {
 	for j, p := range f.all {
-		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
+		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
 			continue
 		}
-		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < jumpAcceptedAfter) {
+		if j == i && (len(f.all) > 1 || slot < float64(p.highest)-f.near || p.refused && now.Sub(p.reportedAt) < jumpAcceptedAfter) {
 			continue
 		}
-		if f.follows(&p, slot, now) {
-			other, ok = max(other, float64(p.said)+f.rate*now.Sub(p.saidAt).Seconds()), true
+		if f.continues(&p, slot, now) {
+			other, ok = max(other, float64(p.reported)+f.rate*now.Sub(p.reportedAt).Seconds()), true
 		}
 	}
 	return other, ok
 }
 
-// follows reports whether the slot is near the endpoint's present position.
-func (f *slotAgreement) follows(p *slotReport, slot float64, now time.Time) bool {
-	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
-	return slot >= said-f.near && slot <= said+moved+f.near
+// continues reports whether the slot is near the endpoint's present position.
+func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bool {
+	previous, moved := float64(p.reported), f.rate*now.Sub(p.reportedAt).Seconds()
+	return slot >= previous-f.near && slot <= previous+moved+f.near
 }
 
-// agree records the slot of two endpoints that agree, and measures the chain's speed.
-func (f *slotAgreement) agree(slot float64, now time.Time) {
-	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
-	took := now.Sub(f.since)
+// recordAgreement records the slot of two endpoints that agree, and measures the chain's speed.
+func (f *slotAgreement) recordAgreement(slot float64, now time.Time) {
+	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
+	took := now.Sub(f.rateSince)
 	switch {
-	case f.since.IsZero() || took > 2*answerMaxAge || slot < f.from:
-		f.from, f.since = slot, now
-	case took >= rateOver:
-		rate := (slot - f.from) / took.Seconds()
+	case f.rateSince.IsZero() || took > 2*answerMaxAge || slot < f.rateSlot:
+		f.rateSlot, f.rateSince = slot, now
+	case took >= rateWindow:
+		rate := (slot - f.rateSlot) / took.Seconds()
 		if f.measured {
 			rate = 0.75*f.rate + 0.25*rate
 		}
-		f.rate, f.measured, f.from, f.since = rate, true, slot, now
+		f.rate, f.measured, f.rateSlot, f.rateSince = rate, true, slot, now
 	}
 }
 
 // known reports whether the clock shows the chain's position.
 func (f *slotAgreement) known(now time.Time) bool {
-	return !f.heard.IsZero() && now.Sub(f.heard) <= answerMaxAge
+	return !f.confirmedAt.IsZero() && now.Sub(f.confirmedAt) <= answerMaxAge
 }
 
 // expected returns the chain's slot by the clock.
@@ -285,16 +285,16 @@ func (f *slotAgreement) expected(now time.Time) float64 {
 
 // limit returns the highest possible slot.
 func (f *slotAgreement) limit(now time.Time) float64 {
-	faster := max(f.rate/2, firstRate)
+	faster := max(f.rate/2, initialRate)
 	if !f.measured {
-		faster = mostRate
+		faster = maxInitialRate
 	}
 	// Since the two endpoints agreed, the chain may have run faster than the measured rate.
-	most := max(f.expected(now)+faster*now.Sub(f.at).Seconds(), f.pair+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
+	most := max(f.expected(now)+faster*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
 	if len(f.all) == 1 {
-		return most + leewayAlone
+		return most + maxLeadAlone
 	}
-	return most + leeway
+	return most + maxLead
 }
 
 // Lag returns the number of slots that endpoint i was behind when it last answered, and
@@ -309,5 +309,5 @@ func (f *slotAgreement) Lag(i int) (lag uint64, at time.Time) {
 func (f *slotAgreement) Slot(i int) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.all[i].last
+	return f.all[i].lastPossible
 }

@@ -50,18 +50,18 @@ func off(slots float64) func(float64) float64 {
 func TestTheChainHasPassedASlotThatIsFarBehindTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
-	if c.f.Passed(1, c.now) {
+	if c.f.LongPassed(1, c.now) {
 		t.Error("a slot is passed before anybody said where the chain is")
 	}
 	c.pass(20*time.Second, 400*time.Millisecond, agree...)
 	for behind, want := range map[float64]bool{0: false, 8: false, 13: true} {
-		if got := c.f.Passed(uint64(c.truth-behind), c.now); got != want {
+		if got := c.f.LongPassed(uint64(c.truth-behind), c.now); got != want {
 			t.Errorf("the chain has passed a slot that is %g behind: %v, want %v", behind, got, want)
 		}
 	}
 	at := c.now
 	c.pass(20*time.Second, 400*time.Millisecond, agree...)
-	if c.f.Passed(uint64(c.truth-50), at) {
+	if c.f.LongPassed(uint64(c.truth-50), at) {
 		t.Error("the chain had passed the slot at which it stood then")
 	}
 }
@@ -141,7 +141,7 @@ func TestOfTwoThatNeverAgreedTheLowerSlotIsBorneOut(t *testing.T) {
 	}
 	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; !c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("not the lower slot alone is borne out")
-	} else if !c.f.Passed(low, c.now) || c.f.Passed(high, c.now) {
+	} else if !c.f.LongPassed(low, c.now) || c.f.LongPassed(high, c.now) {
 		t.Error("not the lower slot alone may have been passed")
 	}
 	c.pass(2*time.Second, time.Second, off(-5), honest) // the lagging one has caught up, and the liar is honest

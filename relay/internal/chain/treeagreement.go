@@ -14,11 +14,11 @@ import (
 // compared with such a tree.
 
 const (
-	// farBehind is the number of slots that an endpoint may be behind another and still
+	// maxTreeLag is the number of slots that an endpoint may be behind another and still
 	// count.
-	farBehind = 100
-	// rootPatience bounds a client's wait for the answers of all endpoints.
-	rootPatience = 500 * time.Millisecond
+	maxTreeLag = 100
+	// agreedRootTimeout bounds a client's wait for the answers of all endpoints.
+	agreedRootTimeout = 500 * time.Millisecond
 )
 
 // errTreesDiffer reports that no two endpoints show the same tree.
@@ -30,7 +30,7 @@ var errTreesDiffer = errors.New("the endpoints show different trees: GET /health
 // endpoint confirms its slot, or after a minute in which the others do not answer. With a
 // single endpoint, and until a tree was read, it returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
-	if p.everywhere == nil {
+	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)
 	}
 	if p.cached() == nil {
@@ -38,7 +38,7 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 			return onchain.Snapshot{}, err
 		}
 	}
-	r, err := p.readEverywhere(ctx)
+	r, err := p.readAll(ctx)
 	if err != nil {
 		return onchain.Snapshot{}, err
 	}
@@ -48,19 +48,19 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 // agreedRoot returns the agreed tree in place of the snapshot, which one endpoint shows.
 // Without an agreed tree, and when all others are slow, it returns the snapshot.
 func (p *PoolReader) agreedRoot(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
-	if p.everywhere == nil || !s.Checked {
+	if p.allEndpoints == nil || !s.Checked {
 		return s
 	}
 	last := p.lastAgreed()
 	if last != nil && last.Tree.Root == s.Tree.Root {
 		return s
 	}
-	ctx, cancel := context.WithTimeout(ctx, rootPatience)
+	ctx, cancel := context.WithTimeout(ctx, agreedRootTimeout)
 	defer cancel()
 	if agreed, err := p.AgreedTree(ctx); err == nil {
 		return agreed
 	}
-	if last != nil && p.now().Sub(last.At) < slotTrust {
+	if last != nil && p.now().Sub(last.At) < slotMaxAge {
 		return *last
 	}
 	return s
@@ -79,16 +79,16 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Behind = at, s.Behind && p.passed(s.Slot, at)
+		s.At, s.Behind = at, s.Behind && p.longPassed(s.Slot, at)
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s
 		p.mu.Unlock()
 		if s.Checked && (last == nil || last.Doubtful || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
-			p.changed(s, nil) // p.changed(s, nil) // clients get its root, so other relays have to learn its slot
+			p.changed(s, nil) // clients get its root, so other relays have to learn its slot
 		}
 		return s, nil
-	case last != nil && at.Sub(last.At) < slotTrust:
+	case last != nil && at.Sub(last.At) < slotMaxAge:
 		return *last, nil
 	default:
 		return onchain.Snapshot{}, unavailable(errTreesDiffer)
@@ -101,8 +101,8 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	all = upToDateTrees(all)
 	var shown, continuing []onchain.Snapshot
 	for i, s := range all {
-		s.Behind = true // s.Behind = true // until the clock, or another endpoint, shows the contrary
-		if last != nil && has(s, *last) {
+		s.Behind = true // until the clock, or another endpoint, shows the contrary
+		if last != nil && historyHas(s, *last) {
 			continuing = append(continuing, s)
 		}
 		if slot, same := secondSlot(all, i); slot > 0 {
@@ -116,12 +116,12 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 		return *agreed, true
 	case len(continuing) == 1:
 		// Other relays are not told of a doubtful slot, so they would call the root stale.
-		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= backAfter
+		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= shrinkAcceptedAfter
 	case len(continuing) > 1: // all of them show the last one
 		return *last, true
 	case agreed != nil:
 		return *agreed, true
-	case len(all) == 1 && (last == nil || at.Sub(last.At) >= slotTrust):
+	case len(all) == 1 && (last == nil || at.Sub(last.At) >= slotMaxAge):
 		return all[0], true
 	default:
 		return onchain.Snapshot{}, false
@@ -136,11 +136,11 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	}
 	var highest uint64
 	for _, s := range all {
-		if !s.Doubtful { // if !s.Doubtful { // a slot ahead of the chain would make the others seem behind
+		if !s.Doubtful { // a slot ahead of the chain would make the others seem behind
 			highest = max(highest, s.Slot)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+farBehind < highest })
+	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+maxTreeLag < highest })
 }
 
 // secondSlot returns the slot that a second endpoint confirms for the tree with index i:
@@ -149,15 +149,15 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 // two report.
 func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
-		if k != i && has(o, all[i]) {
+		if k != i && historyHas(o, all[i]) {
 			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || o.Tree.Root == all[i].Tree.Root
 		}
 	}
 	return slot, same
 }
 
-// has reports whether a's root history contains b's root.
-func has(a, b onchain.Snapshot) bool { return a.Tree.Headroom(b.Tree.Root) >= 0 }
+// historyHas reports whether a's root history contains b's root.
+func historyHas(a, b onchain.Snapshot) bool { return a.Tree.LeavesUntilEviction(b.Tree.Root) >= 0 }
 
 func newest(of []onchain.Snapshot) *onchain.Snapshot {
 	if len(of) == 0 {

@@ -40,10 +40,10 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 	}
 	honest := func(slot uint64, leaves byte) onchain.Snapshot { return snapshot(slot, treeOf(t, pool, leaves)) }
 	six := honest(99, 6)
-	ahead := honest(100+farBehind+1, 9)
+	ahead := honest(100+maxTreeLag+1, 9)
 	ahead.Doubtful = true
 	old := six
-	old.At = at.Add(-slotTrust)
+	old.At = at.Add(-slotMaxAge)
 	tests := map[string]struct {
 		all  []onchain.Snapshot
 		last *onchain.Snapshot
@@ -57,7 +57,7 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 		"one invents a whole tree, and nothing was agreed": {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, nil, nil},
 		"one of three invents a tree":                      {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
 		"one shows the past as now":                        {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
-		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+farBehind+1, 9)}, &six, uint64(9)},
+		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
 		"one claims to be far ahead":                       {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
 		"one continues the tree at a slot of its own":      {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
 		"one does so for long":                             {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
@@ -119,7 +119,7 @@ func TestATreeOfASlotThatTheChainHadPassedIsBehind(t *testing.T) {
 		a := new(accounts)
 		p, err := NewPool(PoolOptions{
 			Accounts: a, Pool: testPool(t), Now: time.Now,
-			Passed: func(slot uint64, at time.Time) bool { return slot < 100 && time.Since(at) < time.Minute },
+			LongPassed: func(slot uint64, at time.Time) bool { return slot < 100 && time.Since(at) < time.Minute },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -141,8 +141,8 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 		all := several{new(accounts), new(accounts)}
 		var told []uint64
 		p, err := NewPool(PoolOptions{
-			Accounts: all[0], Everywhere: all.everywhere, Pool: testPool(t), Now: time.Now,
-			Corroborated: func(uint64) bool { return false }, Passed: func(uint64, time.Time) bool { return true },
+			Accounts: all[0], AllEndpoints: all.everywhere, Pool: testPool(t), Now: time.Now,
+			Corroborated: func(uint64) bool { return false }, LongPassed: func(uint64, time.Time) bool { return true },
 			Changed: func(s onchain.Snapshot, _ error) {
 				if !s.Doubtful {
 					told = append(told, s.Slot)

@@ -25,11 +25,11 @@ func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKe
 		},
 		slot: func(a *AccountAt) uint64 { return a.Slot },
 	}
-	first, by, err := askWhom(ctx, e, q)
+	first, by, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return nil, err
 	}
-	if e.another(by) {
+	if e.hasOther(by) {
 		first, err = corroborate(ctx, e, q, first, by, sameAccount, func(*endpoint) bool { return false })
 		if err != nil {
 			return nil, err
@@ -49,14 +49,14 @@ func sameAccount(a, b *AccountAt) bool {
 // the higher value, at the older of the two slots. So one endpoint that reports too little,
 // or has lost accounts, does not make accounts look empty.
 func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
-		return pair(at.Balances(ctx, keys))
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
+		return newSlotted(at.Balances(ctx, keys))
 	})
-	first, by, err := askWhom(ctx, e, q)
+	first, by, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return nil, 0, err
 	}
-	others(ctx, e, q, by, func(_ *endpoint, second slotted[[]uint64]) bool {
+	askOthers(ctx, e, q, by, func(_ *endpoint, second slotted[[]uint64]) bool {
 		for i := range first.value {
 			first.value[i] = max(first.value[i], second.value[i])
 		}

@@ -39,7 +39,7 @@ func TestCreationThatAnArchiveListsWithoutItsConfirmation(t *testing.T) {
 				return says(fmt.Sprintf(`[{"signature":%q,"slot":7,"err":null,"confirmationStatus":null}]`, sigA))
 			}
 			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
-			got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+			got, err := e.FindCreation(t.Context(), pool, [32]byte{31: 5})
 			if err != nil || got == nil {
 				t.Fatalf("creation is %+v, %v", got, err)
 			}

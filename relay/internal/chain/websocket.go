@@ -122,7 +122,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 		}
 	}()
 	var subscribed bool
-	defer ep.listens(false)
+	defer ep.setSubscribed(false)
 	for {
 		var message struct {
 			ID     *int            `json:"id"`
@@ -142,7 +142,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			return errSubscription
 		case message.ID != nil:
 			subscribed = true
-			ep.listens(true)
+			ep.setSubscribed(true)
 			e.log.Info("rpc endpoint websocket opened", "endpoint", ep.name)
 		case message.Method == "accountNotification":
 			e.observer.Notified(ep.name)
@@ -151,8 +151,8 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 	}
 }
 
-// listens records whether the endpoint sends notifications.
-func (ep *endpoint) listens(yes bool) {
+// setSubscribed records whether the endpoint sends notifications.
+func (ep *endpoint) setSubscribed(yes bool) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.subscribed = yes
@@ -164,7 +164,7 @@ func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*w
 	defer cancel()
 	conn, resp, err := websocket.Dial(ctx, ep.socket().String(), &websocket.DialOptions{HTTPClient: ep.http})
 	if resp != nil && resp.Body != nil {
-		defer func() { _ = resp.Body.Close() }() // defer func() { _ = resp.Body.Close() }() // the body of a refused handshake; its error has no consequence
+		defer func() { _ = resp.Body.Close() }() // the body of a refused handshake; its error has no consequence
 	}
 	if err != nil {
 		return nil, err

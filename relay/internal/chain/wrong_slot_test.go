@@ -14,11 +14,11 @@ func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
 		a.set(1_000_000, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 		mustTree(t, p, 0)
 		a.set(100, p.pool.MerkleTree, treeOf(t, p.pool, 4))
-		time.Sleep(slotTrust / 2)
+		time.Sleep(slotMaxAge / 2)
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 2 {
 			t.Errorf("index is %d, want 2: the node that answers is behind", s.Tree.NextIndex)
 		}
-		time.Sleep(slotTrust)
+		time.Sleep(slotMaxAge)
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 || s.Slot != 100 {
 			t.Errorf("index is %d at slot %d, want 4 at 100", s.Tree.NextIndex, s.Slot)
 		}

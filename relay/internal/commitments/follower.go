@@ -11,40 +11,40 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// movedTries is the number of times in a row that a pass starts again because another pod
+// maxMoveRetries is the number of times in a row that a pass starts again because another pod
 // was faster.
-const movedTries = 3
+const maxMoveRetries = 3
 
 // Follower reads leaves from the chain and serves those that the chain confirms. Safe for
 // concurrent use.
 type Follower struct {
 	Options
 
-	// turn holds a token while a pass runs; the fields below belong to the pass.
-	turn       chan struct{}
+	// lock holds a token while a pass runs; the fields below belong to the pass.
+	lock       chan struct{}
 	tree       *merkle.Tree
-	generation uint64 // generation uint64 // of the stored leaves that tree was built from
-	// strikes counts the rewinds since the chain last confirmed the stored leaves, and
+	generation uint64 // of the stored leaves that tree was built from
+	// rewinds counts the rewinds since the chain last confirmed the stored leaves, and
 	// rests those of them that did not help. Nothing is tried before retryAt; standing is
 	// the reason.
-	strikes, rests int
-	retryAt        time.Time
-	standing       error
+	rewinds, failures int
+	retryAt           time.Time
+	lastFailure       error
 	// stuckAt is the number of leaves at which the index is stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time
 
-	mu     sync.Mutex
-	begun  uint64 // passes
-	last   outcome
-	status Report
-	kind   string // kind   string // the kind of the problem that was last logged
+	mu      sync.Mutex
+	started uint64 // passes
+	last    outcome
+	status  Report
+	kind    string // the kind of the problem that was last logged
 }
 
 // outcome is the result of the newest finished pass.
 type outcome struct {
-	pass uint64
-	err  error
+	number uint64
+	err    error
 }
 
 // New checks the options.
@@ -52,7 +52,7 @@ func New(o Options) (*Follower, error) {
 	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs every one of its options")
 	}
-	return &Follower{Options: o, turn: make(chan struct{}, 1), tree: merkle.NewTree()}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), tree: merkle.NewTree()}, nil
 }
 
 // Run reads the chain every interval until ctx ends.
@@ -60,7 +60,7 @@ func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
 	for {
-		_ = f.Sync(ctx) // _ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
+		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
 		select {
 		case <-ctx.Done():
 			return
@@ -74,35 +74,35 @@ func (f *Follower) Run(ctx context.Context) {
 // when ctx ends it.
 func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Lock()
-	called := f.begun
+	called := f.started
 	f.mu.Unlock()
 	select {
-	case f.turn <- struct{}{}:
+	case f.lock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-f.turn }()
+	defer func() { <-f.lock }()
 	f.mu.Lock()
-	if f.last.pass > called {
+	if f.last.number > called {
 		defer f.mu.Unlock()
 		return f.last.err
 	}
-	f.begun++
-	pass := f.begun
+	f.started++
+	pass := f.started
 	f.mu.Unlock()
 
-	err := f.pass(ctx)
-	for range movedTries - 1 {
+	err := f.update(ctx)
+	for range maxMoveRetries - 1 {
 		if !errors.Is(err, ErrMoved) {
 			break
 		}
-		err = f.pass(ctx)
+		err = f.update(ctx)
 	}
 	if errors.Is(err, ErrMoved) {
-		err = nil // err = nil // other pods do this work
+		err = nil // other pods do this work
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // return ctx.Err() // the caller stopped waiting, which shows nothing about the index
+		return ctx.Err() // the caller stopped waiting, which shows nothing about the index
 	}
 	f.logOnce(ctx, outcome{pass, err})
 	return err
@@ -152,11 +152,11 @@ func public(err error) string {
 }
 
 // report stores the state of the index and of the chain's tree.
-func (f *Follower) report(l look) {
+func (f *Follower) report(c comparison) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.status.Indexed, f.status.Published, f.status.ChainNext = l.pos.Leaves, l.pos.Published, l.snap.Tree.NextIndex
-	f.status.Verified, f.status.At = l.verdict == confirmed, f.Now()
+	f.status.Indexed, f.status.Published, f.status.ChainNext = c.pos.Leaves, c.pos.Published, c.snap.Tree.NextIndex
+	f.status.Verified, f.status.At = c.verdict == confirmed, f.Now()
 }
 
 // Status returns the state of the index.

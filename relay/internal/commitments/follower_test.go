@@ -134,7 +134,7 @@ func TestForks(t *testing.T) {
 				t.Errorf("the first look at the fork gives %v, want an error: %v", err, test.wait)
 			}
 			if test.wait {
-				wantServed(t, f, 1, 2) // wantServed(t, f, 1, 2) // confirmed leaves stay
+				wantServed(t, f, 1, 2) // confirmed leaves stay
 				h.advance(time.Minute)
 				must(t, f.Sync(t.Context()))
 			}
@@ -159,7 +159,7 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	}
 	must(t, f.Sync(t.Context()))
 	h.fork(fork)
-	h.set(func() { h.first = 81 }) // h.set(func() { h.first = 81 }) // and its history does not go back far enough either
+	h.set(func() { h.first = 81 }) // and its history does not go back far enough either
 	if err := f.Sync(t.Context()); err == nil {
 		t.Error("a list that the chain disproves gives no error")
 	}
@@ -178,11 +178,11 @@ func TestAShortHistoryIsSaidAndPublishesNothing(t *testing.T) {
 	tests := map[string]struct {
 		transactions, first, pruned uint64
 	}{
-		"the first of three is missing":                 {transactions: 3, first: 2},
-		"all are missing":                               {transactions: 3, first: 10},
-		"more are missing than the ring has roots":      {transactions: 200, first: 120},
-		"all of very many are missing":                  {transactions: 200, first: 300},
-		"transactions are listed whose blocks are gone": {transactions: 200, pruned: 120},
+		"the first of three is missing":                    {transactions: 3, first: 2},
+		"all are missing":                                  {transactions: 3, first: 10},
+		"more are missing than the root history has roots": {transactions: 200, first: 120},
+		"all of very many are missing":                     {transactions: 200, first: 300},
+		"transactions are listed whose blocks are gone":    {transactions: 200, pruned: 120},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -412,13 +412,13 @@ func TestCallsShareAPass(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() { left <- f.Sync(gone) }()
-		synctest.Wait() // synctest.Wait() // all others wait for the pass to end
+		synctest.Wait() // all others wait for the pass to end
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went away gets %v", err)
 		}
 		<-h.gate
-		<-h.gate // <-h.gate // for the pass that started after the other twenty calls
+		<-h.gate // for the pass that started after the other twenty calls
 		for range cap(ended) {
 			must(t, <-ended)
 		}

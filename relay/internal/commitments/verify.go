@@ -15,10 +15,10 @@ const (
 	// goes back: more than an unfinalized fork can span. Each further rewind goes
 	// depthGrowth times deeper, so they soon reach the tree's beginning.
 	firstDepth, depthGrowth = 512, 16
-	// firstRest and longestRest bound the wait between rewinds that did not help.
-	firstRest, longestRest, maxDoublings = time.Second, 10 * time.Minute, 10
-	// listPatience is how long an endpoint's list of transactions may trail its accounts.
-	listPatience = 10 * time.Second
+	// firstRetryDelay and maxRetryDelay bound the wait between rewinds that did not help.
+	firstRetryDelay, maxRetryDelay, maxDoublings = time.Second, 10 * time.Minute, 10
+	// stuckAfter is how long an endpoint's list of transactions may trail its accounts.
+	stuckAfter = 10 * time.Second
 )
 
 var (
@@ -34,10 +34,10 @@ var (
 type verdict int
 
 const (
-	confirmed verdict = iota // confirmed verdict = iota // the chain's root history contains their root
-	unchecked                // unchecked                // the account is inconsistent
-	early                    // the account was read before the blocks, or a whole root history of leaves came after them
-	wrong                    // leaves are missing, in the wrong order, or from a dead fork
+	confirmed  verdict = iota // the chain's root history contains their root
+	unchecked                 // the account is inconsistent
+	notReached                // the account was read before the blocks, or a whole root history of leaves came after them
+	wrong                     // leaves are missing, in the wrong order, or from a dead fork
 )
 
 // classify compares the leaves' root with the newest tree account. known is the number of
@@ -46,32 +46,32 @@ func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) 
 	switch {
 	case !snap.Checked:
 		return unchecked
-	case snap.Tree.Headroom(root) >= 0:
+	case snap.Tree.LeavesUntilEviction(root) >= 0:
 		return confirmed
 	case snap.Slot < pos.Slot:
-		return early
+		return notReached
 	case pos.Leaves >= known && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
-		return early
+		return notReached
 	default:
 		return wrong
 	}
 }
 
-// look is one comparison of the stored leaves with the chain.
-type look struct {
+// comparison is one comparison of the stored leaves with the chain.
+type comparison struct {
 	pos   Position
 	snap  onchain.Snapshot
 	known uint64 // leaves on the chain before the blocks were read
 	verdict
 }
 
-func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) look {
+func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) comparison {
 	root := f.tree.Root()
-	return look{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
+	return comparison{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
 }
 
-// pass reads the slots since the position and publishes the leaves that the chain confirms.
-func (f *Follower) pass(ctx context.Context) error {
+// update reads the slots since the position and publishes the leaves that the chain confirms.
+func (f *Follower) update(ctx context.Context) error {
 	snap, err := f.Tree.AgreedTree(ctx)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	}
 	if f.Now().Before(f.retryAt) {
 		f.report(l)
-		return f.standing
+		return f.lastFailure
 	}
 	if l, err = f.advance(ctx, pos, snap); err != nil {
 		return err
@@ -106,24 +106,24 @@ func (f *Follower) pass(ctx context.Context) error {
 }
 
 // advance reads new slots, and then compares the leaves with the present tree.
-func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (look, error) {
+func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
 	known := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
 	if errors.Is(err, errShort) {
 		f.report(f.compare(pos, known, snap))
-		return look{}, f.rest(err)
+		return comparison{}, f.scheduleRetry(err)
 	}
 	if err != nil {
-		return look{}, err
+		return comparison{}, err
 	}
 	if snap, err = f.Tree.AgreedTree(ctx); err != nil {
-		return look{}, err
+		return comparison{}, err
 	}
 	return f.compare(pos, known, snap), nil
 }
 
 // applyVerdict publishes confirmed leaves; otherwise it returns the problem.
-func (f *Follower) applyVerdict(ctx context.Context, l look) error {
+func (f *Follower) applyVerdict(ctx context.Context, l comparison) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
 	switch l.verdict {
 	case confirmed:
@@ -131,11 +131,11 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 			return err
 		}
 		f.report(l)
-		if l.pos.Leaves < l.known && f.strikes > 0 {
-			return f.rest(short)
+		if l.pos.Leaves < l.known && f.rewinds > 0 {
+			return f.scheduleRetry(short)
 		}
 		if l.pos.Leaves >= l.known {
-			f.strikes, f.rests, f.retryAt, f.standing = 0, 0, time.Time{}, nil
+			f.rewinds, f.failures, f.retryAt, f.lastFailure = 0, 0, time.Time{}, nil
 		}
 		return nil
 	case wrong:
@@ -144,9 +144,9 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 		}
 		f.report(l)
 		if l.pos.Leaves < l.known {
-			return f.rest(short)
+			return f.scheduleRetry(short)
 		}
-		return f.rest(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, l.pos.Leaves, l.snap.Tree.NextIndex))
+		return f.scheduleRetry(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, l.pos.Leaves, l.snap.Tree.NextIndex))
 	case unchecked:
 		f.report(l)
 		return errUnchecked
@@ -158,7 +158,7 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 
 // isStuck reports whether the leaves read have been right but incomplete for too long. An
 // endpoint's list of transactions trails its accounts by moments, which is no problem.
-func (f *Follower) isStuck(l look) bool {
+func (f *Follower) isStuck(l comparison) bool {
 	if l.verdict != confirmed || l.pos.Leaves >= l.known {
 		f.stuckSince = time.Time{}
 		return false
@@ -166,7 +166,7 @@ func (f *Follower) isStuck(l look) bool {
 	if f.stuckSince.IsZero() || l.pos.Leaves != f.stuckAt {
 		f.stuckAt, f.stuckSince = l.pos.Leaves, f.Now()
 	}
-	return f.strikes > 0 || f.Now().Sub(f.stuckSince) > listPatience
+	return f.rewinds > 0 || f.Now().Sub(f.stuckSince) > stuckAfter
 }
 
 func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) error {
@@ -180,12 +180,12 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	return nil
 }
 
-// rest delays the next rewind: otherwise an endpoint with a short history would be read
+// scheduleRetry delays the next rewind: otherwise an endpoint with a short history would be read
 // from the start again and again.
-func (f *Follower) rest(err error) error {
-	f.retryAt = f.Now().Add(min(longestRest, firstRest<<min(f.rests, maxDoublings)))
-	f.rests++
-	f.standing = err
+func (f *Follower) scheduleRetry(err error) error {
+	f.retryAt = f.Now().Add(min(maxRetryDelay, firstRetryDelay<<min(f.failures, maxDoublings)))
+	f.failures++
+	f.lastFailure = err
 	return err
 }
 
@@ -197,9 +197,9 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	if err != nil {
 		return err
 	}
-	f.strikes++
+	f.rewinds++
 	slot := kept.slot
-	if f.strikes > 1 || !kept.ok || kept.leaves == pos.Leaves {
+	if f.rewinds > 1 || !kept.ok || kept.leaves == pos.Leaves {
 		if !kept.ok {
 			slot = pos.Slot
 		}
@@ -207,10 +207,10 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 		if err != nil {
 			return fmt.Errorf("find the start of the RPC's history: %w", err)
 		}
-		slot = min(slot, max(rewindSlot(slot, f.strikes), first-min(first, 1)))
+		slot = min(slot, max(rewindSlot(slot, f.rewinds), first-min(first, 1)))
 	}
 	if slot >= pos.Slot {
-		return f.rest(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
+		return f.scheduleRetry(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
 	}
 	f.Log.WarnContext(ctx, "removing commitments that the chain does not confirm",
 		"leaves", pos.Leaves, "published", pos.Published, "chain", snap.Tree.NextIndex, "read_to_slot", pos.Slot, "back_to_slot", slot)
@@ -219,9 +219,9 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 
 // rewindSlot returns the slot from which a rewind reads again. strike is the rewind's
 // number, from 1.
-func rewindSlot(slot uint64, strike int) uint64 {
+func rewindSlot(slot uint64, rewinds int) uint64 {
 	depth := uint64(firstDepth)
-	for n := 2; n < strike && depth < slot; n++ {
+	for n := 2; n < rewinds && depth < slot; n++ {
 		depth *= depthGrowth
 	}
 	return slot - min(slot, depth)
@@ -245,7 +245,7 @@ type prefix struct {
 // whole. Without such a prefix, published leaves are wrong if their root should still be in
 // the root history, and are withdrawn; older ones stay.
 func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
-	p, err := f.common(ctx, *pos, snap)
+	p, err := f.commonPrefix(ctx, *pos, snap)
 	if err != nil {
 		return p, err
 	}
@@ -260,7 +260,7 @@ func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snaps
 	}
 }
 
-func (f *Follower) common(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
+func (f *Follower) commonPrefix(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
 	oldest, newest := window(snap)
 	if oldest > pos.Leaves {
 		return p, nil
@@ -272,7 +272,7 @@ func (f *Follower) common(ctx context.Context, pos Position, snap onchain.Snapsh
 		if n < oldest || n > newest {
 			return
 		}
-		if root := tree.Root(); snap.Tree.Headroom(merkle.Bytes(&root)) >= 0 {
+		if root := tree.Root(); snap.Tree.LeavesUntilEviction(merkle.Bytes(&root)) >= 0 {
 			p = prefix{true, n, last}
 		}
 	}

@@ -26,8 +26,8 @@ func TestJudge(t *testing.T) {
 		"the root is the newest":                                        {leaves: 8, known: 8, snap: at(8, 50, true, ours), want: confirmed},
 		"the root is one of those before":                               {leaves: 6, known: 6, snap: at(8, 50, true, other, ours), want: confirmed},
 		"the account contradicts itself":                                {leaves: 8, known: 8, snap: at(8, 50, false, ours), want: unchecked},
-		"the account is of a slot before the blocks":                    {leaves: 8, known: 6, snap: at(6, 49, true, other), want: early},
-		"so many came since that the ring is full of others":            {leaves: 8, known: 8, snap: at(108, 60, true, other), want: early},
+		"the account is of a slot before the blocks":                    {leaves: 8, known: 6, snap: at(6, 49, true, other), want: notReached},
+		"so many came since that the root history is full of others":    {leaves: 8, known: 8, snap: at(108, 60, true, other), want: notReached},
 		"not so many came, and the root should be there":                {leaves: 8, known: 8, snap: at(107, 60, true, other), want: wrong},
 		"as many are missing, and were there before":                    {leaves: 8, known: 108, snap: at(108, 60, true, other), want: wrong},
 		"the count is right and the root is not":                        {leaves: 8, known: 8, snap: at(8, 50, true, other), want: wrong},
@@ -70,29 +70,31 @@ func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := &Follower{Options: Options{Now: func() time.Time { return now }}}
-	behind := func(leaves uint64) look { return look{pos: Position{Leaves: leaves}, known: 9, verdict: confirmed} }
+	behind := func(leaves uint64) comparison {
+		return comparison{pos: Position{Leaves: leaves}, known: 9, verdict: confirmed}
+	}
 	for _, step := range []struct {
 		what  string
-		look  look
+		look  comparison
 		after time.Duration
 		want  bool
 	}{
 		{"it has only just stopped", behind(5), 0, false},
-		{"it stands as long as is borne with", behind(5), listPatience, false},
+		{"it stands as long as is borne with", behind(5), stuckAfter, false},
 		{"it stands for longer", behind(5), 1, true},
 		{"it went on", behind(6), 1, false},
-		{"it stands there as long", behind(6), listPatience, false},
+		{"it stands there as long", behind(6), stuckAfter, false},
 		{"it stands there for longer", behind(6), 1, true},
-		{"it has come to its end", look{pos: Position{Leaves: 9}, known: 9, verdict: confirmed}, 1, false},
+		{"it has come to its end", comparison{pos: Position{Leaves: 9}, known: 9, verdict: confirmed}, 1, false},
 		{"it is seen where it stood before, after its end", behind(6), 1, false},
-		{"and stands there for longer again", behind(6), listPatience + 1, true},
+		{"and stands there for longer again", behind(6), stuckAfter + 1, true},
 	} {
 		now = now.Add(step.after)
 		if got := f.isStuck(step.look); got != step.want {
 			t.Errorf("%s: stuck is %t, want %t", step.what, got, step.want)
 		}
 	}
-	f.strikes, f.stuckSince = 1, time.Time{}
+	f.rewinds, f.stuckSince = 1, time.Time{}
 	if !f.isStuck(behind(5)) {
 		t.Error("what a rewind did not help is waited for once more")
 	}
@@ -104,12 +106,12 @@ func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := &Follower{Options: Options{Now: func() time.Time { return now }}}
 	for n := range 40 {
-		if err := f.rest(errShort); !errors.Is(err, errShort) {
+		if err := f.scheduleRetry(errShort); !errors.Is(err, errShort) {
 			t.Fatal(err)
 		}
-		want := longestRest
-		if n < 10 { // if n < 10 { // 512 seconds is the last wait below the bound
-			want = firstRest << n
+		want := maxRetryDelay
+		if n < 10 { // 512 seconds is the last wait below the bound
+			want = firstRetryDelay << n
 		}
 		if got := f.retryAt.Sub(now); got != want {
 			t.Errorf("rest %d lasts %s, want %s", n+1, got, want)

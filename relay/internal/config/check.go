@@ -130,7 +130,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	}
 	p, problems = s.baseProfile()
 	if len(problems) > 0 {
-		p = &shieldpool.Profile{} // p = &shieldpool.Profile{} // so that the rest is checked too
+		p = &shieldpool.Profile{} // so that the rest is checked too
 	}
 	var err error
 	if s.ProgramID != "" {
@@ -138,11 +138,11 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 			note("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
 	}
-	if s.RootRing != 0 {
-		if s.RootRing < shieldpool.MinRing || s.RootRing > shieldpool.MaxRing {
-			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", shieldpool.MinRing, shieldpool.MaxRing, s.RootRing)
+	if s.RootHistorySize != 0 {
+		if s.RootHistorySize < shieldpool.MinRootHistory || s.RootHistorySize > shieldpool.MaxRootHistory {
+			note("root-history-size", "expected %d to %d roots, or 0 for the profile's, received %d", shieldpool.MinRootHistory, shieldpool.MaxRootHistory, s.RootHistorySize)
 		}
-		p.RootHistory = s.RootRing
+		p.RootHistory = s.RootHistorySize
 	}
 	if len(s.Mint) > 0 {
 		if p.Mints, err = shieldpool.ParseMints(s.Mint); err != nil {

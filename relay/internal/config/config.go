@@ -30,7 +30,7 @@ type Serve struct {
 	ProfileFile            string   `env:"RELAYPOOL_PROFILE_FILE" placeholder:"FILE" group:"Pool" help:"YAML file of a program profile, instead of a built-in one: base names the built-in profile that it starts from, and every other key what differs."`
 	Mint                   []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool: a mint's address in base58, and the field element that stands for it in public inputs, 64 hexadecimal digits. May be repeated, or several with commas between them; the first one's pool is served. Empty takes the profile's."`
 	ProgramID              string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
-	RootRing               int      `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers, 2 to 300000; 0 takes the profile's. Only for a program that was built with another ring than its profile says, such as a local chain: a wrong length makes the tree account fail its self-check."`
+	RootHistorySize        int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers, 2 to 300000; 0 takes the profile's. Only for a program that was built with another ring than its profile says, such as a local chain: a wrong length makes the tree account fail its self-check."`
 	VerifyingKey           string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"Required. File of snarkjs' verification_key.json for the pool's circuit."`
 	ProofA                 string   `default:"auto" env:"RELAYPOOL_PROOF_A" placeholder:"SIGN" group:"Pool" help:"Sign in which clients send the proof's A: plain, negated, or auto, which takes either until a finalized transaction has shown which one the program takes."`
 	AllowOffCurveRecipient bool     `env:"RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT" group:"Pool" help:"Pay recipients without a private key too, such as multisig vaults."`
@@ -65,8 +65,8 @@ type Serve struct {
 
 	Logging `embed:"" prefix:"log-"`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
 // Database is the location of the relays' Postgres.
@@ -117,8 +117,8 @@ type Config struct {
 // in any.
 func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
-	c.Found = nil
-	problems := append(commandline.Problems{}, s.Found...)
+	c.EarlierProblems = nil
+	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	note := func(err error) {
 		if err != nil {
 			problems = append(problems, err)
@@ -159,14 +159,14 @@ type Admin struct {
 	Database `embed:"" prefix:"database-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
 // Load checks the flags and reads the database's URL from its file. Its error
 // is commandline.Problems.
 func (a Admin) Load() (Secret, error) {
-	problems := append(commandline.Problems{}, a.Found...)
+	problems := append(commandline.Problems{}, a.EarlierProblems...)
 	url, err := a.Database.Load()
 	if err != nil {
 		problems = append(problems, err)

@@ -87,7 +87,7 @@ func parse(t *testing.T, args []string) config.Serve {
 	if err != nil {
 		t.Fatalf("kong refuses %d flags: %v", len(args), err)
 	}
-	s.Found = malformed.Of(ctx.Flags())
+	s.EarlierProblems = malformed.Of(ctx.Flags())
 	return s
 }
 
@@ -141,12 +141,12 @@ func TestLoad(t *testing.T) {
 			want: 7 * 24 * time.Hour,
 			got:  func(c *config.Config) any { return c.Retention },
 		},
-		"the ring is the profile's by default": {
+		"the root history is the profile's by default": {
 			want: 100,
 			got:  func(c *config.Config) any { return c.Profile.RootHistory },
 		},
 		"another ring replaces the profile's": {
-			args: []string{"--root-ring=4000"},
+			args: []string{"--root-history-size=4000"},
 			want: 4000,
 			got:  func(c *config.Config) any { return c.Profile.RootHistory },
 		},
@@ -165,7 +165,7 @@ func TestLoad(t *testing.T) {
 			got:  func(c *config.Config) any { return c.Profile.ProgramID },
 		},
 		"a profile is read from its file, and flags replace its keys": {
-			args: []string{"--profile-file=" + file(t, "base: development\nname: mine\ntags: {transact: 7}\nrootHistory: 64\nallowOffCurveRecipient: true"), "--root-ring=128"},
+			args: []string{"--profile-file=" + file(t, "base: development\nname: mine\ntags: {transact: 7}\nrootHistory: 64\nallowOffCurveRecipient: true"), "--root-history-size=128"},
 			want: []any{"mine", uint8(7), 128, true},
 			got: func(c *config.Config) any {
 				return []any{c.Profile.Name, c.Profile.Tags.Transact, c.Profile.RootHistory, c.Profile.AllowOffCurveRecipient}
@@ -334,7 +334,7 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"a transfers' cap that stops all":              {[]string{"--spend-cap-transfers-day=5"}, "--spend-cap-transfers-day", "expected 0, for no cap"},
 		"a cap in another unit":                        {[]string{"--spend-cap-day=" + canary}, "--spend-cap-day", "expected a whole number of 0 or more"},
 		"a retention below the replay of keys":         {[]string{"--retention=23h"}, "--retention", "expected 24h0m0s or more"},
-		"a ring of one root":                           {[]string{"--root-ring=1"}, "--root-ring", "expected 2 to 300000 roots"},
+		"a root history of one root":                   {[]string{"--root-history-size=1"}, "--root-history-size", "expected 2 to 300000 roots"},
 		"an overlong path":                             {[]string{"--fee-payer-key-file=" + strings.Repeat(canary, 999)}, "--fee-payer-key-file", "file name too long"},
 		"a negative balance":                           {[]string{"--fee-payer-min-balance=-1"}, "--fee-payer-min-balance", "expected a whole number of 0 or more, received 2 characters"},
 		"a floor above the cap":                        {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},
@@ -495,7 +495,7 @@ func TestAdmin(t *testing.T) {
 	if err != nil || url.Reveal() != "postgres://h/d" {
 		t.Errorf("%v, want the file's URL", err)
 	}
-	_, err = config.Admin{Found: []error{errors.New("earlier")}}.Load()
+	_, err = config.Admin{EarlierProblems: []error{errors.New("earlier")}}.Load()
 	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 4 {
 		t.Errorf("want the earlier problem, the file's, the level's and the format's, received %v", err)

@@ -143,7 +143,7 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 		endpoints = append(endpoints, e)
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
-		if !roles[role] && len(problems) == 0 { // if !roles[role] && len(problems) == 0 { // another problem may be the reason for a missing role
+		if !roles[role] && len(problems) == 0 { // another problem may be the reason for a missing role
 			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one", role))
 		}
 	}
@@ -326,7 +326,7 @@ func (p *endpointParser) roles(n *yaml.Node) {
 
 func (p *endpointParser) requestsPerSecond(n *yaml.Node) {
 	rate, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // NaN fails both comparisons
+	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // NaN fails both comparisons
 		p.fault("requestsPerSecond: expected a number from 0, for no limit, to %d", maxRequests)
 		return
 	}

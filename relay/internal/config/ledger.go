@@ -16,12 +16,12 @@ type Ledger struct {
 	To   string `placeholder:"DATE" help:"Last day, UTC, which is in it. Empty takes today."`
 	JSON bool   `name:"json" help:"Print JSON instead of tables."`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
-// Period is the input of relay ledger.
-type Period struct {
+// LedgerRequest is the input of relay ledger.
+type LedgerRequest struct {
 	DatabaseURL Secret
 	// Endpoints are those to read balances from; none when the chain is not read.
 	Endpoints []Endpoint
@@ -31,9 +31,9 @@ type Period struct {
 }
 
 // Load checks the flags and reads the files. Its error is commandline.Problems.
-func (l Ledger) Load() (*Period, error) {
-	problems := append(commandline.Problems{}, l.Found...)
-	p, err := new(Period), error(nil)
+func (l Ledger) Load() (*LedgerRequest, error) {
+	problems := append(commandline.Problems{}, l.EarlierProblems...)
+	p, err := new(LedgerRequest), error(nil)
 	if p.DatabaseURL, err = l.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}

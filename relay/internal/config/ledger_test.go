@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-func parseLedger(t *testing.T, args ...string) (*config.Period, error) {
+func parseLedger(t *testing.T, args ...string) (*config.LedgerRequest, error) {
 	t.Helper()
 	var l config.Ledger
 	malformed := commandline.NewMalformed()
@@ -25,7 +25,7 @@ func parseLedger(t *testing.T, args ...string) (*config.Period, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Found = malformed.Of(ctx.Flags())
+	l.EarlierProblems = malformed.Of(ctx.Flags())
 	return l.Load()
 }
 

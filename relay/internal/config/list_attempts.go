@@ -18,14 +18,14 @@ type AttemptList struct {
 	End   bool          `help:"Ask the given RPC endpoints alone whether the attempts of submissions that are held by chain_expiry can still land, and mark those as dead that cannot; the relays go on with the submissions at once. Give endpoints that you trust: where you give several, two have to agree."`
 	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end asks again. A blockhash whose recorded height is wrong takes a little over a minute."`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
 // Load checks the flags and reads the files: the database's URL, and the
 // endpoints, none when the chain is not read. Its error is commandline.Problems.
 func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
-	problems := append(commandline.Problems{}, a.Found...)
+	problems := append(commandline.Problems{}, a.EarlierProblems...)
 	if database, err = a.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}

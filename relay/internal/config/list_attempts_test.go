@@ -23,7 +23,7 @@ func parseAttemptList(t *testing.T, args ...string) (l config.AttemptList, endpo
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Found = malformed.Of(ctx.Flags())
+	l.EarlierProblems = malformed.Of(ctx.Flags())
 	_, found, err := l.Load()
 	return l, len(found), err
 }

@@ -18,14 +18,14 @@ type SwapList struct {
 	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list, of those that have ended as of those that have not. The last line counts all."`
 	JSON    bool `name:"json" help:"Print JSON instead of a table."`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
 // Load checks the flags and reads the files: the database's URL, and the
 // endpoints, none when the chain is not read. Its error is commandline.Problems.
 func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
-	problems := append(commandline.Problems{}, s.Found...)
+	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	if database, err = s.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}

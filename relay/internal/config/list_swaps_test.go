@@ -23,7 +23,7 @@ func parseSwapList(t *testing.T, args ...string) (l config.SwapList, endpoints i
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Found = malformed.Of(ctx.Flags())
+	l.EarlierProblems = malformed.Of(ctx.Flags())
 	url, found, err := l.Load()
 	if err == nil && !strings.Contains(url.Reveal(), canary) {
 		t.Error("the database's URL is not that of the file")

@@ -25,7 +25,7 @@ type Probe struct {
 	ProfileFile        string   `env:"RELAYPOOL_PROFILE_FILE" placeholder:"FILE" group:"Pool" help:"YAML file of a program profile, instead of a built-in one."`
 	Mint               []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool, as relay serve takes it. Empty takes the profile's."`
 	ProgramID          string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
-	RootRing           int      `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers; 0 takes the profile's."`
+	RootHistorySize    int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers; 0 takes the profile's."`
 	VerifyingKey       string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"File of snarkjs' verification_key.json. Empty leaves the key unchecked."`
 	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such. May be repeated. Empty leaves the payers unchecked."`
 	FeePayerMinBalance uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
@@ -34,12 +34,12 @@ type Probe struct {
 	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to look through for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
 	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
-// Probed is the input of relay probe.
-type Probed struct {
+// ProbeRequest is the input of relay probe.
+type ProbeRequest struct {
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
 	// Genesis is the zero hash when any chain is accepted.
@@ -50,14 +50,14 @@ type Probed struct {
 
 // Load checks the flags and reads the files, except the fee payers' keys. Its error is
 // commandline.Problems.
-func (p Probe) Load() (*Probed, error) {
-	problems := append(commandline.Problems{}, p.Found...)
+func (p Probe) Load() (*ProbeRequest, error) {
+	problems := append(commandline.Problems{}, p.EarlierProblems...)
 	// These flags have the same meaning in relay serve.
 	serve := Serve{
-		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootRing: p.RootRing,
+		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootHistorySize: p.RootHistorySize,
 		FeePayerKeyFile: p.FeePayerKeyFile,
 	}
-	out, err := new(Probed), error(nil)
+	out, err := new(ProbeRequest), error(nil)
 	var found []error
 	out.Endpoints, found = p.RPC.Load()
 	problems = append(problems, found...)

@@ -34,7 +34,7 @@ func (s Secret) Reveal() string {
 
 // Format writes a placeholder, for every verb.
 func (Secret) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, redacted) // _, _ = io.WriteString(f, redacted) // fmt has no way to report an error
+	_, _ = io.WriteString(f, redacted) // fmt has no way to report an error
 }
 
 // LogValue returns a placeholder.
@@ -59,7 +59,7 @@ func (c *Config) LogValue() slog.Value {
 		slog.String("profile_name", c.Profile.Name),
 		slog.Int("mints", len(c.Profile.Mints)),
 		slog.String("program_id", c.Profile.ProgramID.String()),
-		slog.Int("root_ring", c.Profile.RootHistory),
+		slog.Int("root_history_size", c.Profile.RootHistory),
 		slog.String("verifying_key", c.VerifyingKey),
 		slog.String("proof_a", c.ProofA),
 		slog.Bool("allow_off_curve_recipient", c.AllowOffCurveRecipient),

@@ -26,12 +26,12 @@ type Sweep struct {
 	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long it tries and waits before it ends with code 3. Run it again: it goes on from there."`
 	TerminationLog        string        `placeholder:"FILE" help:"File to write one line on the outcome to. Empty takes /dev/termination-log if there is one, as in a Kubernetes container."`
 
-	// Found are problems found before Load, which adds its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems found before Load, which adds its own.
+	EarlierProblems []error `kong:"-"`
 }
 
-// Move is the input of a step of relay sweep.
-type Move struct {
+// SweepRequest is the input of a step of relay sweep.
+type SweepRequest struct {
 	DatabaseURL Secret
 	Endpoints   []Endpoint
 	Genesis     solana.Hash
@@ -39,9 +39,9 @@ type Move struct {
 
 // Load checks the flags and reads the files. more are problems of the step's own flags. Its
 // error is commandline.Problems.
-func (s Sweep) Load(more ...error) (*Move, error) {
-	problems := append(commandline.Problems{}, s.Found...)
-	m, err := new(Move), error(nil)
+func (s Sweep) Load(more ...error) (*SweepRequest, error) {
+	problems := append(commandline.Problems{}, s.EarlierProblems...)
+	m, err := new(SweepRequest), error(nil)
 	if m.DatabaseURL, err = s.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}

@@ -21,15 +21,15 @@ type balance struct {
 	entries []Entry
 	gaps    []gap
 	upTo    uint64 // the last slot that was added or skipped
-	clean   bool   // the last added slot had no gap
-	// doubt is why no more slots are added; its texts are constants.
-	doubt     string
-	doubtSlot uint64
+	gapless bool   // the last added slot had no gap
+	// problem is why no more slots are added; its texts are constants.
+	problem     string
+	problemSlot uint64
 }
 
 const (
-	doubtMissing = "no endpoint can tell of a transaction that the history names"
-	doubtGap     = "the balance before the slot is not the one after the slot before"
+	problemMissing = "no endpoint can tell of a transaction that the history names"
+	problemGap     = "the balance before the slot is not the one after the slot before"
 )
 
 // open starts from a cursor, nil for none.
@@ -49,29 +49,29 @@ func (b *balance) add(s slot) {
 		}
 	}
 	first := b.cursor == nil
-	opening, closing, whole := chained(known, b.cursor)
+	opening, closing, whole := chainBalances(known, b.cursor)
 	complete := len(known) == len(s.payments)
 	switch {
 	case complete && whole:
-		b.clean = true
+		b.gapless = true
 	case !b.acceptGap && !complete:
-		b.doubt, b.doubtSlot = doubtMissing, s.number
+		b.problem, b.problemSlot = problemMissing, s.number
 		return
 	case !b.acceptGap:
-		b.doubt, b.doubtSlot = doubtGap, s.number
+		b.problem, b.problemSlot = problemGap, s.number
 		return
 	case first, len(known) == 0:
 		// The ledger starts after the missing history; otherwise the next slot shows what
 		// is missing.
-		b.upTo, b.clean = s.number, false
+		b.upTo, b.gapless = s.number, false
 		return
 	default:
-		b.clean = false
+		b.gapless = false
 	}
 	if first {
-		b.cursor = &Cursor{Payer: b.payer, Opening: opening, After: opening}
+		b.cursor = &Cursor{Payer: b.payer, Opening: opening, BalanceAfter: opening}
 	}
-	expected := int64(b.cursor.After) //nolint:gosec // all lamports there are fit 63 bits
+	expected := int64(b.cursor.BalanceAfter) //nolint:gosec // all lamports there are fit 63 bits
 	for _, p := range known {
 		expected -= b.enter(p)
 	}
@@ -80,7 +80,7 @@ func (b *balance) add(s slot) {
 		b.cursor.Gaps++
 		b.cursor.Missing += missing
 	}
-	b.cursor.Signature, b.cursor.Slot, b.cursor.After = s.signatures[len(s.signatures)-1], s.number, closing
+	b.cursor.Signature, b.cursor.Slot, b.cursor.BalanceAfter = s.signatures[len(s.signatures)-1], s.number, closing
 	b.upTo = s.number
 }
 
@@ -98,19 +98,19 @@ func (b *balance) enter(p *onchain.Payment) (lost int64) {
 	return e.Net()
 }
 
-// chained finds the balances before and after a slot from its payments, whose order is
+// chainBalances finds the balances before and after a slot from its payments, whose order is
 // unknown: each payment but the first starts where another one ends. whole reports that
 // they form such a chain, and that it starts at the cursor. Otherwise closing is a guess.
-func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
+func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}
 	open := map[uint64]int{}
-	began := false // began := false // one payment starts at the cursor's balance
+	starts := false // one payment starts at the cursor's balance
 	for _, p := range payments {
 		open[p.Before]++
 		open[p.After]--
-		began = began || cursor != nil && p.Before == cursor.After
+		starts = starts || cursor != nil && p.Before == cursor.BalanceAfter
 	}
 	firsts, lasts := 0, 0
 	for lamports, n := range open {
@@ -122,12 +122,12 @@ func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint
 		}
 	}
 	switch {
-	case firsts == 0 && began: // case firsts == 0 && began: // the slot's payments cancel out
-		return cursor.After, cursor.After, true
+	case firsts == 0 && starts: // the slot's payments cancel out
+		return cursor.BalanceAfter, cursor.BalanceAfter, true
 	case firsts == 0:
 		return payments[0].Before, payments[0].Before, cursor == nil
 	case firsts == 1 && lasts == 1:
-		return opening, closing, cursor == nil || opening == cursor.After
+		return opening, closing, cursor == nil || opening == cursor.BalanceAfter
 	default:
 		return payments[0].Before, payments[len(payments)-1].After, false
 	}

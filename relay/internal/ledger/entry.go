@@ -84,8 +84,8 @@ type Entry struct {
 	// Submission is the one whose attempt it was; nil for none, as for a sweep.
 	Submission *uuid.UUID
 	Amounts
-	// After is the payer's lamports after it.
-	After uint64
+	// BalanceAfter is the payer's lamports after it.
+	BalanceAfter uint64
 }
 
 // Attempt is a transaction that the database knows.
@@ -105,7 +105,7 @@ func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
 // enter classifies a payment. attempt is nil when the database has none. ok is false when
 // the payer's balance did not change: anybody may name its address.
 func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
-	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, After: p.After}
+	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {
 		e.At = now
 	}
@@ -162,7 +162,7 @@ func rentOf(a *Attempt) (low, high int64) {
 		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account
 	case txmgr.PurposeRefund:
 		return 0, 0
-	case "accounts": // case "accounts": // an earlier release created a swap's token accounts in a transaction of its own
+	case "accounts": // an earlier release created a swap's token accounts in a transaction of its own
 		return 0, 3 * shieldpool.TokenAccountRent
 	}
 	if a.Kind == shieldpool.KindSwap {

@@ -163,7 +163,7 @@ func TestEnter(t *testing.T) {
 				}
 				return
 			}
-			want := Entry{Signature: solana.Signature{7}, Payer: us, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, After: test.after}
+			want := Entry{Signature: solana.Signature{7}, Payer: us, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, BalanceAfter: test.after}
 			if test.attempt != nil && test.attempt != moved {
 				want.Submission = &id
 			}
@@ -193,7 +193,7 @@ func TestChained(t *testing.T) {
 		}
 		return out
 	}
-	from := func(after uint64) *Cursor { return &Cursor{After: after} }
+	from := func(after uint64) *Cursor { return &Cursor{BalanceAfter: after} }
 	tests := map[string]struct {
 		payments         []*onchain.Payment
 		cursor           *Cursor
@@ -217,7 +217,7 @@ func TestChained(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opening, closing, whole := chained(test.payments, test.cursor)
+			opening, closing, whole := chainBalances(test.payments, test.cursor)
 			if whole != test.whole || whole && (opening != test.opening || closing != test.closing) {
 				t.Errorf("from %d to %d (%v), want from %d to %d (%v)", opening, closing, whole, test.opening, test.closing, test.whole)
 			}

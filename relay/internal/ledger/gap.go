@@ -12,19 +12,19 @@ type gap struct {
 }
 
 // waitedTooLong reports whether a gap has lasted long enough to skip it.
-func (t *track) waitedTooLong(now time.Time, patience time.Duration) bool {
-	return !t.since.IsZero() && now.Sub(t.since) >= patience
+func (t *payerHistory) waitedTooLong(now time.Time, timeout time.Duration) bool {
+	return !t.gapSince.IsZero() && now.Sub(t.gapSince) >= timeout
 }
 
-// reportDoubts logs once that the history does not add up, and once that it does again or
+// reportProblems logs once that the history does not add up, and once that it does again or
 // that the gap was skipped.
-func (r *Reconciler) reportDoubts(ctx context.Context, t *track, b *balance) {
-	if b.doubt != "" && t.since.IsZero() {
-		t.since = b.now
-		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", t.payer, "slot", b.doubtSlot, "reason", b.doubt)
+func (r *Reconciler) reportProblems(ctx context.Context, t *payerHistory, b *balance) {
+	if b.problem != "" && t.gapSince.IsZero() {
+		t.gapSince = b.now
+		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", t.payer, "slot", b.problemSlot, "reason", b.problem)
 	}
-	if b.doubt == "" && b.clean && !t.since.IsZero() {
-		t.since = time.Time{}
+	if b.problem == "" && b.gapless && !t.gapSince.IsZero() {
+		t.gapSince = time.Time{}
 		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", t.payer)
 	}
 }

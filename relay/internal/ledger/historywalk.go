@@ -10,31 +10,31 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// track is the state of reading one payer's history: first a walk from the newest
+// payerHistory is the state of reading one payer's history: first a walk from the newest
 // transaction back to the cursor, and then the listed signatures, oldest first.
-type track struct {
+type payerHistory struct {
 	payer solana.PublicKey
 
 	walking, listed bool
-	// began is when the walk started: it covers everything that was finalized then.
-	began  time.Time
-	before solana.Signature
+	// startedAt is when the walk started: it covers everything that was finalized then.
+	startedAt time.Time
+	before    solana.Signature
 	// empty counts pages in a row without a transaction.
 	empty int
 	// found is newest first during the walk, oldest first after it.
 	found []onchain.SignatureInfo
-	// cut reports that the newest signatures were dropped, and have to be listed again.
-	cut bool
+	// truncated reports that the newest signatures were dropped, and have to be listed again.
+	truncated bool
 
-	// since is when a gap was first found; zero without one.
-	since time.Time
+	// gapSince is when a gap was first found; zero without one.
+	gapSince time.Time
 }
 
 // walk adds a page, and reports whether the walk has ended.
-func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
+func (t *payerHistory) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	for _, info := range page {
 		if cursor != nil && info.Slot <= cursor.Slot {
-			over = true // over = true // an endpoint that does not know the cursor's signature lists beyond it
+			over = true // an endpoint that does not know the cursor's signature lists beyond it
 			break
 		}
 		t.found = append(t.found, info)
@@ -62,7 +62,7 @@ func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 }
 
 // bound drops the newest half, in whole slots, when too many are kept.
-func (t *track) bound() {
+func (t *payerHistory) bound() {
 	if len(t.found) <= maxListed {
 		return
 	}
@@ -70,12 +70,12 @@ func (t *track) bound() {
 	for n < len(t.found) && t.found[n].Slot == t.found[n-1].Slot {
 		n++
 	}
-	t.found, t.cut = slices.Clone(t.found[n:]), true
+	t.found, t.truncated = slices.Clone(t.found[n:]), true
 }
 
 // due returns the next whole slots after the cursor, with at most limit transactions unless
 // the first slot has more.
-func (t *track) due(cursor *Cursor, limit int) []slot {
+func (t *payerHistory) due(cursor *Cursor, limit int) []slot {
 	if cursor != nil {
 		t.drop(cursor.Slot) // another process may have read them
 	}
@@ -95,21 +95,21 @@ func (t *track) due(cursor *Cursor, limit int) []slot {
 	return slots
 }
 
-func (t *track) drop(upTo uint64) {
+func (t *payerHistory) drop(upTo uint64) {
 	n, _ := slices.BinarySearchFunc(t.found, upTo+1, func(info onchain.SignatureInfo, slot uint64) int { return cmp.Compare(info.Slot, slot) })
 	t.found = t.found[n:]
 }
 
 // keep drops the added signatures, and reports whether all were added. If so, or if history
 // has to be listed again, the next pass starts a new walk.
-func (t *track) keep(b *balance, readAll bool) (done bool) {
+func (t *payerHistory) keep(b *balance, readAll bool) (done bool) {
 	t.drop(b.upTo)
-	done = readAll && b.doubt == "" && len(t.found) == 0 && !t.cut
-	if b.doubt != "" || len(t.found) == 0 {
+	done = readAll && b.problem == "" && len(t.found) == 0 && !t.truncated
+	if b.problem != "" || len(t.found) == 0 {
 		t.restart()
 	}
 	return done
 }
 
 // restart makes the next pass list history again.
-func (t *track) restart() { t.listed, t.walking = false, false }
+func (t *payerHistory) restart() { t.listed, t.walking = false, false }

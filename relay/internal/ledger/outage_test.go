@@ -13,7 +13,7 @@ import (
 func TestAnOutageIsNoGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.reconciler(func(o *ReconcilerOptions) { o.Parallel, o.Patience = 1, time.Minute })
+	r := w.reconciler(func(o *ReconcilerOptions) { o.Parallel, o.GapTimeout = 1, time.Minute })
 	w.fund(3, 1e9)
 	w.transfer(4)
 	first, between, second := w.transfer(5), w.transfer(6), w.transfer(7)

@@ -24,8 +24,8 @@ type Cursor struct {
 	// 0 when history goes back to the account's creation.
 	Opening uint64
 	// Signature is one in Slot; After is the balance at the end of Slot.
-	Signature   solana.Signature
-	Slot, After uint64
+	Signature          solana.Signature
+	Slot, BalanceAfter uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is
 	// the sum of the balance changes over them, negative for a loss.
 	Gaps    uint64
@@ -93,9 +93,9 @@ type ReconcilerOptions struct {
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
-	// Patience is how long missing history is requested again before the ledger
+	// GapTimeout is how long missing history is requested again before the ledger
 	// skips it as a gap; 0 means 10 minutes.
-	Patience time.Duration
+	GapTimeout time.Duration
 }
 
 // Reconciler writes the ledger from the chain's finalized history. One process
@@ -103,7 +103,7 @@ type ReconcilerOptions struct {
 type Reconciler struct {
 	ReconcilerOptions
 	mu     sync.Mutex // one pass at a time
-	tracks []*track
+	tracks []*payerHistory
 	first  int
 }
 
@@ -112,8 +112,8 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	switch {
 	case len(o.Payers) == 0 || o.Store == nil || o.Chain == nil || o.Observer == nil || o.Log == nil || o.Now == nil:
 		return nil, errors.New("the ledger needs payers, a store, a chain, an observer, a logger and a clock")
-	case o.Payments < 0 || o.Parallel < 0 || o.Patience < 0:
-		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected none below 0", o.Payments, o.Parallel, o.Patience)
+	case o.Payments < 0 || o.Parallel < 0 || o.GapTimeout < 0:
+		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected none below 0", o.Payments, o.Parallel, o.GapTimeout)
 	}
 	if o.Payments == 0 {
 		o.Payments = defaultPayments
@@ -121,12 +121,12 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
 	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
+	if o.GapTimeout == 0 {
+		o.GapTimeout = defaultPatience
 	}
 	r := &Reconciler{ReconcilerOptions: o}
 	for _, payer := range o.Payers {
-		r.tracks = append(r.tracks, &track{payer: payer})
+		r.tracks = append(r.tracks, &payerHistory{payer: payer})
 	}
 	return r, nil
 }
@@ -145,16 +145,16 @@ func (r *Reconciler) Pass(ctx context.Context) error {
 	r.first++
 	for i := range r.tracks {
 		t := r.tracks[(r.first+i)%len(r.tracks)]
-		if err := r.follow(ctx, t, share); err != nil {
+		if err := r.readPayer(ctx, t, share); err != nil {
 			errs = append(errs, fmt.Errorf("reconcile fee payer %s: %w", t.payer, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// follow reads at most limit payments of one payer's history. It writes after
+// readPayer reads at most limit payments of one payer's history. It writes after
 // each step, so that a pass that times out has still made progress.
-func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
+func (r *Reconciler) readPayer(ctx context.Context, t *payerHistory, limit int) error {
 	for limit > 0 {
 		n, err := r.step(ctx, t, min(limit, stepSize))
 		if err != nil || !t.listed {
@@ -167,7 +167,7 @@ func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 
 // step reads and writes the next payments, and returns how many it has read: at most limit,
 // or one slot that has more.
-func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err error) {
+func (r *Reconciler) step(ctx context.Context, t *payerHistory, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, t.payer)
 	if err != nil {
 		return 0, err
@@ -181,18 +181,18 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 	if err != nil {
 		return 0, errors.Join(readErr, err)
 	}
-	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, acceptGap: t.waitedTooLong(r.Now(), r.Patience)}
+	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, acceptGap: t.waitedTooLong(r.Now(), r.GapTimeout)}
 	b.open(cursor)
 	for _, payments := range read {
-		if b.add(payments); b.doubt != "" {
+		if b.add(payments); b.problem != "" {
 			break
 		}
 	}
 	done := t.keep(&b, readErr == nil)
 	if done && b.cursor != nil {
-		b.cursor.CheckedAt = t.began
+		b.cursor.CheckedAt = t.startedAt
 	}
-	r.reportDoubts(ctx, t, &b)
+	r.reportProblems(ctx, t, &b)
 	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
 		return len(signatures), readErr
 	}
@@ -206,12 +206,12 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 
 // list walks from the newest transaction back to the cursor, over several passes if
 // necessary, and reports whether it has arrived.
-func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrived bool, err error) {
+func (r *Reconciler) list(ctx context.Context, t *payerHistory, cursor *Cursor) (arrived bool, err error) {
 	if t.listed {
 		return true, nil
 	}
 	if !t.walking {
-		*t = track{payer: t.payer, since: t.since, walking: true, began: r.Now()}
+		*t = payerHistory{payer: t.payer, gapSince: t.gapSince, walking: true, startedAt: r.Now()}
 	}
 	var until solana.Signature
 	if cursor != nil {

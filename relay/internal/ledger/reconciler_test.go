@@ -212,8 +212,8 @@ func (w *world) wantAll() {
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Fatalf("entries differ (-want +got):\n%s", diff)
 	}
-	if c := w.cursor; int64(c.Opening)-net+c.Missing != int64(c.After) || c.After != w.lamports {
-		w.Errorf("the ledger goes from %d over %d to %d with %d missing, and the balance is %d", c.Opening, -net, c.After, c.Missing, w.lamports)
+	if c := w.cursor; int64(c.Opening)-net+c.Missing != int64(c.BalanceAfter) || c.BalanceAfter != w.lamports {
+		w.Errorf("the ledger goes from %d over %d to %d with %d missing, and the balance is %d", c.Opening, -net, c.BalanceAfter, c.Missing, w.lamports)
 	}
 }
 
@@ -359,7 +359,7 @@ func (d dying) Attempts(ctx context.Context, signatures []solana.Signature) (map
 
 func TestHistoryBeyondTheBoundIsListedAgain(t *testing.T) {
 	t.Parallel()
-	tr := track{payer: us}
+	tr := payerHistory{payer: us}
 	total := maxListed + 2*pageSize
 	for n := total; n > 0; n -= pageSize {
 		page := make([]onchain.SignatureInfo, pageSize)
@@ -369,7 +369,7 @@ func TestHistoryBeyondTheBoundIsListedAgain(t *testing.T) {
 		tr.walk(page, nil)
 	}
 	tr.walk(nil, nil)
-	if !tr.walk(nil, nil) || !tr.cut || len(tr.found) > maxListed {
+	if !tr.walk(nil, nil) || !tr.truncated || len(tr.found) > maxListed {
 		t.Fatalf("%d signatures are kept, want at most %d and the rest cut", len(tr.found), maxListed)
 	}
 	newest := tr.found[len(tr.found)-1].Slot
@@ -547,7 +547,7 @@ func TestHistoryThatStaysMissingIsAGap(t *testing.T) {
 			}
 			w.pass(r)
 			const each = transactRent + 5010
-			if c := w.cursor; c.After != w.lamports || c.Slot != 22 || c.Gaps != 2 || c.Missing != -4*each || w.gaps != 2 {
+			if c := w.cursor; c.BalanceAfter != w.lamports || c.Slot != 22 || c.Gaps != 2 || c.Missing != -4*each || w.gaps != 2 {
 				t.Errorf("cursor is %+v after %d gaps, want two gaps of %d in all, up to %d lamports", c, w.gaps, -4*each, w.lamports)
 			}
 			if !w.cursor.CheckedAt.Equal(w.now) {
@@ -581,7 +581,7 @@ func TestALedgerBeginsWhereHistoryDoes(t *testing.T) {
 	w.now = w.now.Add(defaultPatience)
 	w.pass(r)
 	const each = transactRent + 5010
-	if c := w.cursor; c.Opening != 1e9-each || c.After != w.lamports || c.Gaps != 0 || len(w.entries) != 2 {
+	if c := w.cursor; c.Opening != 1e9-each || c.BalanceAfter != w.lamports || c.Gaps != 0 || len(w.entries) != 2 {
 		t.Errorf("cursor is %+v with %d entries, want it opened at %d with 2", c, len(w.entries), int(1e9-each))
 	}
 }
@@ -619,7 +619,7 @@ func TestNewReconcilerNamesMissingOptions(t *testing.T) {
 		"no logger":         func(o *ReconcilerOptions) { o.Log = nil },
 		"no clock":          func(o *ReconcilerOptions) { o.Now = nil },
 		"negative payments": func(o *ReconcilerOptions) { o.Payments = -1 },
-		"negative patience": func(o *ReconcilerOptions) { o.Patience = -1 },
+		"negative patience": func(o *ReconcilerOptions) { o.GapTimeout = -1 },
 	} {
 		o := full
 		change(&o)

@@ -176,7 +176,7 @@ func (l *Ledger) payers() []PayerLine {
 	for i := range l.Cursors {
 		c := &l.Cursors[i]
 		line := PayerLine{
-			Payer: c.Payer, Opening: c.Opening, Gaps: c.Gaps, Missing: c.Missing, Closing: c.After, Slot: c.Slot, CheckedAt: c.CheckedAt,
+			Payer: c.Payer, Opening: c.Opening, Gaps: c.Gaps, Missing: c.Missing, Closing: c.BalanceAfter, Slot: c.Slot, CheckedAt: c.CheckedAt,
 		}
 		for _, s := range l.Totals {
 			if s.Payer != c.Payer {
@@ -191,7 +191,7 @@ func (l *Ledger) payers() []PayerLine {
 				line.Other += s.Other
 			}
 		}
-		line.Unexplained = int64(c.After) - (int64(c.Opening) - line.Spent - line.Moved + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
+		line.Unexplained = int64(c.BalanceAfter) - (int64(c.Opening) - line.Spent - line.Moved + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
 		lines[i] = line
 	}
 	return lines

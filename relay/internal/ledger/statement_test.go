@@ -33,8 +33,8 @@ func book() *Ledger {
 			{time.Time{}, somebody, KindSweep, 1, Amounts{Moved: -900_000_000}},
 		},
 		Cursors: []Cursor{
-			{Payer: us, Slot: 900, After: 2_000_000_000 - 15_900 - 3*1_781_760 - 5000 - 900_000_000, CheckedAt: date(21).Add(time.Hour)},
-			{Payer: somebody, Opening: 5_000_000, Slot: 800, After: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7 + 900_000_000, CheckedAt: date(21)},
+			{Payer: us, Slot: 900, BalanceAfter: 2_000_000_000 - 15_900 - 3*1_781_760 - 5000 - 900_000_000, CheckedAt: date(21).Add(time.Hour)},
+			{Payer: somebody, Opening: 5_000_000, Slot: 800, BalanceAfter: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7 + 900_000_000, CheckedAt: date(21)},
 		},
 	}
 }
@@ -130,7 +130,7 @@ func TestDisagreements(t *testing.T) {
 		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
 		"rows changed by hand": {change: func(l *Ledger) { l.Totals[0].Fee++ }, verdict: "history is missing"},
 		"a gap that is written": {change: func(l *Ledger) {
-			l.Cursors[0].Gaps, l.Cursors[0].Missing, l.Cursors[0].After = 1, 5, l.Cursors[0].After+5
+			l.Cursors[0].Gaps, l.Cursors[0].Missing, l.Cursors[0].BalanceAfter = 1, 5, l.Cursors[0].BalanceAfter+5
 		}, verdict: "history is missing"},
 	}
 	for name, test := range tests {

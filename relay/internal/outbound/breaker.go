@@ -46,9 +46,9 @@ type BreakerOptions struct {
 	Consecutive int
 	// Rate is the share of bad calls among the last Window that opens it, once there are
 	// Least calls younger than Recent. 0 is 0.5, 20, 10 and 30 s.
-	Rate          float64
-	Window, Least int
-	Recent        time.Duration
+	Rate             float64
+	Window, MinCalls int
+	Recent           time.Duration
 	// Delay is how long it stays open the first time, before jitter of up to 30 % more. It
 	// doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
 	Delay, MaxDelay time.Duration
@@ -60,7 +60,7 @@ const (
 	defaultConsecutive = 5
 	defaultRate        = 0.5
 	defaultWindow      = 20
-	defaultLeast       = 10
+	defaultMinCalls    = 10
 	defaultRecent      = 30 * time.Second
 	defaultDelay       = 500 * time.Millisecond
 	defaultMaxDelay    = 5 * time.Second
@@ -104,16 +104,16 @@ func NewBreaker(o BreakerOptions) (*Breaker, error) {
 	if o.Now == nil || o.Rand == nil {
 		return nil, errors.New("breaker needs a clock and a source of random numbers")
 	}
-	o.Consecutive, o.Window, o.Least = orDefault(o.Consecutive, defaultConsecutive), orDefault(o.Window, defaultWindow), orDefault(o.Least, defaultLeast)
+	o.Consecutive, o.Window, o.MinCalls = orDefault(o.Consecutive, defaultConsecutive), orDefault(o.Window, defaultWindow), orDefault(o.MinCalls, defaultMinCalls)
 	o.Rate, o.Recent = orDefault(o.Rate, defaultRate), orDefault(o.Recent, defaultRecent)
 	o.Delay, o.MaxDelay = orDefault(o.Delay, defaultDelay), orDefault(o.MaxDelay, defaultMaxDelay)
 	switch {
-	case o.Consecutive < 0 || o.Window < 0 || o.Least < 0 || o.Rate < 0 || o.Recent < 0:
+	case o.Consecutive < 0 || o.Window < 0 || o.MinCalls < 0 || o.Rate < 0 || o.Recent < 0:
 		return nil, errors.New("breaker's thresholds are negative: expected positive ones, or 0 for the default")
 	case o.Delay < 0 || o.MaxDelay < o.Delay:
 		return nil, fmt.Errorf("breaker's delay is %s and at most %s: expected positive durations, the second not below the first", o.Delay, o.MaxDelay)
-	case o.Least > o.Window:
-		return nil, fmt.Errorf("breaker wants %d outcomes of a window of %d: expected no more than the window", o.Least, o.Window)
+	case o.MinCalls > o.Window:
+		return nil, fmt.Errorf("breaker wants %d outcomes of a window of %d: expected no more than the window", o.MinCalls, o.Window)
 	}
 	if o.Changed == nil {
 		o.Changed = func(State, State) {}
@@ -139,9 +139,9 @@ func (b *Breaker) Try() (Permit, bool) {
 		b.mu.Unlock()
 		return Permit{b: b, at: now}, true
 	case b.state == Open && !now.Before(b.until):
-		tell := b.setState(HalfOpen)
+		notify := b.setState(HalfOpen)
 		b.mu.Unlock()
-		tell()
+		notify()
 		return Permit{b: b, probe: true, at: now}, true
 	default:
 		b.mu.Unlock()
@@ -161,12 +161,12 @@ func (b *Breaker) Force() Permit {
 func (p Permit) Done(o Outcome) {
 	b := p.b
 	b.mu.Lock()
-	tell := b.done(p, o)
+	notify := b.done(p, o)
 	b.mu.Unlock()
-	tell()
+	notify()
 }
 
-func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
+func (b *Breaker) done(p Permit, o Outcome) (notify func()) {
 	now := b.o.Now()
 	switch {
 	case o == NoOutcome:
@@ -188,7 +188,7 @@ func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 }
 
 // count records the outcome of a call of a closed breaker.
-func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
+func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
 	b.recent = append(b.recent, outcome{now, bad})
 	if len(b.recent) > b.o.Window {
 		b.recent = b.recent[1:]
@@ -208,7 +208,7 @@ func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
 			failed++
 		}
 	}
-	if b.streak < b.o.Consecutive && (calls < b.o.Least || float64(failed) < b.o.Rate*float64(calls)) {
+	if b.streak < b.o.Consecutive && (calls < b.o.MinCalls || float64(failed) < b.o.Rate*float64(calls)) {
 		return func() {}
 	}
 	delay := b.o.Delay
@@ -230,29 +230,29 @@ func (b *Breaker) Pause(d, most time.Duration) {
 		b.mu.Unlock()
 		return
 	}
-	tell := func() {}
+	notify := func() {}
 	if b.state != Open {
-		tell = b.open(now, max(b.delay, b.o.Delay))
+		notify = b.open(now, max(b.delay, b.o.Delay))
 	}
 	b.until = until
 	b.mu.Unlock()
-	tell()
+	notify()
 }
 
-func (b *Breaker) open(now time.Time, delay time.Duration) (tell func()) {
+func (b *Breaker) open(now time.Time, delay time.Duration) (notify func()) {
 	b.delay, b.openedAt = delay, now
 	b.until = now.Add(time.Duration(float64(delay) * (1 + jitter*b.o.Rand())))
 	return b.setState(Open)
 }
 
-func (b *Breaker) close(now time.Time) (tell func()) {
+func (b *Breaker) close(now time.Time) (notify func()) {
 	b.closedAt, b.streak, b.recent = now, 0, nil
 	return b.setState(Closed)
 }
 
 // setState changes the state and returns the call that reports it, to be made outside the
 // lock.
-func (b *Breaker) setState(to State) (tell func()) {
+func (b *Breaker) setState(to State) (notify func()) {
 	from := b.state
 	if from == to {
 		return func() {}

@@ -302,7 +302,7 @@ func TestNewBreakerRefuses(t *testing.T) {
 		"no random numbers":           func(o *BreakerOptions) { o.Rand = nil },
 		"a negative threshold":        func(o *BreakerOptions) { o.Consecutive = -1 },
 		"a bound below the delay":     func(o *BreakerOptions) { o.Delay, o.MaxDelay = 2, 1 },
-		"a minimum beyond the window": func(o *BreakerOptions) { o.Window, o.Least = 5, 6 },
+		"a minimum beyond the window": func(o *BreakerOptions) { o.Window, o.MinCalls = 5, 6 },
 	}
 	for name, change := range tests {
 		o := full

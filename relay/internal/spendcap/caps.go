@@ -73,15 +73,15 @@ type Caps struct {
 // spendCap is one cap and what counts towards it.
 type spendCap struct {
 	name          capName
-	words         string // words         string // its description for clients
+	description   string // its description for clients
 	limit         uint64
 	length        time.Duration
 	transfersOnly bool
 
-	window window
-	own    uint64 // own    uint64 // allowed by this process, and perhaps not yet in the window
-	// wanted is the amount that was refused last; 0 while nothing is refused.
-	wanted uint64
+	window  window
+	allowed uint64 // allowed by this process, and perhaps not yet in the window
+	// refused is the amount that was refused last; 0 while nothing is refused.
+	refused uint64
 }
 
 // allowance is an amount that this process may spend, or may have spent since the sum was
@@ -99,9 +99,9 @@ func New(o Options) (*Caps, error) {
 		return nil, errors.New("spend caps need a store, a logger and a clock")
 	}
 	return &Caps{limits: o.Limits, store: o.Store, log: o.Log, now: o.Now, caps: []*spendCap{
-		{name: capHour, words: "the relay has spent all that its operator allows it in an hour", limit: o.Limits.Hour, length: hour},
-		{name: capDay, words: "the relay has spent all that its operator allows it in a day", limit: o.Limits.Day, length: day},
-		{name: capTransfers, words: "the relay has spent all that its operator allows it in a day on transfers, which pay no fee", limit: o.Limits.TransferDay, length: day, transfersOnly: true},
+		{name: capHour, description: "the relay has spent all that its operator allows it in an hour", limit: o.Limits.Hour, length: hour},
+		{name: capDay, description: "the relay has spent all that its operator allows it in a day", limit: o.Limits.Day, length: day},
+		{name: capTransfers, description: "the relay has spent all that its operator allows it in a day on transfers, which pay no fee", limit: o.Limits.TransferDay, length: day, transfersOnly: true},
 	}}, nil
 }
 
@@ -115,11 +115,11 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 	if err := c.check(ctx, transfer, lamports, a); err != nil {
 		return nil, err
 	}
-	return func(recorded bool) { c.end(a, recorded) }, nil
+	return func(recorded bool) { c.endAllowance(a, recorded) }, nil
 }
 
-// end ends an allowance. An unrecorded one is not spent.
-func (c *Caps) end(a *allowance, recorded bool) {
+// endAllowance ends an allowance. An unrecorded one is not spent.
+func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.own, a)
@@ -131,7 +131,7 @@ func (c *Caps) end(a *allowance, recorded bool) {
 		c.own = slices.Delete(c.own, i, i+1)
 		for _, s := range c.caps {
 			if a.transfer || !s.transfersOnly {
-				s.own -= a.lamports
+				s.allowed -= a.lamports
 			}
 		}
 	}
@@ -148,13 +148,13 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 	if c.limits == (Limits{}) {
 		return nil
 	}
-	if err := c.fresh(ctx); err != nil {
+	if err := c.ensureFresh(ctx); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	var refused *spendCap
 	for _, s := range c.caps {
-		if s.binds(transfer) && s.window.spent+s.own+lamports > s.limit {
+		if s.binds(transfer) && s.window.spent+s.allowed+lamports > s.limit {
 			refused = s
 			break
 		}
@@ -166,13 +166,13 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 		c.mu.Unlock()
 		return nil
 	}
-	reached := refused.wanted == 0
-	refused.wanted = max(lamports, 1)
+	reached := refused.refused == 0
+	refused.refused = max(lamports, 1)
 	copied := *refused
 	c.mu.Unlock()
 	if reached {
 		c.log.WarnContext(ctx, "spend cap reached; what it covers waits until earlier spending leaves its window, or the cap is raised",
-			"cap", copied.name, "spent", copied.window.spent+copied.own, "limit", copied.limit)
+			"cap", copied.name, "spent", copied.window.spent+copied.allowed, "limit", copied.limit)
 	}
 	return copied.refusal(lamports)
 }
@@ -182,14 +182,14 @@ func (s *spendCap) binds(transfer bool) bool {
 }
 
 func (s *spendCap) refusal(lamports uint64) error {
-	spent := s.window.spent + s.own
+	spent := s.window.spent + s.allowed
 	over := spent + lamports - s.limit
 	wait, ok := s.window.until(over)
 	if !ok {
 		wait = maxRetry
 	}
 	return refusal.New(refusal.SpendCapReached,
-		"%s: send the same request again later; the operator can raise the cap", s.words).
+		"%s: send the same request again later; the operator can raise the cap", s.description).
 		Retry(min(max(wait, minRetry), maxRetry)).
 		Because(fmt.Errorf("the cap %s is %d lamports: %d are spent and %d were requested", s.name, s.limit, spent, lamports))
 }
@@ -199,13 +199,13 @@ func (c *Caps) count(a *allowance) {
 	c.own = append(c.own, a)
 	for _, s := range c.caps {
 		if a.transfer || !s.transfersOnly {
-			s.own += a.lamports
+			s.allowed += a.lamports
 		}
 	}
 }
 
-// fresh makes sure that the sum is at most sumAge old.
-func (c *Caps) fresh(ctx context.Context) error {
+// ensureFresh makes sure that the sum is at most sumAge old.
+func (c *Caps) ensureFresh(ctx context.Context) error {
 	c.mu.Lock()
 	young := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
 	c.mu.Unlock()
@@ -216,7 +216,7 @@ func (c *Caps) fresh(ctx context.Context) error {
 	done := c.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
-		return nil, c.sumUp(ctx)
+		return nil, c.readSum(ctx)
 	})
 	select {
 	case <-ctx.Done():
@@ -226,8 +226,8 @@ func (c *Caps) fresh(ctx context.Context) error {
 	}
 }
 
-// sumUp reads the fleet's spending.
-func (c *Caps) sumUp(ctx context.Context) error {
+// readSum reads the fleet's spending.
+func (c *Caps) readSum(ctx context.Context) error {
 	began := c.now()
 	buckets, err := c.store.SpendBuckets(ctx, BucketsKept)
 	if err != nil {
@@ -239,14 +239,14 @@ func (c *Caps) sumUp(ctx context.Context) error {
 	c.own = nil
 	var lifted []spendCap
 	for _, s := range c.caps {
-		s.window, s.own = sum(buckets, s.length, s.transfersOnly), 0
+		s.window, s.allowed = sum(buckets, s.length, s.transfersOnly), 0
 	}
 	for _, a := range kept {
 		c.count(a)
 	}
 	for _, s := range c.caps {
-		if s.wanted > 0 && s.window.spent+s.own+s.wanted <= s.limit {
-			s.wanted = 0
+		if s.refused > 0 && s.window.spent+s.allowed+s.refused <= s.limit {
+			s.refused = 0
 			lifted = append(lifted, *s)
 		}
 	}
@@ -270,14 +270,14 @@ type Usage struct {
 // Usage returns how much of each cap is used, with or without a limit, from a
 // sum at most 2 s old. The error is the store's.
 func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
-	if err := c.fresh(ctx); err != nil {
+	if err := c.ensureFresh(ctx); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make([]Usage, len(c.caps))
 	for i, s := range c.caps {
-		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.own, Reached: s.wanted > 0}
+		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.allowed, Reached: s.refused > 0}
 	}
 	return out, nil
 }

@@ -29,7 +29,7 @@ func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	}
 	slices.SortFunc(in, func(a, b Bucket) int { return cmp.Compare(a.Age, b.Age) })
 	var w window
-	var back int64 // var back int64 // negative: still to be subtracted from older buckets
+	var back int64 // negative: still to be subtracted from older buckets
 	for i := 0; i < len(in); {
 		age := in[i].Age
 		for ; i < len(in) && in[i].Age == age; i++ {

@@ -22,9 +22,9 @@ type LiveAttempt struct {
 	// Age is the time since it was signed.
 	Age                                 time.Duration
 	BlockhashSlot, LastValidBlockHeight uint64
-	// Waits is the reason for which its submission waits; "" for none.
-	Waits     string
-	Signature solana.Signature
+	// HoldReason is the reason for which its submission waits; "" for none.
+	HoldReason string
+	Signature  solana.Signature
 }
 
 const liveAttemptsSQL = `SELECT s.job_id, COALESCE(s.parent, s.id), a.purpose, EXTRACT(epoch FROM now() - a.created_at)::float8,
@@ -39,7 +39,7 @@ func (s *Store) LiveAttempts(ctx context.Context, age time.Duration, limit int) 
 	listed, err := collect(ctx, s, func(row pgx.CollectableRow) (a LiveAttempt, err error) {
 		var old float64
 		var sig []byte
-		err = row.Scan(&a.JobID, &a.ID, &a.Purpose, &old, &a.BlockhashSlot, &a.LastValidBlockHeight, &a.Waits, &sig)
+		err = row.Scan(&a.JobID, &a.ID, &a.Purpose, &old, &a.BlockhashSlot, &a.LastValidBlockHeight, &a.HoldReason, &sig)
 		a.Age = seconds(old)
 		if s := signature(sig); s != nil {
 			a.Signature = *s

@@ -28,15 +28,15 @@ const (
 
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
-	// waitsAlone are the reasons for which some submissions wait while others proceed.
-	waitsAlone = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	// individualHolds are the reasons for which some submissions wait while others proceed.
+	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
 	// limit. It omits submissions that wait for days, because they evict no root from the
 	// root history meanwhile, and would keep the pool busy for as long. It also omits those
 	// whose root has left the root history.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + waitsAlone + `
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + individualHolds + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 

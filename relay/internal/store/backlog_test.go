@@ -139,8 +139,8 @@ func TestAheadCountsUnlandedOfEqualOrHigherUrgency(t *testing.T) {
 		"a held submission counts":                                    {0, 6, 10, 2},
 		"what is pending counts as well":                              {0, 8, 10, 3},
 		"counting stops at the limit":                                 {0, 8, 2, 2},
-		"the oldest root in the ring counts":                          {4, 8, 10, 3},
-		"what has left the ring does not":                             {5, 8, 10, 2},
+		"the oldest root in the root history counts":                  {4, 8, 10, 3},
+		"what has left the root history does not":                     {5, 8, 10, 2},
 	}
 	for name, test := range tests {
 		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {

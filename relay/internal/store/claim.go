@@ -36,8 +36,8 @@ WITH picked AS MATERIALIZED (
 	FROM picked, submissions seen WHERE s.id = picked.id AND seen.id = picked.id AND seen.epoch = picked.epoch
 	RETURNING s.*
 )
-SELECT ` + columns + `, ` + attemptColumns + `
-FROM s` + belongings + ` LEFT JOIN attempts a ON a.submission_id = s.id
+SELECT ` + submissionColumns + `, ` + attemptColumns + `
+FROM s` + joinsSQL + ` LEFT JOIN attempts a ON a.submission_id = s.id
 ORDER BY `
 	byRoot, byDue, byArrival = `s.root_seq, s.job_id`, `s.due_at, s.job_id`, `s.job_id`
 	thenByAttempt            = `, a.epoch, a.created_at, a.signature`
@@ -114,7 +114,7 @@ func readClaimed(rows pgx.Rows) (out []*txmgr.Job, unreadable []txmgr.Lease, err
 	defer rows.Close()
 	var last txmgr.Lease
 	for rows.Next() {
-		var r record
+		var r submissionRow
 		var a attemptRow
 		if err := rows.Scan(append(r.targets(), a.targets()...)...); err != nil {
 			return nil, nil, err

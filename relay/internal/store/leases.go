@@ -39,9 +39,9 @@ func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Durati
 }
 
 const (
-	// forgetDeadSQL deletes workers whose heartbeat stopped. A locked row belongs to a
+	// deleteDeadWorkersSQL deletes workers whose heartbeat stopped. A locked row belongs to a
 	// worker that renews it at this moment, or to another reaper.
-	forgetDeadSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
+	deleteDeadWorkersSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
 	// freeLeasesSQL frees the leases of workers without a row: reaped, or gone while their
 	// claim was under way. It steps from owner to owner through the index and reads only
@@ -69,7 +69,7 @@ UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now()
 
 // FreeDeadProcesses implements submission.Store.
 func (s *Store) FreeDeadProcesses(ctx context.Context) (freed int, err error) {
-	if _, err := s.Pool.Exec(ctx, forgetDeadSQL); err != nil {
+	if _, err := s.Pool.Exec(ctx, deleteDeadWorkersSQL); err != nil {
 		return 0, unavailable(fmt.Errorf("forget dead workers: %w", err))
 	}
 	for {

@@ -137,7 +137,7 @@ func TestHeartbeatWaitsForTheReaperAndReportsTheLapse(t *testing.T) {
 	l := stateOf(t, s, submission.Processing, w, 1)
 	lapse(t, s, w)
 	tx := begin(t, s)
-	if _, err := tx.Exec(ctx, forgetDeadSQL); err != nil {
+	if _, err := tx.Exec(ctx, deleteDeadWorkersSQL); err != nil {
 		t.Fatal(err)
 	}
 	lapses := make(chan bool, 1)

@@ -25,7 +25,7 @@ const cursorColumns = `payer, opening, signature, slot, after, gaps, missing, ch
 func scanCursor(row pgx.CollectableRow) (c ledger.Cursor, err error) {
 	var payer, signature []byte
 	var checked *time.Time
-	if err := row.Scan(&payer, &c.Opening, &signature, &c.Slot, &c.After, &c.Gaps, &c.Missing, &checked); err != nil {
+	if err := row.Scan(&payer, &c.Opening, &signature, &c.Slot, &c.BalanceAfter, &c.Gaps, &c.Missing, &checked); err != nil {
 		return c, err
 	}
 	c.Payer, c.Signature = solana.PublicKeyFromBytes(payer), solana.SignatureFromBytes(signature)
@@ -104,7 +104,7 @@ func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	if !to.CheckedAt.IsZero() {
 		checked = &to.CheckedAt
 	}
-	args := []any{to.Payer.Bytes(), to.Opening, to.Signature[:], to.Slot, to.After, to.Gaps, to.Missing, checked}
+	args := []any{to.Payer.Bytes(), to.Opening, to.Signature[:], to.Slot, to.BalanceAfter, to.Gaps, to.Missing, checked}
 	sql := `INSERT INTO ledger_cursors (` + cursorColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
 	if from != nil {
 		sql = `UPDATE ledger_cursors SET opening = $2, signature = $3, slot = $4, after = $5, gaps = $6, missing = $7, checked_at = $8
@@ -131,7 +131,7 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error
 	times, ids, kinds := make([]time.Time, n), make([]*uuid.UUID, n), make([]string, n)
 	for i := range entries {
 		e := &entries[i]
-		signatures[i], payers[i], slots[i], afters[i] = e.Signature[:], e.Payer.Bytes(), e.Slot, e.After
+		signatures[i], payers[i], slots[i], afters[i] = e.Signature[:], e.Payer.Bytes(), e.Slot, e.BalanceAfter
 		times[i], ids[i], kinds[i] = e.At, e.Submission, string(e.Kind)
 		fees[i], priority[i], rent[i], other[i], received[i] = e.Fee, e.PriorityFee, e.Rent, e.Other, e.Received
 		moved[i] = e.Moved

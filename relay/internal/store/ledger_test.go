@@ -29,14 +29,14 @@ func entry(n byte, payer solana.PublicKey, at time.Time) ledger.Entry {
 	id := uuid.UUID{n}
 	return ledger.Entry{
 		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: ledger.KindTransfer, Submission: &id,
-		Amounts: ledger.Amounts{Fee: 5000, PriorityFee: 10, Rent: 1_781_760}, After: 1000,
+		Amounts: ledger.Amounts{Fee: 5000, PriorityFee: 10, Rent: 1_781_760}, BalanceAfter: 1000,
 	}
 }
 
 func received(n byte, payer solana.PublicKey, at time.Time, lamports uint64) ledger.Entry {
 	return ledger.Entry{
 		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: ledger.KindReceived,
-		Amounts: ledger.Amounts{Received: lamports}, After: 1000,
+		Amounts: ledger.Amounts{Received: lamports}, BalanceAfter: 1000,
 	}
 }
 
@@ -56,8 +56,8 @@ func TestTheCursorIsKeptWhole(t *testing.T) {
 		t.Fatalf("a cursor before the first is %+v (%v), want none", c, err)
 	}
 	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000, time.UTC)
-	one := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, After: 1<<60 + 1}
-	two := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{2}, Slot: 9, After: 7, Gaps: 2, Missing: -30, CheckedAt: at}
+	one := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, BalanceAfter: 1<<60 + 1}
+	two := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{2}, Slot: 9, BalanceAfter: 7, Gaps: 2, Missing: -30, CheckedAt: at}
 	for i, step := range []struct{ from, to *ledger.Cursor }{{nil, &one}, {&one, &two}} {
 		if err := l.Append(t.Context(), step.from, *step.to, nil); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 // last everywhere. A pin with the same value is not written: a conflict locks its row, and
 // all landings would wait for it.
 const (
-	landings = `
+	landingsSQL = `
 WITH landing AS MATERIALIZED (
 	SELECT id, epoch, owner, signature, slot, leaves::bigint[] AS leaves, root, phase, timeout, returned
 	FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::bytea[], $8::text[], $9::bigint[], $10::bigint[])
@@ -38,7 +38,7 @@ WITH landing AS MATERIALIZED (
 	SELECT l.* FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
 	WHERE s.lease_owner IS NOT DISTINCT FROM l.owner AND s.state || '' = `
 
-	completeSQL = landings + `'processing' ORDER BY s.id FOR UPDATE OF s
+	completeSQL = landingsSQL + `'processing' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
@@ -56,7 +56,7 @@ WITH landing AS MATERIALIZED (
 )
 SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 
-	finalizeSQL = landings + `'completed' ORDER BY s.id FOR UPDATE OF s
+	finalizeSQL = landingsSQL + `'completed' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
 		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
@@ -204,7 +204,7 @@ func (s *Store) Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) e
 		return fmt.Errorf("encode failure: %w", err)
 	}
 	var failed bool
-	b := &pgx.Batch{} // b := &pgx.Batch{} // it commits as a whole
+	b := &pgx.Batch{} // it commits as a whole
 	b.Queue(lockSQL, l.ID, l.Epoch, l.Owner)
 	b.Queue(failSQL, l.ID, l.Epoch, l.Owner, why.Code, why.Message, fields).Query(func(rows pgx.Rows) error {
 		failed = rows.Next()

@@ -17,22 +17,22 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// columns are read into record.targets, in its order, from submissions s and requests r.
-const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
+// submissionColumns are read into record.targets, in its order, from submissions s and requests r.
+const submissionColumns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
 	r.proof, COALESCE(r.proof_sign, ''), r.public_inputs, r.recipient, r.notes, r.swap_terms, s.parent,
 	w.phase, w.timeout_slot, c.hold_reason, c.signature, c.slot, c.finalized, c.completed_at, c.created_at`
 
-// belongings joins the rows of submissions s: the request r, which a second leg
+// joinsSQL joins the rows of submissions s: the request r, which a second leg
 // shares with its parent; and, for both legs of a swap, the second leg's row c and
 // the swap's row w. Other submissions need no lookup for c.
-const belongings = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
+const joinsSQL = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
 	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'swap_execution') THEN COALESCE(s.parent, s.id) END
 	LEFT JOIN swaps w ON w.id = c.id`
 
-// record is a stored submission.
-type record struct {
+// submissionRow is a stored submission.
+type submissionRow struct {
 	s                              submission.Submission
 	pool, proof, inputs, recipient []byte
 	notes                          [][]byte
@@ -45,7 +45,7 @@ type record struct {
 	swap                           swapRow
 }
 
-func (r *record) targets() []any {
+func (r *submissionRow) targets() []any {
 	return append([]any{
 		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Owner, &r.s.Tries, &r.hold,
 		&r.sig, &r.slot, &r.leaves, &r.root, &r.s.Finalized, &r.s.RolledBack,
@@ -56,7 +56,7 @@ func (r *record) targets() []any {
 
 // submission decodes the record. Public inputs were checked before they were stored, so one
 // that does not parse is a damaged row.
-func (r *record) submission() (*submission.Submission, error) {
+func (r *submissionRow) submission() (*submission.Submission, error) {
 	s := &r.s
 	parsed, err := shieldpool.ParsePublicInputs(r.inputs)
 	if err != nil {
@@ -112,11 +112,11 @@ func signature(b []byte) *solana.Signature {
 	return &sig
 }
 
-const getSQL = `SELECT ` + columns + ` FROM submissions s` + belongings + ` WHERE s.id = $1`
+const getSQL = `SELECT ` + submissionColumns + ` FROM submissions s` + joinsSQL + ` WHERE s.id = $1`
 
 // Get implements submission.Store.
 func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
-	var r record
+	var r submissionRow
 	err := s.Pool.QueryRow(ctx, getSQL, id).Scan(r.targets()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, refusal.New(refusal.NotFound, "no submission has this id: it was never accepted here, or it was finished so long ago that it is no longer kept")

@@ -172,7 +172,7 @@ func TestLandedLegsAreWatchedAlike(t *testing.T) {
 	}
 	got, err := s.ClaimLanded(ctx, worker(t, s), 10)
 	ok(t, err)
-	if len(got) != 2 || got[0].ID != first.ID || got[1].ID != c.ID || submission.Of(got[1]).Swap.Phase != submission.PhaseRefunded || submission.Of(got[0]).Swap == nil || *submission.Of(got[1]).Parent != first.ID {
+	if len(got) != 2 || got[0].ID != first.ID || got[1].ID != c.ID || submission.FromJob(got[1]).Swap.Phase != submission.PhaseRefunded || submission.FromJob(got[0]).Swap == nil || *submission.FromJob(got[1]).Parent != first.ID {
 		t.Errorf("claimed to watch are %v, want both legs with their swap", ids(got))
 	}
 }
@@ -249,7 +249,7 @@ func TestUnreadableRowsAreDeferredAndBlockNoOthers(t *testing.T) {
 				t.Error("nothing was damaged")
 			}
 			if n, err := s.CountAhead(ctx, testPool, 0, 1000, 10); err != nil || n != 3-damaged {
-				t.Errorf("%d are ahead (%v), want %d: what cannot be read drives no root out of the ring", n, err, 3-damaged)
+				t.Errorf("%d are ahead (%v), want %d: what cannot be read drives no root out of the root history", n, err, 3-damaged)
 			}
 			if b, err := s.Backlog(ctx); err != nil || b.Held[holdUnreadable] != int64(damaged) {
 				t.Errorf("held: %v (%v), want %d unreadable", b.Held, err, damaged)
@@ -562,11 +562,11 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*txmgr.Job) {
 		}
 		var err error
 		switch choice := h.rng.IntN(10); {
-		case submission.Of(c).State == submission.Completed && choice < 4:
+		case submission.FromJob(c).State == submission.Completed && choice < 4:
 			err = s.Reopen(ctx, c.Lease)
-		case submission.Of(c).State == submission.Completed && choice == 9 && c.Kind == submission.KindSwapExecution:
+		case submission.FromJob(c).State == submission.Completed && choice == 9 && c.Kind == submission.KindSwapExecution:
 			finals = append(finals, l)
-		case submission.Of(c).State != submission.Processing:
+		case submission.FromJob(c).State != submission.Processing:
 		case choice < 6:
 			landings = append(landings, l)
 		case choice == 6 && c.Kind != submission.KindSwapExecution:
@@ -614,7 +614,7 @@ func TestWaitingSecondLegsDoNotSlowClaims(t *testing.T) {
 		"claim landed":      {claimLandedSQL, []any{w, 64}},
 		"ahead":             {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
 		"read a submission": {getSQL, []any{id}},
-		"list swaps":        {listOpen, []any{20}},
+		"list swaps":        {listOpenSwapsSQL, []any{20}},
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},
 		"lock":              {lockSQL, []any{id, 1, w}},
 	} {
@@ -666,7 +666,7 @@ func TestTheSchemaBeforeSwapsIsExpandedAndOldReleasesGoOn(t *testing.T) {
 	old(2, "pending")
 	exec(t, s, `INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, other, received) VALUES ('2026-11-22', $1, 'swap', 1, 2, 3, -4, 5, 6)`, make([]byte, 32))
 	got := claim(t, s, worker(t, s))
-	if len(got) != 2 || got[0].Live[0].Purpose != txmgr.PurposeTransact || got[0].Live[0].Fee != 0 || submission.Of(got[1]).Swap != nil || submission.Of(got[1]).Parent != nil {
+	if len(got) != 2 || got[0].Live[0].Purpose != txmgr.PurposeTransact || got[0].Live[0].Fee != 0 || submission.FromJob(got[1]).Swap != nil || submission.FromJob(got[1]).Parent != nil {
 		t.Errorf("claimed are %+v, want both, whose attempts put a Transact on the chain", got)
 	}
 	complete(t, s, landing(got[0].Lease, 1))
@@ -692,8 +692,8 @@ func TestSeparateAccountsOfAnEarlierReleaseAreDropped(t *testing.T) {
 	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
 	ok(t, s.Release(ctx, c.Lease, 0, ""))
 	got := claimSettlements(t, s, w)[0]
-	if len(got.Live) != 0 || len(got.Dead) != 1 || got.Dead[0].Cost == 0 || got.Dead[0].Paid != got.Dead[0].Cost || submission.Of(got).Swap.Phase != submission.PhaseFunded {
-		t.Errorf("live are %+v, dead %+v, and the swap is %s: want the accounts dead and paid, the swap funded", got.Live, got.Dead, submission.Of(got).Swap.Phase)
+	if len(got.Live) != 0 || len(got.Dead) != 1 || got.Dead[0].Cost == 0 || got.Dead[0].Paid != got.Dead[0].Cost || submission.FromJob(got).Swap.Phase != submission.PhaseFunded {
+		t.Errorf("live are %+v, dead %+v, and the swap is %s: want the accounts dead and paid, the swap funded", got.Live, got.Dead, submission.FromJob(got).Swap.Phase)
 	}
 	if err := s.RecordAttempt(ctx, got.Lease, attemptFor(2, "accounts")); err == nil {
 		t.Error("accounts are made apart again")
@@ -716,7 +716,7 @@ func TestASecondLegOfAnEarlierReleaseIsClaimed(t *testing.T) {
 	}
 	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
 	got := claimSettlements(t, s, w)
-	if len(got) != 1 || got[0].ID != id || submission.Of(got[0]).Swap.Phase != submission.PhaseFunded {
+	if len(got) != 1 || got[0].ID != id || submission.FromJob(got[0]).Swap.Phase != submission.PhaseFunded {
 		t.Errorf("claimed are %+v, want the funded swap %s", got, id)
 	}
 }

@@ -138,8 +138,8 @@ func unavailable(err error) error {
 		Retry(retryAfter).Because(err)
 }
 
-// Away reports whether the database is unreachable, so that a retry may help.
-func Away(err error) bool {
+// Unreachable reports whether the database is unreachable, so that a retry may help.
+func Unreachable(err error) bool {
 	r, ok := refusal.As(unavailable(err))
 	return ok && r.Code == refusal.DatabaseUnavailable
 }

@@ -101,27 +101,27 @@ func (l *ListedSwap) Overdue(slot uint64) bool {
 // Rows and attempts are looked up for each listed swap. Without the LATERAL queries the
 // planner, which does not know the limit, would read all of them.
 const (
-	listHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
+	listSwapsHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
 		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
 		s.tries, made.attempts, made.live, s.signature, w.ended
 	FROM (SELECT * FROM swaps `
-	listTail = ` LIMIT $1) AS w CROSS JOIN LATERAL (SELECT * FROM submissions WHERE id = w.id LIMIT 1) AS s
+	listSwapsTail = ` LIMIT $1) AS w CROSS JOIN LATERAL (SELECT * FROM submissions WHERE id = w.id LIMIT 1) AS s
 	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS made
 	ORDER BY `
-	listOpen  = listHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listTail + `w.timeout_slot, w.created_at, w.id`
-	listEnded = listHead + `WHERE ended ORDER BY created_at DESC, id` + listTail + `w.created_at DESC, w.id`
+	listOpenSwapsSQL  = listSwapsHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listSwapsTail + `w.timeout_slot, w.created_at, w.id`
+	listEndedSwapsSQL = listSwapsHead + `WHERE ended ORDER BY created_at DESC, id` + listSwapsTail + `w.created_at DESC, w.id`
 )
 
 // ListSwaps lists at most limit swaps that have not ended, those first that time
 // out first.
 func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
-	return s.listSwaps(ctx, listOpen, limit)
+	return s.listSwaps(ctx, listOpenSwapsSQL, limit)
 }
 
 // ListEndedSwaps lists at most limit swaps that have ended and that retention has not
 // deleted, the last funded first. It reads all of them.
 func (s *Store) ListEndedSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
-	return s.listSwaps(ctx, listEnded, limit)
+	return s.listSwaps(ctx, listEndedSwapsSQL, limit)
 }
 
 func (s *Store) listSwaps(ctx context.Context, sql string, limit int) ([]ListedSwap, error) {

@@ -16,15 +16,15 @@ import (
 // swapRow has the columns of a swap's second leg: all null without a swap, and
 // before the first leg has landed.
 type swapRow struct {
-	phase, waits       *string
-	timeout, slot      *int64
-	sig                []byte
-	finalized          *bool
-	settledAt, created *time.Time
+	phase, holdReason *string
+	timeout, slot     *int64
+	sig               []byte
+	finalized         *bool
+	endedAt, created  *time.Time
 }
 
 func (w *swapRow) targets() []any {
-	return []any{&w.phase, &w.timeout, &w.waits, &w.sig, &w.slot, &w.finalized, &w.settledAt, &w.created}
+	return []any{&w.phase, &w.timeout, &w.holdReason, &w.sig, &w.slot, &w.finalized, &w.endedAt, &w.created}
 }
 
 func (w *swapRow) swap() *submission.Swap {
@@ -33,10 +33,10 @@ func (w *swapRow) swap() *submission.Swap {
 	}
 	out := &submission.Swap{
 		Phase: submission.Phase(*w.phase), TimeoutSlot: uint64(*w.timeout), //nolint:gosec // stored from uint64 below 2^63
-		HeldBy: valueOrZero(w.waits), Signature: signature(w.sig), CreatedAt: *w.created,
+		HeldBy: valueOrZero(w.holdReason), Signature: signature(w.sig), CreatedAt: *w.created,
 	}
 	if out.Signature != nil { // a failed second leg has none
-		out.Slot, out.Finalized, out.EndedAt = uint64(*w.slot), *w.finalized, w.settledAt //nolint:gosec // as above
+		out.Slot, out.Finalized, out.EndedAt = uint64(*w.slot), *w.finalized, w.endedAt //nolint:gosec // as above
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstTimeout, CreatedAt: c.CreatedAt},
 		CreatedAt: c.CreatedAt,
 	}
-	if diff := cmp.Diff(want, submission.Of(c)); diff != "" {
+	if diff := cmp.Diff(want, submission.FromJob(c)); diff != "" {
 		t.Errorf("the settlement (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, get(t, s, id)); diff != "" {
@@ -161,7 +161,7 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	}
 	var timeouts []uint64
 	for _, c := range claimSettlements(t, s, w) {
-		timeouts = append(timeouts, submission.Of(c).Swap.TimeoutSlot)
+		timeouts = append(timeouts, submission.FromJob(c).Swap.TimeoutSlot)
 	}
 	if diff := cmp.Diff([]uint64{200, 300, 500}, sorted(timeouts)); diff != "" {
 		t.Errorf("timeouts of the settlements that were made (-want +got):\n%s", diff)
@@ -186,8 +186,8 @@ func TestBothLegsHaveTheEndOfTheSwap(t *testing.T) {
 				}
 			}
 			c = claimSettlements(t, s, w)[0]
-			if submission.Of(c).Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
-				t.Errorf("the claim waits for %q, hold reason %q; want swap_price twice", submission.Of(c).Swap.HeldBy, c.Hold)
+			if submission.FromJob(c).Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
+				t.Errorf("the claim waits for %q, hold reason %q; want swap_price twice", submission.FromJob(c).Swap.HeldBy, c.Hold)
 			}
 			complete(t, s, settled(c.Lease, 8, end))
 			for i, finalized := range []bool{false, true} {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// sweepLock is the prefix of the advisory locks' keys, which end with an account.
-	sweepLock = "relaypool sweep "
+	// sweepLockPrefix is the prefix of the advisory locks' keys, which end with an account.
+	sweepLockPrefix = "relaypool sweep "
 	// sessionIdle is the idle time after which the server ends a session: otherwise the
 	// locks of a process whose machine is gone would last for hours.
 	sessionIdle = time.Minute
-	// sessionBeat is the interval at which a session keeps itself from being idle.
-	sessionBeat = 10 * time.Second
+	// keepaliveInterval is the interval at which a session keeps itself from being idle.
+	keepaliveInterval = 10 * time.Second
 )
 
 // Sweeps stores transactions that move lamports between the operator's own keys. It
@@ -44,19 +44,19 @@ func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.S
 	}
 	s := &session{conn: pooled.Hijack(), stopped: make(chan struct{})}
 	if err := s.lock(ctx, accounts); err != nil {
-		_ = s.conn.Close(context.WithoutCancel(ctx)) // _ = s.conn.Close(context.WithoutCancel(ctx)) // the first error matters more
+		_ = s.conn.Close(context.WithoutCancel(ctx)) // the first error matters more
 		return nil, err
 	}
-	s.beating.Go(s.beat)
+	s.keepalive.Go(s.keepAlive)
 	return s, nil
 }
 
 // session is one connection. It is not for concurrent use.
 type session struct {
-	mu      sync.Mutex
-	conn    *pgx.Conn
-	stopped chan struct{}
-	beating sync.WaitGroup
+	mu        sync.Mutex
+	conn      *pgx.Conn
+	stopped   chan struct{}
+	keepalive sync.WaitGroup
 }
 
 // lock takes the accounts' locks in their order.
@@ -67,7 +67,7 @@ func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
 	sorted := slices.SortedFunc(slices.Values(accounts), func(a, b solana.PublicKey) int { return cmp.Compare(a.String(), b.String()) })
 	for _, account := range slices.Compact(sorted) {
 		var free bool
-		err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || $1, 0))", sweepLock+account.String()).Scan(&free)
+		err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || $1, 0))", sweepLockPrefix+account.String()).Scan(&free)
 		if err != nil {
 			return unavailable(fmt.Errorf("lock keys: %w", err))
 		}
@@ -78,9 +78,9 @@ func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
 	return nil
 }
 
-// beat keeps the session from its idle timeout.
-func (s *session) beat() {
-	tick := time.NewTicker(sessionBeat)
+// keepAlive keeps the session from its idle timeout.
+func (s *session) keepAlive() {
+	tick := time.NewTicker(keepaliveInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -88,8 +88,8 @@ func (s *session) beat() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
-		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // _ = s.exec(ctx, "keep the keys locked", "SELECT 1") // if it fails, so does the next write
+		ctx, cancel := context.WithTimeout(context.Background(), keepaliveInterval)
+		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // if it fails, so does the next write
 		cancel()
 	}
 }
@@ -107,11 +107,11 @@ func (s *session) exec(ctx context.Context, what, sql string, args ...any) error
 // notices the end of the connection, a moment after Close returns.
 func (s *session) Close() {
 	close(s.stopped)
-	s.beating.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
+	s.keepalive.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), keepaliveInterval)
 	defer cancel()
 	_ = s.exec(ctx, "give the keys back", "SELECT pg_advisory_unlock_all()")
-	_ = s.conn.Close(ctx) // _ = s.conn.Close(ctx) // all writes are committed
+	_ = s.conn.Close(ctx) // all writes are committed
 }
 
 const (

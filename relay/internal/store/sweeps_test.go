@@ -98,7 +98,7 @@ func TestOneSweepIsAtWorkOnAKey(t *testing.T) {
 
 	// The server ends the session: another may begin, and this one can write nothing.
 	pid := one[int](t, s, `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()
-		AND (classid::bigint << 32 | objid::bigint) = hashtextextended(current_schema() || $1, 0)`, sweepLock+key(2).String())
+		AND (classid::bigint << 32 | objid::bigint) = hashtextextended(current_schema() || $1, 0)`, sweepLockPrefix+key(2).String())
 	exec(t, s, `SELECT pg_terminate_backend($1, 10000)`, pid)
 	third := lock(t, s, key(2))
 	defer third.Close()

@@ -11,9 +11,9 @@ import (
 
 // undecidedSQL claims submissions that wait for an attempt to end, due or not: it is for an
 // operator who does not want to wait.
-const undecidedSQL = claimHead + undecided + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
+const undecidedSQL = claimHead + undecidedCondition + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 
-const undecided = `s.state = 'processing' AND s.hold_reason = '` + txmgr.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'swap_execution')`
+const undecidedCondition = `s.state = 'processing' AND s.hold_reason = '` + txmgr.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'swap_execution')`
 
 // ClaimUndecided implements txmgr.UndecidedStore.
 func (s *Store) ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
@@ -22,7 +22,7 @@ func (s *Store) ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int)
 
 // CountUndecided implements txmgr.UndecidedStore. It reads every open row.
 func (s *Store) CountUndecided(ctx context.Context) (n int, err error) {
-	if err := s.Pool.QueryRow(ctx, `SELECT count(*) FROM submissions s WHERE `+undecided).Scan(&n); err != nil {
+	if err := s.Pool.QueryRow(ctx, `SELECT count(*) FROM submissions s WHERE `+undecidedCondition).Scan(&n); err != nil {
 		return 0, unavailable(fmt.Errorf("count undecided submissions: %w", err))
 	}
 	return n, nil

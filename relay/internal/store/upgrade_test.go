@@ -13,7 +13,7 @@ import (
 
 // completeBeforeSQL completes submissions as a relay does that knows the schema up to
 // version 7, in which a second leg is a settlement.
-const completeBeforeSQL = landings + `'processing' ORDER BY s.id FOR UPDATE OF s
+const completeBeforeSQL = landingsSQL + `'processing' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
@@ -56,7 +56,7 @@ func TestARelayOfTheReleaseBeforeCompletesBesideThisOne(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("%d second legs are claimed, want the swap's", len(got))
 	}
-	leg := submission.Of(got[0])
+	leg := submission.FromJob(got[0])
 	if leg.Parent == nil || *leg.Parent != first.ID || leg.Swap.Phase != submission.PhaseFunded || leg.Swap.TimeoutSlot != firstTimeout {
 		t.Errorf("the second leg is %+v of swap %+v, want that of %s, funded", leg, leg.Swap, first.ID)
 	}

@@ -77,8 +77,8 @@ func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
 	defer tick.Stop()
 	failing := false
 	for {
-		end := time.Now().Add(j.Timeout) // end := time.Now().Add(j.Timeout) // computed before the start is recorded, so the next run starts later
-		due, err := u.store.beginJob(ctx, j)
+		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so the next run starts later
+		due, err := u.store.startJob(ctx, j)
 		if err != nil && !failing && ctx.Err() == nil {
 			u.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
 		}
@@ -116,10 +116,10 @@ func (u *Upkeep) runRecovering(ctx context.Context, j Job) (err error) {
 	return j.Run(ctx)
 }
 
-// beginSQL records that a job starts. It writes, and locks, only if the job's period has
+// startJobSQL records that a job starts. It writes, and locks, only if the job's period has
 // passed, or if the recorded start is more than a period ahead, by the clock of a former
 // primary.
-const beginSQL = `
+const startJobSQL = `
 WITH again AS (
 	UPDATE upkeep SET began_at = now() WHERE job = $1 AND (began_at <= now() - $2::interval OR began_at > now() + $2::interval) RETURNING 1
 ), first AS (
@@ -128,11 +128,11 @@ WITH again AS (
 )
 SELECT EXISTS (SELECT FROM again UNION ALL SELECT FROM first)`
 
-// beginJob reports whether this process has to run the job now.
-func (s *Store) beginJob(ctx context.Context, j Job) (due bool, err error) {
+// startJob reports whether this process has to run the job now.
+func (s *Store) startJob(ctx context.Context, j Job) (due bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()
-	if err := s.Pool.QueryRow(ctx, beginSQL, j.Name, j.Every).Scan(&due); err != nil {
+	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name, j.Every).Scan(&due); err != nil {
 		return false, unavailable(fmt.Errorf("begin upkeep: %w", err))
 	}
 	return due, nil

@@ -38,7 +38,7 @@ type rootFact int
 
 const (
 	rootUnread rootFact = iota
-	rootInRing
+	rootInHistory
 	rootGone
 	// rootNotSeen: the root history does not have it, and cannot have lost it yet.
 	rootNotSeen

@@ -77,7 +77,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h, h.Manager.Add(&txmgr.Lane{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Places: o.Concurrency})
+	return h, h.Manager.Add(&txmgr.Lane{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Capacity: o.Concurrency})
 }
 
 // Run works until ctx ends, like the manager's Run.
@@ -138,7 +138,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 		case stepLand, stepAdopt:
 			return txmgr.Next{Landing: p.landing}, nil
 		case stepTrack:
-			return txmgr.Next{Follow: true}, h.Manager.Undecided(j)
+			return txmgr.Next{Track: true}, h.Manager.Undecided(j)
 		case stepReadNotes:
 			err = h.readNotes(ctx, j, p)
 		case stepReadRoot:
@@ -149,7 +149,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 				return txmgr.Next{}, err
 			}
 			if p.class == "" {
-				return txmgr.Next{Follow: true}, nil
+				return txmgr.Next{Track: true}, nil
 			}
 		default:
 			return txmgr.Next{}, h.finishStep(ctx, j, p, next)
@@ -162,7 +162,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 
 // launch signs and sends the client's own call, or finds out why it would fail.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
-	failure, err := h.Manager.Launch(ctx, j, h.draft(Of(j)), p.minContextSlot)
+	failure, err := h.Manager.Launch(ctx, j, h.draft(FromJob(j)), p.minContextSlot)
 	if err != nil || failure == nil {
 		return err
 	}
@@ -219,15 +219,15 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 	case stepFailSpent:
 		return h.fail(ctx, j, NullifierSpent(p.spent))
 	case stepFailRoot:
-		return h.fail(ctx, j, StaleRoot(Of(j).Call.Inputs.Root, p.tree.Root).Because(p.cause()))
+		return h.fail(ctx, j, StaleRoot(FromJob(j).Call.Inputs.Root, p.tree.Root).Because(p.cause()))
 	default:
-		return h.fail(ctx, j, h.classRefusal(ctx, Of(j), p))
+		return h.fail(ctx, j, h.classRefusal(ctx, FromJob(j), p))
 	}
 }
 
 // fail ends a submission for good.
 func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) error {
-	s := Of(j)
+	s := FromJob(j)
 	if s.RolledBack {
 		why = why.With("rolled_back", true)
 	}

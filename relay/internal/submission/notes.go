@@ -13,7 +13,7 @@ import (
 // readNotes reads the nullifiers' accounts, on a node that has reached the slot of the
 // verdicts, and finds their spender when they exist.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
-	seen, err := h.State.Inspect(ctx, Of(j).Call.Inputs, Of(j).Call.Recipient, p.minContextSlot)
+	seen, err := h.State.Inspect(ctx, FromJob(j).Call.Inputs, FromJob(j).Call.Recipient, p.minContextSlot)
 	if err != nil {
 		return txmgr.Refused(j, err)
 	}
@@ -35,7 +35,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 		p.notes, p.landing = notesSpentByUs, own
 		return err
 	}
-	made, err := h.State.Creation(ctx, Of(j).Call.Inputs.Nullifiers[p.spent])
+	made, err := h.State.FindCreation(ctx, FromJob(j).Call.Inputs.Nullifiers[p.spent])
 	switch {
 	case err != nil:
 		return txmgr.Unreachable(j, err)
@@ -59,7 +59,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 func (h *Handler) isOwnTransaction(j *txmgr.Job, made *onchain.Creation) bool {
 	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
 		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })
-	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(Of(j).Call)
+	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(FromJob(j).Call)
 }
 
 // errSpentNotFinal reports that another transaction spent the notes, in a block that a fork

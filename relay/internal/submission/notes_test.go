@@ -17,8 +17,8 @@ type searched struct {
 	landed map[solana.Signature]uint64
 }
 
-func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
-	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures))}
 	for i, signature := range signatures {
 		if slot, ok := s.landed[signature]; ok {
 			look.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}
@@ -30,7 +30,7 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (onch
 // unmade is a pool whose nullifiers are in no history.
 type unmade struct{ PoolState }
 
-func (unmade) Creation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
+func (unmade) FindCreation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
 
 // TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was marked as dead by wrong reports
 // of endpoints may have landed after all.

@@ -31,7 +31,7 @@ func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []t
 	}
 	for i, l := range landed {
 		if !slices.Contains(lost, l.Lease) {
-			h.reportCompleted(ctx, Of(l.Job), &landings[i].Outcome)
+			h.reportCompleted(ctx, FromJob(l.Job), &landings[i].Outcome)
 		}
 	}
 	return lost, nil
@@ -44,7 +44,7 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	defer cancel()
 	var wanted [][32]byte
 	for _, l := range landed {
-		wanted = append(wanted, commitmentsOf(Of(l.Job))...)
+		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
 	}
 	if err := h.Leaves.Sync(ctx); err != nil {
 		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
@@ -55,7 +55,7 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	}
 	snap, err := h.State.Tree(ctx, h.Timing.Poll)
 	for i, l := range landed {
-		landings[i].LeafIndices = indicesOf(commitmentsOf(Of(l.Job)), found)
+		landings[i].LeafIndices = indicesOf(commitmentsOf(FromJob(l.Job)), found)
 		if err == nil {
 			landings[i].Root = &snap.Tree.Root
 		}
@@ -129,7 +129,7 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {
-		wanted = append(wanted, commitmentsOf(Of(l.Job))...)
+		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
 	}
 	if len(wanted) == 0 {
 		return
@@ -140,12 +140,12 @@ func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings
 		return
 	}
 	for i, l := range landed {
-		landings[i].LeafIndices = indicesOf(commitmentsOf(Of(l.Job)), found)
+		landings[i].LeafIndices = indicesOf(commitmentsOf(FromJob(l.Job)), found)
 	}
 }
 
-// Watched implements txmgr.Outcomes.
-func (h *Handler) Watched(r txmgr.Row) txmgr.Row {
+// TrimRow implements txmgr.Outcomes.
+func (h *Handler) TrimRow(r txmgr.Row) txmgr.Row {
 	s := r.(*Submission)
 	w := &Submission{ID: s.ID, Parent: s.Parent, Kind: s.Kind, ProofAEncoding: s.ProofAEncoding}
 	if s.Kind != KindSwapExecution {

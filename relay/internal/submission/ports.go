@@ -27,9 +27,9 @@ type PoolState interface {
 	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
 	Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error)
-	// Creation returns the transaction that created the nullifier's account; nil when no
+	// FindCreation returns the transaction that created the nullifier's account; nil when no
 	// endpoint's history has it.
-	Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error)
+	FindCreation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error)
 }
 
 // LeafIndex finds the indices of commitments in the tree.

@@ -91,7 +91,7 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err err
 // counts.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
-		encoding := Of(l.Job).ProofAEncoding
+		encoding := FromJob(l.Job).ProofAEncoding
 		seen := slices.ContainsFunc(pins, func(pin ProofAPin) bool { return pin.Encoding == encoding })
 		if l.Ours && l.Purpose == txmgr.PurposeTransact && encoding != "" && !seen {
 			pins = append(pins, ProofAPin{KeyHash: p.keyHash, Encoding: encoding, Signature: l.Signature})

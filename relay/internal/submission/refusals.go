@@ -42,11 +42,11 @@ func refusesProof(txErr *shieldpool.TransactionError) bool {
 // itself. An error means that nothing is decided, because the chain does not answer or the
 // failure is temporary.
 func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
-	failure, err := h.Manager.Try(ctx, h.draft(s), 0)
+	failure, err := h.Manager.SimulateDraft(ctx, h.draft(s), 0)
 	if err != nil || failure == nil {
 		return nil, false, err
 	}
-	if c := failure.Class; c == shieldpool.ClassSpent || c == shieldpool.ClassStaleProof || !txmgr.Permanent(c) {
+	if c := failure.Class; c == shieldpool.ClassSpent || c == shieldpool.ClassStaleProof || !txmgr.IsPermanent(c) {
 		return nil, false, failure.Err
 	}
 	p := &progress{facts: facts{class: failure.Class}, failure: failure.Err}

@@ -20,7 +20,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	if p.class == shieldpool.ClassStaleProof {
 		age = 0
 	}
-	snap, err := h.State.TreeWith(ctx, Of(j).Call.Inputs.Root, age)
+	snap, err := h.State.TreeWith(ctx, FromJob(j).Call.Inputs.Root, age)
 	if err != nil {
 		return txmgr.Refused(j, err)
 	}
@@ -31,9 +31,9 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	switch {
 	case !snap.Checked:
 		p.root = rootUnverifiable
-	case snap.Tree.Headroom(Of(j).Call.Inputs.Root) >= 0:
-		p.root = rootInRing
-	case evicted(Of(j).RootSeq, snap.Tree):
+	case snap.Tree.LeavesUntilEviction(FromJob(j).Call.Inputs.Root) >= 0:
+		p.root = rootInHistory
+	case evicted(FromJob(j).RootSeq, snap.Tree):
 		p.root = rootGone
 	case p.rootLongMissing:
 		return h.treatRootAsGone(ctx, p, snap.Slot)
@@ -68,7 +68,7 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 // which a single endpoint returned. It returns nil when the program fails the transaction
 // for good. So a fabricated tree does not end a submission.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
-	failure, err := h.Manager.Try(ctx, h.draft(Of(j)), p.minContextSlot)
+	failure, err := h.Manager.SimulateDraft(ctx, h.draft(FromJob(j)), p.minContextSlot)
 	switch {
 	case err != nil:
 		return txmgr.Unreachable(j, err)
@@ -76,7 +76,7 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 		return errProgramTakesRoot
 	}
 	p.fail(failure)
-	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then searched again
+	if !txmgr.IsPermanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then searched again
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
 	return nil
@@ -86,4 +86,4 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
 
 // errRootNotSeen reports that the node has not reached the root yet.
-var errRootNotSeen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")
+var errRootNotSeen = errors.New("the root history does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")

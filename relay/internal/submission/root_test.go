@@ -26,16 +26,16 @@ func TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace(t *testing.T) {
 		leaves uint64
 		want   bool
 	}{
-		"the newest root":                     {seq, false},
-		"the oldest one that the ring holds":  {seq + 2, false},
-		"one whose place another has taken":   {seq + 3, true},
-		"one that left long ago":              {seq + 100, true},
-		"one that a node behind has not seen": {seq - 1, false},
+		"the newest root": {seq, false},
+		"the oldest one that the root history holds": {seq + 2, false},
+		"one whose place another has taken":          {seq + 3, true},
+		"one that left long ago":                     {seq + 100, true},
+		"one that a node behind has not seen":        {seq - 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := evicted(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
-				t.Errorf("it has left the ring: %t, want %t", got, test.want)
+				t.Errorf("it has left the root history: %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -200,7 +200,7 @@ func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, j, _ := aTransfer(t, byPayer{fails: test.fails}, crowd{keys: []solana.PublicKey{one, other}})
-			got, err := h.Manager.Try(t.Context(), h.draft(Of(j)), 0)
+			got, err := h.Manager.SimulateDraft(t.Context(), h.draft(FromJob(j)), 0)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && got.Err != test.want {
 				t.Errorf("the try ends with %v (%v), want %v", got, err, test.want)
 			}
@@ -242,7 +242,7 @@ func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 			t.Parallel()
 			h, j, _ := aTransfer(t, simulated{answer: test.answer}, purse{key: solana.NewWallet().PrivateKey})
 			var got refusal.Code
-			switch why, badProof, err := h.TryCall(t.Context(), Of(j)); {
+			switch why, badProof, err := h.TryCall(t.Context(), FromJob(j)); {
 			case err != nil:
 				got = refusal.ChainUnavailable // the refusal that admission returns
 			case badProof:

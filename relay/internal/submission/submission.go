@@ -169,8 +169,8 @@ func (s *Submission) Job() *txmgr.Job {
 	return &txmgr.Job{Lease: s.Lease(), Row: s, Kind: s.Kind, Tries: s.Tries, Hold: s.Hold, CreatedAt: s.CreatedAt}
 }
 
-// Of returns the submission of a job.
-func Of(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
+// FromJob returns the submission of a job.
+func FromJob(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }

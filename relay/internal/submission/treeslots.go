@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// slotReportTimeout bounds one report of a slot to the other relays, and slotReportRetry
+	// treeSlotTimeout bounds one report of a slot to the other relays, and treeSlotRetry
 	// is the pause before it is repeated.
-	slotReportTimeout = time.Second
-	slotReportRetry   = 50 * time.Millisecond
+	treeSlotTimeout = time.Second
+	treeSlotRetry   = 50 * time.Millisecond
 )
 
 // TreeSlots reports to the other relays the newest slot at which the pool's tree changed,
@@ -67,12 +67,12 @@ func (t *TreeSlots) run(ctx context.Context) {
 			return
 		case <-t.changed:
 		}
-		call, cancel := context.WithTimeout(ctx, slotReportTimeout)
+		call, cancel := context.WithTimeout(ctx, treeSlotTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
 			// When a database is back, it also serves processes that start. They must not
 			// refuse roots before they can know what this one has observed.
-			time.AfterFunc(slotReportRetry, t.signal)
+			time.AfterFunc(treeSlotRetry, t.signal)
 		}
 		cancel()
 	}

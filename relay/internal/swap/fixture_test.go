@@ -72,7 +72,7 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 
 func (c *fakeChain) Corroborated(uint64) bool { return !c.alone }
 
-func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+func (c *fakeChain) FindSwapEnd(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	c.searched++
 	c.first, c.last = first, last
 	return c.settled, c.err

@@ -31,7 +31,7 @@ type Handler struct {
 // given number of places: a slow router must not delay clients' proofs.
 func (p *Planner) Serve(h *submission.Handler, places int) error {
 	lane := &txmgr.Lane{
-		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Places: places, FreeWhenSent: true,
+		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Capacity: places, ReleaseWhenSent: true,
 	}
 	h.SecondLegDue = lane.ClaimSoon
 	return h.Manager.Add(lane)
@@ -48,7 +48,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	case found.Landing != nil:
 		return txmgr.Next{Landing: found.Landing}, nil
 	case found.MayLand():
-		return txmgr.Next{Follow: true}, h.manager.Undecided(j)
+		return txmgr.Next{Track: true}, h.manager.Undecided(j)
 	}
 	order, err := h.order(ctx, j, found.MinContextSlot)
 	if err != nil {
@@ -67,17 +67,17 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	case err != nil:
 		return txmgr.Next{}, err
 	case failure == nil:
-		return txmgr.Next{Follow: true}, nil
+		return txmgr.Next{Track: true}, nil
 	case failure.IsPayers() || failure.Err.Kind != "InstructionError":
 		return txmgr.Next{}, fmt.Errorf("try %s: %w", order.Draft.Purpose, failure.Err)
 	}
-	return txmgr.Next{}, h.planner.Rejected(submission.Of(j), order.Draft, failure)
+	return txmgr.Next{}, h.planner.Rejected(submission.FromJob(j), order.Draft, failure)
 }
 
 // order asks the planner what to do, once no attempt of the second leg can land any more.
 // It stores the swap's phase and timeout when the chain shows others than are stored.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order, error) {
-	s := submission.Of(j)
+	s := submission.FromJob(j)
 	order, err := h.planner.Next(ctx, s, floor)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		// The swap state is gone and no history shows how the swap ended: an attempt of

@@ -18,8 +18,8 @@ type searched struct {
 	landed map[solana.Signature]uint64
 }
 
-func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
-	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures))}
 	for i, signature := range signatures {
 		if slot, ok := s.landed[signature]; ok {
 			look.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}

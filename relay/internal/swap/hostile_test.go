@@ -166,7 +166,7 @@ type attacked struct {
 	dipped bool
 	// sent counts the relay's transactions.
 	sent     int
-	how      shieldpool.Settlement
+	how      shieldpool.SwapEnding
 	refunded bool
 }
 
@@ -188,8 +188,8 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchai
 // Corroborated implements swap.Chain.
 func (s *attacked) Corroborated(uint64) bool { return true }
 
-// Settlement implements swap.Chain.
-func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
+// FindSwapEnd implements swap.Chain.
+func (s *attacked) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	return &onchain.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
 }
 

@@ -53,7 +53,7 @@ type model struct {
 
 	wrapped, ended   bool
 	tokens, lamports uint64 // what the recipient has received
-	how              shieldpool.Settlement
+	how              shieldpool.SwapEnding
 	endSlot          uint64
 	market           uint64
 	// fits is the first width whose routes fit a transaction.
@@ -162,8 +162,8 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.C
 // Corroborated implements Chain.
 func (m *model) Corroborated(uint64) bool { return true }
 
-// Settlement implements Chain. Its history may be short for a while.
-func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
+// FindSwapEnd implements Chain. Its history may be short for a while.
+func (m *model) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
 	}
@@ -565,7 +565,7 @@ func (m *model) applyClose(ix instruction, slot uint64) (detail string, code uin
 	return "", 0
 }
 
-func (m *model) settle(how shieldpool.Settlement, slot uint64) {
+func (m *model) settle(how shieldpool.SwapEnding, slot uint64) {
 	if m.ended {
 		m.t.Fatal("the swap ends a second time")
 	}

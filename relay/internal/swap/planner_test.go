@@ -428,8 +428,8 @@ func TestRefundDraft(t *testing.T) {
 // TestSettled: nothing is drafted for a swap whose state is gone, no matter who ended it.
 func TestSettled(t *testing.T) {
 	t.Parallel()
-	purposes := map[shieldpool.Settlement]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
-	for how, phase := range map[shieldpool.Settlement]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {
+	purposes := map[shieldpool.SwapEnding]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
+	for how, phase := range map[shieldpool.SwapEnding]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {

@@ -31,9 +31,9 @@ type Chain interface {
 	// Accounts reads accounts in the order of keys, all at the slot that it returns, which
 	// is minContextSlot or later; nil for an account that does not exist.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
-	// Settlement finds the transaction that ended the swap, in the slots from first to
+	// FindSwapEnd finds the transaction that ended the swap, in the slots from first to
 	// last. It is at least confirmed; nil when no endpoint's history has it.
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
+	FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
 	// Corroborated reports whether more than one endpoint, where several are configured,
 	// confirms that the chain has reached a slot.
 	Corroborated(slot uint64) bool
@@ -214,7 +214,7 @@ func (s *Planner) findEnd(ctx context.Context, r *round) error {
 	// the slot of this reading, because a fork may also have hidden the state before its
 	// end.
 	held := s.memory.recall(r.c.ID).held
-	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
+	settled, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
 	if err != nil {
 		return fmt.Errorf("look for the swap's end: %w", err)
 	}

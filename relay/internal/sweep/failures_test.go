@@ -36,8 +36,8 @@ func (f *failing) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error
 	return hash, err
 }
 
-func (*failing) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
-	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures)), Slot: 1}
+func (*failing) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures)), Slot: 1}
 	for i := range look.Statuses {
 		look.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
 	}

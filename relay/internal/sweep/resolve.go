@@ -45,7 +45,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 	look, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
 		// Without an answer no attempt is known to be on the chain: due ones are sent again.
-		look = onchain.Look{Statuses: make([]*onchain.Status, len(open))}
+		look = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
 		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
 	}
 	for i := range open {
@@ -62,7 +62,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 
 // resolve acts on the search result l for one attempt, and returns what the run waits for;
 // "" when the attempt is resolved.
-func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.Look, st *onchain.Status) (waits string, err error) {
+func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, st *onchain.Status) (waits string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):
 		r.result.Transactions++

@@ -133,7 +133,7 @@ type watched struct {
 	blockhashes int
 	onBlockhash func(n int)
 	onSend      func(raw []byte)
-	onSearch    func(onchain.Look)
+	onSearch    func(onchain.SearchResult)
 }
 
 func (c *watched) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
@@ -154,7 +154,7 @@ func (c *watched) Send(ctx context.Context, raw []byte, first bool, minContextSl
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
+func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	look, err := c.Chain.Search(ctx, signatures)
 	if err == nil && c.onSearch != nil {
 		c.onSearch(look)
@@ -168,7 +168,7 @@ func TestAForkThatLosesATransactionLosesNoLamport(t *testing.T) {
 	old, to := w.key("old", 2*sol), w.key("new", sol)
 	c := &watched{Chain: w.endpoints()}
 	forks := 0
-	c.onSearch = func(l onchain.Look) {
+	c.onSearch = func(l onchain.SearchResult) {
 		if st := l.Statuses[0]; st != nil && st.Confirmation == onchain.Confirmed && forks < 3 {
 			if _, err := w.net.ForkFrom(st.Slot, nil); err == nil { // it may be final by now
 				forks++

@@ -204,7 +204,7 @@ func (m *Metrics) Stage(stage string, took time.Duration) {
 // Outcome implements submission.Observer.
 func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 	switch {
-	case kind == submission.KindSwapExecution && outcome == "finalized": // case kind == submission.KindSwapExecution && outcome == "finalized": // the swap is already counted
+	case kind == submission.KindSwapExecution && outcome == "finalized": // the swap is already counted
 	case kind == submission.KindSwapExecution:
 		m.swapsEnded.WithLabelValues(outcome).Inc()
 	case outcome == "finalized":
@@ -219,7 +219,7 @@ func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc(
 
 // Lease implements submission.Observer.
 func (m *Metrics) Lease(event string, n int) {
-	if event == "lapsed" { // if event == "lapsed" { // it happens to all leases at once
+	if event == "lapsed" { // it happens to all leases at once
 		m.leaseLapses.WithLabelValues().Add(float64(n))
 		return
 	}

@@ -56,7 +56,7 @@ func probe(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintln(w, err) // _, _ = fmt.Fprintln(w, err) // if the probe is gone, nobody needs the answer
+		_, _ = fmt.Fprintln(w, err) // if the probe is gone, nobody needs the answer
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")

@@ -52,11 +52,11 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	if m.isPaused(l) {
 		claim = l.Probe
 	}
-	if main { // if main { // most of the capacity stays free during the database call, for newly accepted jobs
-		limit = min(claimLimit, max(1, l.Places/4))
+	if main { // most of the capacity stays free during the database call, for newly accepted jobs
+		limit = min(claimLimit, max(1, l.Capacity/4))
 	}
-	places := l.places.acquire(limit)
-	if places == 0 {
+	free := l.inUse.acquire(limit)
+	if free == 0 {
 		if main {
 			m.mayClaimMore.Store(true)
 		}
@@ -64,9 +64,9 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	}
 	call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
-	claimed, err := claim(call, m.Worker, places)
-	for range places - len(claimed) {
-		l.places.release()
+	claimed, err := claim(call, m.Worker, free)
+	for range free - len(claimed) {
+		l.inUse.release()
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -75,7 +75,7 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 		return false
 	}
 	if main {
-		m.mayClaimMore.Store(len(claimed) == places)
+		m.mayClaimMore.Store(len(claimed) == free)
 	}
 	if len(claimed) > 0 {
 		m.Observer.Lease("claimed", len(claimed))
@@ -86,7 +86,7 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 		}
 		m.start(ctx, l, j)
 	}
-	return len(claimed) == places
+	return len(claimed) == free
 }
 
 // claimLanded claims landed jobs that no process tracks.

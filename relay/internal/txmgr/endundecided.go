@@ -24,7 +24,7 @@ type UndecidedStore interface {
 }
 
 // Search is the method of Chain.
-type Search func(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
+type Search func(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
 
 // decideLease is how long the jobs of a pass are kept without a heartbeat.
 const decideLease = time.Minute
@@ -69,11 +69,11 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 				return ended, err
 			}
-			over, err := decideOne(ctx, store, search, c)
+			decided, err := decideOne(ctx, store, search, c)
 			if err != nil {
 				return ended, err
 			}
-			if !over {
+			if !decided {
 				undecided = append(undecided, c)
 				continue
 			}
@@ -93,7 +93,7 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 
 // decideOne marks a job's dead attempts as dead. over reports that the job no longer waits
 // for an attempt to end.
-func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (over bool, err error) {
+func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (decided bool, err error) {
 	if len(c.Live) == 0 {
 		return true, nil
 	}
@@ -102,7 +102,7 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 		return false, fmt.Errorf("look up attempts: %w", err)
 	}
 	var dead []DeadAttempt
-	over = true
+	decided = true
 	for i := range c.Live {
 		switch fateOf(&c.Live[i], look.Statuses[i], &look) {
 		case onchain.Expired:
@@ -110,10 +110,10 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 		case onchain.Landed:
 			return true, nil
 		case onchain.MayLand:
-			over = false
+			decided = false
 		case onchain.FailedOnChain, onchain.Forgotten:
 			// The manager resolves these: it knows their costs and what they wait for.
 		}
 	}
-	return over, store.MarkAttemptsDead(ctx, c.Lease, dead)
+	return decided, store.MarkAttemptsDead(ctx, c.Lease, dead)
 }

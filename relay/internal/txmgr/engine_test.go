@@ -396,7 +396,7 @@ func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onc
 	return statuses, slot, err
 }
 
-func (a *amnesia) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+func (a *amnesia) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	look, err := a.Chain.Search(ctx, sigs)
 	if a.on.Load() {
 		clear(look.Statuses)

@@ -31,7 +31,7 @@ func (u *undecided) Send(ctx context.Context, raw []byte, first bool, minContext
 	return u.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	l, err := u.Chain.Search(ctx, sigs)
 	if u.disagrees.Load() {
 		l.FinalizedHeight, l.ExpiredSlot = 0, 0

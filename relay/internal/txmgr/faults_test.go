@@ -45,7 +45,7 @@ func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*o
 	return s, slot, err
 }
 
-func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	l, err := d.Chain.Search(ctx, sigs)
 	if d.statuses != nil {
 		d.statuses(true, l.Statuses)

@@ -29,7 +29,7 @@ func (l *lagging) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onc
 	return s, at, err
 }
 
-func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	look, err := l.Chain.Search(ctx, sigs)
 	if l.lags.Load() {
 		l.searched.Add(1)

@@ -54,8 +54,8 @@ type Job struct {
 	accepted time.Time
 	// reserved are the payers' reservations for attempts that this process made.
 	reserved []reservation
-	// look is the tracker's newest search of all history, for the step that follows.
-	look *onchain.Look
+	// searchResult is the tracker's newest search of all history, for the step that follows.
+	searchResult *onchain.SearchResult
 	// lane is the lane that the job was claimed for.
 	lane *Lane
 }
@@ -149,9 +149,9 @@ type Landed struct {
 type Next struct {
 	// Landing ends the job, once it is recorded.
 	Landing *Landing
-	// Follow reports that an attempt may still land. Without Follow and Landing the job has
+	// Track reports that an attempt may still land. Without Follow and Landing the job has
 	// ended, and its row says how.
-	Follow bool
+	Track bool
 }
 
 // Failure is why a transaction fails, in the simulation of Launch or on the chain.

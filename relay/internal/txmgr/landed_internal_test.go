@@ -21,9 +21,9 @@ type archive struct {
 	searches atomic.Int64
 }
 
-func (a *archive) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
+func (a *archive) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	a.searches.Add(1)
-	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
+	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures))}
 	for i := range look.Statuses {
 		look.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Confirmed}
 	}
@@ -39,11 +39,11 @@ func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 	e := &Manager{Options: Options{Chain: nodes, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming()}}
 	e.stopping, e.stop = context.WithCancel(t.Context())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
-	w := &watch{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}, Landing: Landing{Slot: 1}}}
+	w := &landedEntry{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}, Landing: Landing{Slot: 1}}}
 	e.tracker.landed[w.ID] = w
 	look := func(times int, status *onchain.Status) int64 {
 		for range times {
-			e.tracker.applyLandedStatuses(t.Context(), []*watch{w}, []*onchain.Status{status})
+			e.tracker.applyLandedStatuses(t.Context(), []*landedEntry{w}, []*onchain.Status{status})
 			e.steps.Wait()
 		}
 		return nodes.searches.Load()
@@ -64,17 +64,17 @@ func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 func TestOneEndpointUndoesNoLanding(t *testing.T) {
 	t.Parallel()
 	const slot = 10
-	two := onchain.Look{Slot: 20, FinalizedHeight: 9, FirstAvailable: 1}
+	two := onchain.SearchResult{Slot: 20, FinalizedHeight: 9, FirstAvailable: 1}
 	failed := &shieldpool.TransactionError{}
 	tests := map[string]struct {
-		look onchain.Look
+		look onchain.SearchResult
 		st   *onchain.Status
 		want bool
 	}{
 		"two do not have it":                     {two, nil, true},
-		"one alone does not have it":             {onchain.Look{Slot: 20, FirstAvailable: 1}, nil, false},
-		"their history is too short":             {onchain.Look{Slot: 20, FinalizedHeight: 9, FirstAvailable: 11}, nil, false},
-		"they have not reached its slot":         {onchain.Look{Slot: 9, FinalizedHeight: 9, FirstAvailable: 1}, nil, false},
+		"one alone does not have it":             {onchain.SearchResult{Slot: 20, FirstAvailable: 1}, nil, false},
+		"their history is too short":             {onchain.SearchResult{Slot: 20, FinalizedHeight: 9, FirstAvailable: 11}, nil, false},
+		"they have not reached its slot":         {onchain.SearchResult{Slot: 9, FinalizedHeight: 9, FirstAvailable: 1}, nil, false},
 		"it is final":                            {two, &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}, true},
 		"it is still confirmed":                  {two, &onchain.Status{Slot: slot, Confirmation: onchain.Confirmed}, false},
 		"it failed on another fork":              {two, &onchain.Status{Slot: slot, Confirmation: onchain.Finalized, Err: failed}, true},
@@ -84,7 +84,7 @@ func TestOneEndpointUndoesNoLanding(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := saysEnough(test.look, test.st, slot); got != test.want {
+			if got := isConclusive(test.look, test.st, slot); got != test.want {
 				t.Errorf("the search says enough: %v, want %v", got, test.want)
 			}
 		})
@@ -132,7 +132,7 @@ func TestAWatchKnowsWhoseLandingItWas(t *testing.T) {
 		"a stranger's transaction":                  {Landing{Signature: strangers, Purpose: PurposeExecute}, Landing{Signature: strangers, Purpose: PurposeExecute}},
 	} {
 		m := &Manager{Options: Options{Outcomes: written{}}}
-		got := newTracker(m).newWatch(Landed{Job: &Job{Live: live}, Landing: test.landing})
+		got := newTracker(m).newLandedEntry(Landed{Job: &Job{Live: live}, Landing: test.landing})
 		if got.Landing != test.want || len(got.Live) != 0 {
 			t.Errorf("%s: the watch keeps %+v and %d attempts, want %+v and none", name, got.Landing, len(got.Live), test.want)
 		}

@@ -34,19 +34,19 @@ func (m *Manager) heartbeat(ctx context.Context) {
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
-	believed := m.tracker.leases()
-	held, err := m.Store.Leases(ctx, m.Worker)
+	tracked := m.tracker.leases()
+	recorded, err := m.Store.Leases(ctx, m.Worker)
 	if err != nil {
 		m.Log.DebugContext(ctx, "lease audit failed", "error", err)
 		return
 	}
-	has, strays := leaseSet(held), map[Lease]bool{}
+	has, orphaned := leaseSet(recorded), map[Lease]bool{}
 	known := m.tracker.leases()
-	for _, l := range held {
+	for _, l := range recorded {
 		switch {
 		case known[l]:
 		case !m.orphaned[l]:
-			strays[l] = true
+			orphaned[l] = true
 		default:
 			if err := m.Store.Release(ctx, l, 0, ""); err == nil {
 				m.Observer.Lease("orphaned", 1)
@@ -55,8 +55,8 @@ func (m *Manager) auditLeases(ctx context.Context) {
 			}
 		}
 	}
-	m.orphaned = strays
-	for l := range believed {
+	m.orphaned = orphaned
+	for l := range tracked {
 		if !has[l] {
 			m.tracker.dropLease(l)
 		}
@@ -131,14 +131,14 @@ type leaseHealth struct {
 }
 
 // renewed records a successful heartbeat. again reports that the one before it failed.
-func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
+func (a *leaseHealth) renewed(now time.Time, lapsed bool) (recovered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if lapsed || a.since.IsZero() {
 		a.since = now
 	}
-	again, a.renewedBefore = a.renewedBefore, true
-	return again
+	recovered, a.renewedBefore = a.renewedBefore, true
+	return recovered
 }
 
 // failed records a heartbeat that failed.

@@ -195,7 +195,7 @@ func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
 	switch code {
 	case refusal.RootNotFound:
 		if slices.Contains(confirmed.state.roots, taken.call.Inputs.Root) && !w.chain.drivenOut(taken.call.Inputs.Root) {
-			w.violated("%s failed with root_not_found, and its root is in the ring", w.short(id))
+			w.violated("%s failed with root_not_found, and its root is in the root history", w.short(id))
 		}
 	case refusal.NullifierSpent:
 		if !w.spentByOthers(taken) {

@@ -145,10 +145,10 @@ func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*on
 }
 
 // Search implements txmgr.Chain.
-func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
-	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (onchain.Look, error) {
+func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (onchain.SearchResult, error) {
 		from := n.w.chain.searchable(v)
-		return onchain.Look{
+		return onchain.SearchResult{
 			Statuses: n.contest("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
 			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,
 			ExpiredSlot: n.w.chain.expired(v),
@@ -185,7 +185,7 @@ func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snap
 // TreeWith implements submission.PoolState.
 func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := n.Tree(ctx, maxAge)
-	if err != nil || maxAge == 0 || s.Tree.Headroom(root) >= 0 {
+	if err != nil || maxAge == 0 || s.Tree.LeavesUntilEviction(root) >= 0 {
 		return s, err
 	}
 	return n.Tree(ctx, 0)
@@ -219,7 +219,7 @@ func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (onchai
 }
 
 // Creation implements submission.PoolState.
-func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
+func (n modelNode) FindCreation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*onchain.Creation, error) {
 		l := v.confirmed.state.spent[nullifier]
 		if l == nil || l.block.slot < n.w.chain.searchable(v) {

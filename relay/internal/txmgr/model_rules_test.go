@@ -139,7 +139,7 @@ func TestRuleDeath(t *testing.T) {
 	t.Run("a failure in a block that a fork undoes is no failure", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		s := w.takenBy(a)
-		// On this fork its root has left the ring before it lands.
+		// On this fork its root has left the root history before it lands.
 		w.appendLeaves(w.chain.ring)
 		w.follow(a, 2)
 		w.inheritFrom(a, b) // which first looks the attempt up

@@ -122,7 +122,7 @@ func (m *model) revive() {
 }
 
 // modelRestRounds is how long the model may take to come to rest: every
-// blockhash dies and every root leaves the ring well within it.
+// blockhash dies and every root leaves the root history well within it.
 const modelRestRounds = 200
 
 // rest ends all faults and lets one process finish everything, while a hostile endpoint may go on lying.

@@ -220,7 +220,7 @@ func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 func landAll(*modelTx) bool  { return true }
 func landNone(*modelTx) bool { return false }
 
-// call makes a transfer or withdrawal over a root of the ring, back roots from
+// call makes a transfer or withdrawal over a root of the root history, back roots from
 // the newest, of as many new notes.
 func (w *modelWorld) call(back, notes int) *shieldpool.Call {
 	roots := w.chain.newest().confirmed.state.roots

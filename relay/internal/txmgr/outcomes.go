@@ -24,7 +24,7 @@ type recorder struct {
 
 	mu        sync.Mutex
 	landed    []*landing
-	finalized []*watch
+	finalized []*landedEntry
 
 	// failing reports that the last write failed: it is logged once, not four times a
 	// second.
@@ -48,7 +48,7 @@ func (r *recorder) queueLanding(w *entry, l Landing) {
 }
 
 // queueFinalized queues landings that are final.
-func (r *recorder) queueFinalized(ws []*watch) {
+func (r *recorder) queueFinalized(ws []*landedEntry) {
 	if len(ws) == 0 {
 		return
 	}
@@ -141,7 +141,7 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 
 // writeFinalized writes that landings are final. It returns false when that has to be
 // written again.
-func (r *recorder) writeFinalized(ctx context.Context, batch []*watch) bool {
+func (r *recorder) writeFinalized(ctx context.Context, batch []*landedEntry) bool {
 	m := r.m
 	landed := make([]Landed, len(batch))
 	for i, w := range batch {

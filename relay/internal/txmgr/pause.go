@@ -38,9 +38,9 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// unreadable returns the error when nothing can be read from the chain. The read may take
+// readError returns the error when nothing can be read from the chain. The read may take
 // as long as one call may: a slow chain is not an unavailable one.
-func (m *Manager) unreadable(ctx context.Context) error {
+func (m *Manager) readError(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
 	return m.Readable(ctx)
@@ -51,7 +51,7 @@ func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
 	if d.pausesQueue {
 		m.pauseQueue(ctx, d.Reason, d.Cause)
 	} else if d.Reason == HoldChain {
-		if err := m.unreadable(ctx); err != nil {
+		if err := m.readError(ctx); err != nil {
 			m.pauseQueue(ctx, pauseReason(err), err)
 		}
 	}
@@ -96,7 +96,7 @@ func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	if !m.mayClaimMore.Load() {
 		return 0
 	}
-	err := m.unreadable(ctx)
+	err := m.readError(ctx)
 	if err == nil || ctx.Err() != nil {
 		return 0
 	}
@@ -116,13 +116,13 @@ func (m *Manager) tryResume(ctx context.Context) {
 		defer cancel()
 		err = m.Payers.Ready(call, 2*shieldpool.RentExempt+shieldpool.SignatureFee)
 	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
-		err = m.unreadable(ctx)
+		err = m.readError(ctx)
 	default:
 		return
 	}
 	switch outage := m.submitOutage(); {
 	case err != nil:
-	case outage != nil: // case outage != nil: // another reason applies now
+	case outage != nil: // another reason applies now
 		m.pauseQueue(ctx, HoldChain, outage)
 	default:
 		m.resumeQueue(ctx)

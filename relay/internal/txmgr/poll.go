@@ -15,20 +15,20 @@ const processedTimeout = 3 * time.Second
 
 // poll checks every entry that is due, and acts on the result.
 func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
-	flying := t.tracked()
-	signatures := t.pollInFlight(ctx, flying)
+	inFlight := t.tracked()
+	signatures := t.pollInFlight(ctx, inFlight)
 	if round%finalityEvery == 0 {
 		signatures += t.pollLanded(ctx)
 	}
 	if signatures > 0 {
 		t.m.Observer.Poll(signatures, nudged)
 	}
-	t.resolveOld(ctx, flying)
-	t.recordUnverified(ctx, flying)
+	t.resolveOld(ctx, inFlight)
+	t.recordUnverified(ctx, inFlight)
 }
 
 // pollInFlight asks for the statuses of the attempts of jobs in flight.
-func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int) {
+func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked int) {
 	var batch []*entry
 	var sigs []solana.Signature
 	flush := func() {
@@ -38,7 +38,7 @@ func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int)
 		}
 		batch, sigs = nil, nil
 	}
-	for _, w := range flying {
+	for _, w := range inFlight {
 		mine := signaturesOf(w.j.Live)
 		if len(sigs)+len(mine) > statusBatch {
 			flush()
@@ -91,7 +91,7 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 			}
 			return
 		case st.Confirmation.AtLeast(onchain.Finalized):
-			t.startNextStep(ctx, w) // t.startNextStep(ctx, w) // it failed for good: the step finds out why
+			t.startNextStep(ctx, w) // it failed for good: the step finds out why
 			return
 		}
 		// A processed transaction is confirmed within moments, or the endpoint is wrong.
@@ -141,13 +141,13 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 
 // resolveOld resolves attempts that are old enough to be dead, many in one search. One
 // search runs at a time, concurrently with the polling.
-func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
+func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	if !t.resolving.TryLock() {
 		return
 	}
 	var batch []*entry
 	var sigs []solana.Signature
-	for _, w := range flying {
+	for _, w := range inFlight {
 		// This loop may check its attempts only while the entry is tracked.
 		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
 			continue
@@ -175,7 +175,7 @@ func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
 			}
 			mine := look
 			mine.Statuses, look.Statuses = look.Statuses[:n], look.Statuses[n:]
-			w.j.look = &mine
+			w.j.searchResult = &mine
 			t.m.steps.Go(func() {
 				ctx, cancel := t.m.stepContext(ctx)
 				defer cancel()

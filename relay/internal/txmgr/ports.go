@@ -27,9 +27,9 @@ type Outcomes interface {
 	// Finalize writes that landings are final. Otherwise it is as Complete. It gets the
 	// rows as Watched reduced them.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Watched returns the part of a row that Finalize needs, to save memory: thousands wait
+	// TrimRow returns the part of a row that Finalize needs, to save memory: thousands wait
 	// for finality.
-	Watched(r Row) Row
+	TrimRow(r Row) Row
 }
 
 // Lane is a queue of jobs of one handler, with its own capacity.
@@ -43,14 +43,14 @@ type Lane struct {
 	// the rest it claims the one whose last try is the longest ago. Nil for a lane that is
 	// never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Places is the largest number of jobs that this process has in flight: claimed and not
+	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
-	Places int
-	// FreeWhenSent reports that a job releases its capacity once it is sent: an attempt
+	Capacity int
+	// ReleaseWhenSent reports that a job releases its capacity once it is sent: an attempt
 	// that only has to expire takes a minute, for which other jobs must not wait.
-	FreeWhenSent bool
+	ReleaseWhenSent bool
 
-	places capacity
+	inUse capacity
 	// due brings the next claim forward.
 	due chan struct{}
 }
@@ -76,7 +76,7 @@ type Chain interface {
 	// for an unknown one. The slot is that of the answer.
 	Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error)
 	// Search searches the whole history for at most 256 signatures.
-	Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
+	Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
 	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
 }
 

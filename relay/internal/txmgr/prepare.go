@@ -17,7 +17,7 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	if err != nil {
 		return nil, err
 	}
-	a, failure, err := m.commit(ctx, t, minContextSlot)
+	a, failure, err := m.signAndRecord(ctx, t, minContextSlot)
 	if failure != nil || err != nil {
 		return failure, err
 	}
@@ -25,11 +25,11 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	return nil, nil
 }
 
-// commit simulates, signs and records the attempt. On failure it releases its reservations
+// signAndRecord simulates, signs and records the attempt. On failure it releases its reservations
 // with the payer and the caps.
-func (m *Manager) commit(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
+func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
 	kept, recorded, end := false, false, m.Payers.Cancel
-	defer func() { // defer func() { // a step that panics also releases its reservations
+	defer func() { // a step that panics also releases its reservations
 		if !kept {
 			end(t.payer.PublicKey(), t.reserved)
 		}
@@ -110,10 +110,10 @@ type reservation struct {
 }
 
 // releaseReservations ends the reservations of attempts for which over returns true.
-func (m *Manager) releaseReservations(j *Job, over func(solana.Signature) bool) {
+func (m *Manager) releaseReservations(j *Job, ended func(solana.Signature) bool) {
 	var left []reservation
 	for _, r := range j.reserved {
-		if over(r.signature) {
+		if ended(r.signature) {
 			m.Payers.Release(r.payer, r.lamports)
 		} else {
 			left = append(left, r)

@@ -27,7 +27,7 @@ func TestTheLastWritesTakeNoLongerThanOne(t *testing.T) {
 		}}
 		r := newRecorder(e)
 		for range 10 * recordBatch {
-			r.finalized = append(r.finalized, &watch{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}}})
+			r.finalized = append(r.finalized, &landedEntry{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}}})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()

@@ -191,9 +191,9 @@ func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) 
 	t.Parallel()
 	payer := &till{}
 	e := &Manager{Options: Options{Payers: payer, Now: time.Now}}
-	lane := &Lane{places: capacity{limit: 2}}
+	lane := &Lane{inUse: capacity{limit: 2}}
 	e.tracker = newTracker(e)
-	lane.places.acquire(2)
+	lane.inUse.acquire(2)
 	first := &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}, lane: lane}
 	w, _ := e.tracker.add(first)
 	first.reserved = []reservation{{lamports: 7}}
@@ -204,7 +204,7 @@ func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) 
 	}
 	e.tracker.stepEnded(w)
 	e.tracker.drop(w)
-	if taken := lane.places.inUse(); payer.reserved != 0 || taken != 1 {
+	if taken := lane.inUse.inUse(); payer.reserved != 0 || taken != 1 {
 		t.Errorf("%d lamports and %d places are taken after the first step's end, want none and the later one's", payer.reserved, taken)
 	}
 }

@@ -49,7 +49,7 @@ func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*
 	return statuses, slot, err
 }
 
-func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	look, err := f.Chain.Search(ctx, sigs)
 	if err == nil {
 		look.Statuses = f.fail(sigs, look.Statuses)

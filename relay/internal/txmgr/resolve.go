@@ -14,8 +14,8 @@ import (
 // Resolve searches all history for the live attempts, unless the tracker just did, and
 // marks the dead ones as dead.
 func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
-	look := j.look
-	j.look = nil
+	look := j.searchResult
+	j.searchResult = nil
 	if len(j.Live) == 0 {
 		return &Resolution{}, nil
 	}
@@ -33,7 +33,7 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 }
 
 // applyFates applies the fates of the live attempts, as one search shows them.
-func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.Look) (*Resolution, error) {
+func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.SearchResult) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: look.FinalizedSlot}
 	var dead []DeadAttempt
 	for i := range j.Live {
@@ -57,7 +57,7 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.Look) (*
 	return r, m.markDead(ctx, j, dead)
 }
 
-func fateOf(a *Attempt, st *onchain.Status, l *onchain.Look) onchain.Fate {
+func fateOf(a *Attempt, st *onchain.Status, l *onchain.SearchResult) onchain.Fate {
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 

@@ -34,7 +34,7 @@ func TestWhatADeadAttemptHasPaid(t *testing.T) {
 		return Attempt{Signature: sig, Purpose: PurposeTransact, Cost: 1_786_760, Fee: 5000, BlockhashSlot: 10, LastValidBlockHeight: last}
 	}
 	c := &Job{Kind: shieldpool.KindTransfer, Live: []Attempt{attempt(failed, 160), attempt(lost, 160), attempt(alive, 400)}}
-	look := &onchain.Look{
+	look := &onchain.SearchResult{
 		Statuses:      []*onchain.Status{{Slot: 20, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}, nil, nil},
 		FinalizedSlot: 300, FinalizedHeight: 300, Slot: 300, FirstAvailable: 1,
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statuses []*onchain.Status) {
-	var final []*watch
+func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry, statuses []*onchain.Status) {
+	var final []*landedEntry
 	t.mu.Lock()
-	var missed []*watch
+	var missed []*landedEntry
 	for i, w := range batch {
 		switch st := statuses[i]; {
 		case t.landed[w.ID] != w || w.busy || st != nil && st.Unverified:
@@ -42,7 +42,7 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statu
 // searchMissed searches all history for landings that the recent statuses miss, because
 // these go back only some 150 slots. Absence proves nothing when the history does not go
 // back to the slot, or has not reached it yet.
-func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
+func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
 		sigs[i] = w.Signature
@@ -51,14 +51,14 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	if err != nil {
 		t.m.Log.WarnContext(ctx, "searching confirmed signatures failed", "signatures", len(sigs), "error", err)
 	}
-	var final []*watch
+	var final []*landedEntry
 	for i, w := range missed {
 		var st *onchain.Status
 		if err == nil {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil || !saysEnough(look, st, w.Slot):
+		case err != nil || !isConclusive(look, st, w.Slot):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()
@@ -72,10 +72,10 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	t.m.recorder.queueFinalized(final)
 }
 
-// saysEnough reports whether a search shows that a transaction that landed in the slot is
+// isConclusive reports whether a search shows that a transaction that landed in the slot is
 // final, or is gone. A single endpoint shows neither: it gives no verified status and no
 // height.
-func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
+func isConclusive(look onchain.SearchResult, st *onchain.Status, slot uint64) bool {
 	if st == nil {
 		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0
 	}
@@ -84,7 +84,7 @@ func saysEnough(look onchain.Look, st *onchain.Status, slot uint64) bool {
 
 // reopen returns a job whose fork died to processing. The next process to claim it resolves
 // its attempts first, as always.
-func (t *tracker) reopen(ctx context.Context, w *watch) {
+func (t *tracker) reopen(ctx context.Context, w *landedEntry) {
 	err := t.m.Store.Reopen(ctx, w.Lease)
 	if err == nil {
 		t.m.Observer.Attempt("reopened")

@@ -36,7 +36,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 		class = m.Class(signed.Purpose, refused.Err)
 		m.reportFailure(j, signed, class, refused.Err)
 	}
-	if !Permanent(class) {
+	if !IsPermanent(class) {
 		return
 	}
 	// Another send could only cost a fee, so the attempt is left to expire.
@@ -54,9 +54,9 @@ func (m *Manager) broadcast(ctx context.Context, a *Attempt, first bool) error {
 	return err
 }
 
-// Permanent reports whether a transaction that fails with the class will always fail with
+// IsPermanent reports whether a transaction that fails with the class will always fail with
 // it.
-func Permanent(class shieldpool.Class) bool {
+func IsPermanent(class shieldpool.Class) bool {
 	switch class {
 	case shieldpool.ClassStaleProof, shieldpool.ClassSpent, shieldpool.ClassBadInput, shieldpool.ClassPolicy,
 		shieldpool.ClassRecipientRent, shieldpool.ClassBug, shieldpool.ClassRaiseCompute:
@@ -83,7 +83,7 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case !errors.Is(err, onchain.ErrUnavailable): // case !errors.Is(err, onchain.ErrUnavailable): // accepted, or refused by an endpoint that could have accepted it
+	case !errors.Is(err, onchain.ErrUnavailable): // accepted, or refused by an endpoint that could have accepted it
 		d.failures = 0
 	case errors.As(err, &unavailable) && unavailable.Kind == onchain.KindBudget:
 		// The relay itself withheld the send, to keep the budget for other calls.

@@ -168,7 +168,7 @@ type unrulyChain struct {
 type chainCalls interface {
 	txmgr.Chain
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
+	FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
 	Corroborated(slot uint64) bool
 }
 
@@ -190,8 +190,8 @@ func (c *unrulyChain) Statuses(ctx context.Context, sigs []solana.Signature) (ou
 	return out, slot, err
 }
 
-func (c *unrulyChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
-	return unrulily(ctx, c.u, func() (onchain.Look, error) { return c.chainCalls.Search(ctx, sigs) })
+func (c *unrulyChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	return unrulily(ctx, c.u, func() (onchain.SearchResult, error) { return c.chainCalls.Search(ctx, sigs) })
 }
 
 func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
@@ -202,8 +202,8 @@ func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	return unrulily(ctx, c.u, func() (*onchain.SwapEnd, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
+func (c *unrulyChain) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	return unrulily(ctx, c.u, func() (*onchain.SwapEnd, error) { return c.chainCalls.FindSwapEnd(ctx, swap, first, last) })
 }
 
 // chaos is several processes, their swaps and the unruly world around them.
@@ -443,7 +443,7 @@ func (c *chaos) verify(ended []*submission.Submission) {
 		ends[s.Swap.Phase]++
 		accounts, _, err := r.rpc.Accounts(ctx, []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.swap.WSOL, r.swap.Output}, onchain.Confirmed, 0)
 		must(c.t, err)
-		settled, err := r.rpc.Settlement(ctx, r.swap, 0, math.MaxInt64)
+		settled, err := r.rpc.FindSwapEnd(ctx, r.swap, 0, math.MaxInt64)
 		must(c.t, err)
 		if settled == nil || s.Swap.Signature == nil || *s.Swap.Signature != settled.Signature || string(s.Swap.Phase) != string(settled.How) {
 			c.fault("swap %d is told as %s, the chain says %+v", i, s.Swap.Phase, settled)

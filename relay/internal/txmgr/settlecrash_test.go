@@ -247,8 +247,8 @@ func (c *mortalChain) Statuses(ctx context.Context, sigs []solana.Signature) (ou
 	return out, slot, err
 }
 
-func (c *mortalChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
-	return mortally(c.m, "search", func() (onchain.Look, error) { return c.Chain.Search(ctx, sigs) })
+func (c *mortalChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	return mortally(c.m, "search", func() (onchain.SearchResult, error) { return c.Chain.Search(ctx, sigs) })
 }
 
 // mortalReads is its RPC as the planner has it.
@@ -265,8 +265,8 @@ func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	return mortally(c.m, "look for the end", func() (*onchain.SwapEnd, error) { return c.Chain.Settlement(ctx, s, first, last) })
+func (c *mortalReads) FindSwapEnd(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	return mortally(c.m, "look for the end", func() (*onchain.SwapEnd, error) { return c.Chain.FindSwapEnd(ctx, s, first, last) })
 }
 
 // mortalRouter is its router.
@@ -532,7 +532,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 	if accounts[0] != nil {
 		fault("the swap state is still there")
 	}
-	settled, err := r.rpc.Settlement(ctx, r.swap, 0, math.MaxUint64)
+	settled, err := r.rpc.FindSwapEnd(ctx, r.swap, 0, math.MaxUint64)
 	if err != nil || settled == nil {
 		return append(faults, fmt.Sprintf("the chain has no end of the swap: %v", err))
 	}

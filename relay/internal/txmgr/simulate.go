@@ -47,16 +47,16 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		return failure, nil
 	}
 	t.compute.Limit = m.compute.observe(t.shape(), units)
-	if t.draft.Purpose == PurposeExecute { // if t.draft.Purpose == PurposeExecute { // routes differ: an expensive one must not raise the limit of all
+	if t.draft.Purpose == PurposeExecute { // routes differ: an expensive one must not raise the limit of all
 		t.compute.Limit = limitOf(units + units/10)
 	}
 	return nil, nil
 }
 
-// Try simulates a draft with one payer after the other, until it fails for another reason
+// SimulateDraft simulates a draft with one payer after the other, until it fails for another reason
 // than the payer's lack of lamports; nil when it would succeed. Nothing is recorded about
 // the payers, because none was picked by its balance.
-func (m *Manager) Try(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
+func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ type tracker struct {
 
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
-	landed  map[uuid.UUID]*watch
+	landed  map[uuid.UUID]*landedEntry
 
 	// sends runs rebroadcasts, and resolving is locked while old attempts are resolved.
 	// Both run concurrently with the polling.
@@ -47,8 +47,8 @@ type tracker struct {
 	resolving sync.Mutex
 	// recording is locked while unverified outcomes are written to the database. placeless
 	// counts entries that released their capacity because of one.
-	recording sync.Mutex
-	placeless int
+	recording       sync.Mutex
+	withoutCapacity int
 }
 
 // entry is one job in flight, under one lease. Its phase says which goroutine owns its
@@ -61,13 +61,13 @@ type entry struct {
 	next  time.Time
 	// resolveAt is when attempts that no poll has found may be resolved again.
 	resolveAt time.Time
-	// placeReleased reports that the capacity was released while the entry is tracked.
-	placeReleased bool
+	// capacityReleased reports that the capacity was released while the entry is tracked.
+	capacityReleased bool
 	// unverifiedSince is since when only one endpoint reports an outcome. recorded reports
 	// that the database has that, and placeless that the entry released its capacity
 	// because of it.
-	unverifiedSince     time.Time
-	recorded, placeless bool
+	unverifiedSince           time.Time
+	recorded, withoutCapacity bool
 }
 
 // phase says which goroutine owns an entry.
@@ -82,9 +82,9 @@ const (
 	recording
 )
 
-// watch is the small part of a landed job that is kept until it is final, because there may
+// landedEntry is the small part of a landed job that is kept until it is final, because there may
 // be thousands.
-type watch struct {
+type landedEntry struct {
 	Landed
 	// missed counts the polls in a row that did not find the signature. busy reports that
 	// its finality or its return to processing is being written; mu guards both.
@@ -93,7 +93,7 @@ type watch struct {
 }
 
 func newTracker(m *Manager) *tracker {
-	t := &tracker{m: m, pollSoon: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landed: map[uuid.UUID]*watch{}}
+	t := &tracker{m: m, pollSoon: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landed: map[uuid.UUID]*landedEntry{}}
 	t.sends.SetLimit(sendWorkers)
 	return t
 }
@@ -101,17 +101,17 @@ func newTracker(m *Manager) *tracker {
 // add keeps a job with its lease and capacity, for its first step. twice reports that a
 // step already runs under the same lease, which the database lost in a failover and
 // assigned again.
-func (t *tracker) add(j *Job) (w *entry, twice bool) {
+func (t *tracker) add(j *Job) (w *entry, duplicate bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j.since = t.m.Now()
 	w = &entry{j: j, phase: working}
 	if old := t.entries[j.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
-		twice = old.phase == working && old.j.Lease == j.Lease
+		duplicate = old.phase == working && old.j.Lease == j.Lease
 		t.replace(old)
 	}
 	t.entries[j.ID] = w
-	return w, twice
+	return w, duplicate
 }
 
 // track starts polling the chain for the job. A job that was tracked before keeps its
@@ -123,11 +123,11 @@ func (t *tracker) track(w *entry) {
 		return
 	}
 	w.phase = tracking
-	if w.j.since.After(w.unverifiedSince) { // if w.j.since.After(w.unverifiedSince) { // signed again: another attempt was unverified
+	if w.j.since.After(w.unverifiedSince) { // signed again: another attempt was unverified
 		w.unverifiedSince, w.recorded = time.Time{}, false
 	}
-	if l := w.j.lane; l != nil && l.FreeWhenSent && !w.placeReleased {
-		t.releasePlace(w)
+	if l := w.j.lane; l != nil && l.ReleaseWhenSent && !w.capacityReleased {
+		t.releaseCapacity(w)
 		l.ClaimSoon()
 	}
 	if w.next.IsZero() {
@@ -163,21 +163,21 @@ func (t *tracker) stepEnded(w *entry) {
 // reservations until it ends.
 func (t *tracker) replace(w *entry) {
 	delete(t.entries, w.j.ID)
-	t.releasePlace(w)
-	if w.placeless {
-		t.placeless--
-		w.placeless = false
+	t.releaseCapacity(w)
+	if w.withoutCapacity {
+		t.withoutCapacity--
+		w.withoutCapacity = false
 	}
 	if w.phase != working {
 		t.releaseReservations(w)
 	}
 }
 
-// releasePlace releases the entry's capacity, unless that was done.
-func (t *tracker) releasePlace(w *entry) {
-	if !w.placeReleased {
-		w.placeReleased = true
-		w.j.lane.places.release()
+// releaseCapacity releases the entry's capacity, unless that was done.
+func (t *tracker) releaseCapacity(w *entry) {
+	if !w.capacityReleased {
+		w.capacityReleased = true
+		w.j.lane.inUse.release()
 	}
 }
 
@@ -200,10 +200,10 @@ func (t *tracker) remove(w *entry) {
 		return
 	}
 	delete(t.entries, w.j.ID)
-	t.releasePlace(w)
-	if w.placeless {
-		t.placeless--
-		w.placeless = false
+	t.releaseCapacity(w)
+	if w.withoutCapacity {
+		t.withoutCapacity--
+		w.withoutCapacity = false
 	}
 	t.releaseReservations(w)
 	if t.m.mayClaimMore.Load() {
@@ -219,18 +219,18 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 		return
 	}
 	t.remove(w)
-	t.landed[w.j.ID] = t.newWatch(Landed{Job: w.j, Landing: l})
+	t.landed[w.j.ID] = t.newLandedEntry(Landed{Job: w.j, Landing: l})
 }
 
-// newWatch keeps the part of a landed job that finality needs.
-func (t *tracker) newWatch(l Landed) *watch {
+// newLandedEntry keeps the part of a landed job that finality needs.
+func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
 			l.Ours, l.Purpose = true, a.Purpose
 		}
 	}
-	l.Job = &Job{Lease: l.Lease, Row: t.m.Outcomes.Watched(l.Row), Kind: l.Kind, CreatedAt: l.CreatedAt}
-	return &watch{Landed: l}
+	l.Job = &Job{Lease: l.Lease, Row: t.m.Outcomes.TrimRow(l.Row), Kind: l.Kind, CreatedAt: l.CreatedAt}
+	return &landedEntry{Landed: l}
 }
 
 // adoptLanded tracks a job whose landing another process recorded.
@@ -238,11 +238,11 @@ func (t *tracker) adoptLanded(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	signature, slot := j.Row.Landed()
-	t.landed[j.ID] = t.newWatch(Landed{Job: j, Landing: Landing{Signature: signature, Slot: slot}})
+	t.landed[j.ID] = t.newLandedEntry(Landed{Job: j, Landing: Landing{Signature: signature, Slot: slot}})
 }
 
 // removeLanded stops tracking a landed job.
-func (t *tracker) removeLanded(w *watch) {
+func (t *tracker) removeLanded(w *landedEntry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.landed[w.ID] == w {
@@ -298,10 +298,10 @@ func (t *tracker) tracked() []*entry {
 }
 
 // unfinalized lists the landed jobs that are polled.
-func (t *tracker) unfinalized() []*watch {
+func (t *tracker) unfinalized() []*landedEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]*watch, 0, len(t.landed))
+	out := make([]*landedEntry, 0, len(t.landed))
 	for _, w := range t.landed {
 		if !w.busy {
 			out = append(out, w)

@@ -132,12 +132,12 @@ func (m *Manager) Add(l *Lane) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:
 		return errors.New("a lane needs a handler and its claims")
-	case l.Places < 1:
-		return fmt.Errorf("a lane has %d places: expected at least 1", l.Places)
+	case l.Capacity < 1:
+		return fmt.Errorf("a lane has %d places: expected at least 1", l.Capacity)
 	case len(m.lanes) == 0 && l.Probe == nil:
 		return errors.New("the main lane needs a probe")
 	}
-	l.places.limit, l.due = l.Places, make(chan struct{}, 1)
+	l.inUse.limit, l.due = l.Capacity, make(chan struct{}, 1)
 	m.lanes = append(m.lanes, l)
 	return nil
 }
@@ -150,11 +150,11 @@ func (m *Manager) main() *Lane { return m.lanes[0] }
 // other jobs wait for it: the row then waits with them, and the most urgent goes first.
 // Start or CancelReservation ends the reservation.
 func (m *Manager) ReserveCapacity() bool {
-	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().places.acquire(1) == 1
+	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
 }
 
 // CancelReservation releases reserved capacity.
-func (m *Manager) CancelReservation() { m.main().places.release() }
+func (m *Manager) CancelReservation() { m.main().inUse.release() }
 
 // Start works on a job that was accepted with reserved capacity. Its request may end before
 // the first step does.
@@ -174,9 +174,9 @@ func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }
 func (m *Manager) PollSoon() { signal(m.tracker.pollSoon) }
 
 // signal wakes a loop; one pending signal is enough.
-func signal(bell chan struct{}) {
+func signal(ch chan struct{}) {
 	select {
-	case bell <- struct{}{}:
+	case ch <- struct{}{}:
 	default:
 	}
 }
@@ -185,7 +185,7 @@ func signal(bell chan struct{}) {
 // tracks until finalized.
 func (m *Manager) InProgress() (inFlight, watched int) {
 	for _, l := range m.lanes {
-		inFlight += l.places.inUse()
+		inFlight += l.inUse.inUse()
 	}
 	return inFlight, m.tracker.landedCount()
 }
@@ -196,11 +196,11 @@ func (m *Manager) PausedBy() string { return m.paused.reason() }
 // start runs the first step of a job with its lease and capacity.
 func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	j.lane = l
-	w, twice := m.tracker.add(j)
+	w, duplicate := m.tracker.add(j)
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
-		if twice { // if twice { // after a release, a job is claimed under a new epoch, not under the running step's
+		if duplicate { // after a release, a job is claimed under a new epoch, not under the running step's
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -224,7 +224,7 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 		m.deferJob(ctx, w, err)
 	case next.Landing != nil:
 		m.tracker.record(w, *next.Landing)
-	case next.Follow:
+	case next.Track:
 		m.tracker.track(w)
 	default:
 		m.tracker.drop(w)
@@ -250,7 +250,7 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	if errors.Is(cause, ErrLeaseLost) {
 		m.Observer.Lease("lost", 1)
 		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
-		m.release(ctx, w, 0, "") // m.release(ctx, w, 0, "") // the lease may still be this process's: perhaps only its heartbeat was late
+		m.release(ctx, w, 0, "") // the lease may still be this process's: perhaps only its heartbeat was late
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)

@@ -59,9 +59,9 @@ func TestAPassDecidesAllThatWaits(t *testing.T) {
 		d.free = append(d.free, c)
 	}
 	searches := 0
-	ended, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (onchain.Look, error) {
+	ended, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (onchain.SearchResult, error) {
 		searches++
-		return onchain.Look{Statuses: make([]*onchain.Status, len(s)), FinalizedSlot: 10, FinalizedHeight: 10, FirstAvailable: 1}, nil
+		return onchain.SearchResult{Statuses: make([]*onchain.Status, len(s)), FinalizedSlot: 10, FinalizedHeight: 10, FirstAvailable: 1}, nil
 	})
 	if err != nil || ended != all-alive || waiting != alive+held || searches != alive {
 		t.Errorf("%d are ended and %d wait after %d searches (%v), want %d, %d and %d", ended, waiting, searches, err, all-alive, alive+held, alive)

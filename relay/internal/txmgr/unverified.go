@@ -32,12 +32,12 @@ func (t *tracker) markUnverified(j *Job) {
 	if w.unverifiedSince.IsZero() {
 		w.unverifiedSince = now
 	}
-	if w.placeReleased || now.Sub(w.unverifiedSince) < unverifiedAfter || t.placeless >= maxUnverified {
+	if w.capacityReleased || now.Sub(w.unverifiedSince) < unverifiedAfter || t.withoutCapacity >= maxUnverified {
 		return
 	}
-	t.releasePlace(w)
-	t.placeless++
-	w.placeless = true
+	t.releaseCapacity(w)
+	t.withoutCapacity++
+	w.withoutCapacity = true
 	if t.m.mayClaimMore.Load() {
 		t.m.ClaimSoon()
 	}
@@ -52,10 +52,10 @@ func (t *tracker) isUnverified(w *entry) bool {
 
 // recordUnverified writes to the database which jobs wait for a second endpoint, so that
 // they do not make the pool busy. Failed writes are repeated at the next poll.
-func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
+func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 	var batch []*entry
 	var leases []Lease
-	for _, w := range flying {
+	for _, w := range inFlight {
 		if len(batch) < statusBatch && t.isUnverified(w) {
 			batch, leases = append(batch, w), append(leases, w.j.Lease)
 		}

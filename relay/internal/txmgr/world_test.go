@@ -111,7 +111,7 @@ func (w *world) endpoints(all ...chain.Endpoint) *chain.Endpoints {
 
 func (w *world) newState(rpc *chain.Endpoints) *chain.PoolReader {
 	w.t.Helper()
-	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, Corroborated: rpc.Corroborated, History: rpc.Creation, Everywhere: rpc.Everywhere, MinInterval: slot})
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, Corroborated: rpc.Corroborated, History: rpc.FindCreation, AllEndpoints: rpc.AccountAtAll, MinInterval: slot})
 	must(w.t, err)
 	return reader
 }

@@ -141,7 +141,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	chain.Start(ctx)
-	pool := fmt.Sprintf("initialised, with a ring of %d roots", s.options.Ring)
+	pool := fmt.Sprintf("initialised, with a root history of %d roots", s.options.Ring)
 	if !s.options.Initialised {
 		pool = "not initialised: start with -initialise, or send Initialize"
 	}

@@ -50,7 +50,7 @@ func inside(t *testing.T, signature solana.Signature, ix solana.Instruction) (ra
 		indexIn(t, raw, ix.ProgramID()), strings.Join(at, ","), solana.Base58(data).String())
 }
 
-func TestSettlement(t *testing.T) {
+func TestFindSwapEnd(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
 	swap, other := testSwap(t, pool, 5), testSwap(t, pool, 7)
@@ -136,7 +136,7 @@ func TestSettlement(t *testing.T) {
 				return says("null")
 			}
 			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
-			got, err := e.Settlement(t.Context(), swap, 9, 10)
+			got, err := e.FindSwapEnd(t.Context(), swap, 9, 10)
 			if test.wantKind != "" {
 				checkError(t, err, test.wantKind, 0, nil)
 				return
@@ -154,7 +154,7 @@ func TestSettlement(t *testing.T) {
 	}
 	e, _ := newEndpoints(t, newNetwork("a"), of("a"), nil)
 	for name, swap := range map[string]*shieldpool.Swap{"none": nil, "of the zero nullifier": testSwap(t, pool, 0)} {
-		if _, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64); err == nil {
+		if _, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64); err == nil {
 			t.Errorf("the settlement of a swap that is %s is looked for", name)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	}
 	n["other"].set("getTransaction", says(landed(raw, balances(accountsOf(t, raw)))))
 	e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
-	got, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64)
+	got, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	// An endpoint that does not answer may know.
 	n["archive"].fail(sick)
 	n["other"].page = func(string) reply { return says("[]") }
-	if _, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64); err == nil {
+	if _, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64); err == nil {
 		t.Error("a swap counts as not settled while an endpoint that may know does not answer")
 	}
 }

@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"fmt"
@@ -151,7 +151,7 @@ func recipientsPaid(e *Evidence, r *Result) {
 		}
 		for k := range tx.Ends {
 			if end := &tx.Ends[k]; !tx.Failed && end.How == shieldpool.Refunded {
-				due[end.Recipient] += end.held(tx)
+				due[end.Recipient] += end.heldLamports(tx)
 			}
 		}
 		if tx.Failed || x.payers[tx.Payer] {
@@ -204,10 +204,10 @@ func clock(t time.Time) string {
 	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
 }
 
-// diesFirst checks invariant 4 as far as it can be observed afterwards: when an attempt was
+// earlierAttemptsDied checks invariant 4 as far as it can be observed afterwards: when an attempt was
 // committed, no earlier attempt of its submission could still land. It uses the chain's
 // heights, because a blockhash's height in the database may be wrong.
-func diesFirst(e *Evidence, r *Result) {
+func earlierAttemptsDied(e *Evidence, r *Result) {
 	x := indexed(e)
 	attempts := make(map[uuid.UUID][]*Attempt)
 	for i := range e.Attempts {
@@ -260,8 +260,8 @@ const blockhashLife = 150
 func pinIsTrue(e *Evidence, r *Result) {
 	for _, sign := range e.Pins {
 		r.Examined++
-		if sign != e.Sign {
-			r.fault("the database says that the program takes proofs whose A is %s; it takes those whose A is %s", sign, e.Sign)
+		if sign != e.ProofAEncoding {
+			r.fault("the database says that the program takes proofs whose A is %s; it takes those whose A is %s", sign, e.ProofAEncoding)
 		}
 	}
 }

@@ -1,79 +1,79 @@
-package account_test
+package verify_test
 
 import (
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 )
 
 // withHostility adds the answers to hostile clients, the relays' learnt encoding of proofs, and
 // an attempt of submission 1 that expired before the next one.
-func withHostility(e *account.Evidence) *account.Evidence {
+func withHostility(e *verify.Evidence) *verify.Evidence {
 	for i := range e.Records {
 		e.Records[i].Ended = true
 	}
-	e.Pins, e.Sign = []string{"plain"}, "plain"
-	e.Hostile = map[account.HostileAnswer]int{
+	e.Pins, e.ProofAEncoding = []string{"plain"}, "plain"
+	e.HostileAnswers = map[verify.HostileAnswer]int{
 		{Attack: "forges", Status: 400, Code: "proof_invalid"}: 12,
 		{Attack: "forges", Status: 503, Code: "pool_busy"}:     2,
 		{Attack: "copies", Status: 200}:                        3,
 	}
-	e.Attempts = append(e.Attempts, account.Attempt{
+	e.Attempts = append(e.Attempts, verify.Attempt{
 		Signature: signature(40), Submission: id(1), Payer: payer, Purpose: "transact", Blockhash: solana.Hash{7}, CreatedAt: at(1.2),
 	})
 	e.Attempts[0].CreatedAt = at(2)
-	e.Heights = account.Heights{{7}: 100}
-	e.Finality = []account.Finality{{At: at(0), Slot: 90, Height: 80}, {At: at(1.9), Slot: 260, Height: 249}, {At: at(2.1), Slot: 261, Height: 250}, {At: at(9), Slot: 280, Height: 270}}
+	e.Heights = verify.Heights{{7}: 100}
+	e.Finality = []verify.Finality{{At: at(0), Slot: 90, Height: 80}, {At: at(1.9), Slot: 260, Height: 249}, {At: at(2.1), Slot: 261, Height: 250}, {At: at(9), Slot: 280, Height: 270}}
 	return e
 }
 
 // hostileFaults are the faults that lies and hostile clients could cause.
 func hostileFaults() map[string]doctored {
 	const served, dies = "honest-clients-served", "dies-before-the-next"
-	first := func(e *account.Evidence) *load.Answer { return &e.Records[3].Requests[0].Answers[0] }
+	first := func(e *verify.Evidence) *load.Answer { return &e.Records[3].Requests[0].Answers[0] }
 	return map[string]doctored{
 		"a client was turned away until its patience ended": {
-			func(e *account.Evidence) {
+			func(e *verify.Evidence) {
 				e.Records[3].Ended = false
 				*first(e) = load.Answer{Call: load.CallTransact, Status: 503, Code: "pool_busy"}
 			},
 			served, "its last answer was pool_busy",
 		},
 		"an honest proof was refused": {
-			func(e *account.Evidence) { first(e).Code = "proof_invalid" },
+			func(e *verify.Evidence) { first(e).Code = "proof_invalid" },
 			served, "answered an honest proof with 400 proof_invalid",
 		},
 		"a note was said to be spent that nobody spent": {
-			func(e *account.Evidence) { first(e).Code = "nullifier_spent" },
+			func(e *verify.Evidence) { first(e).Code = "nullifier_spent" },
 			served, "nothing on the finalized chain spends",
 		},
 		"a note was said to be taken that nobody took": {
-			func(e *account.Evidence) { first(e).Code = "nullifier_reserved" },
+			func(e *verify.Evidence) { first(e).Code = "nullifier_reserved" },
 			served, "no submission has a nullifier of it",
 		},
 		"a forged proof was taken": {
-			func(e *account.Evidence) { e.Hostile[account.HostileAnswer{Attack: "forges", Status: 202}] = 1 },
+			func(e *verify.Evidence) { e.HostileAnswers[verify.HostileAnswer{Attack: "forges", Status: 202}] = 1 },
 			"attacks-fail", "took 1 forged proofs",
 		},
 		"a relay broke at a hostile request": {
-			func(e *account.Evidence) {
-				e.Hostile[account.HostileAnswer{Attack: "long fields", Status: 500, Code: "internal"}] = 4
+			func(e *verify.Evidence) {
+				e.HostileAnswers[verify.HostileAnswer{Attack: "long fields", Status: 500, Code: "internal"}] = 4
 			},
 			"attacks-fail", "4 requests of the attack \"long fields\" with 500 internal",
 		},
 		"the relays have learnt the wrong sign": {
-			func(e *account.Evidence) { e.Pins = append(e.Pins, "negated") },
+			func(e *verify.Evidence) { e.Pins = append(e.Pins, "negated") },
 			"pin-is-true", "takes proofs whose A is negated",
 		},
 		"an attempt was committed while an earlier one could land": {
-			func(e *account.Evidence) { e.Heights[solana.Hash{7}] = 101 },
+			func(e *verify.Evidence) { e.Heights[solana.Hash{7}] = 101 },
 			dies, "when finality was at height 250",
 		},
 		"an attempt was committed before an earlier one's failure was final": {
-			func(e *account.Evidence) {
+			func(e *verify.Evidence) {
 				e.Heights[solana.Hash{7}] = 101
-				e.Transactions = append(e.Transactions, account.Transaction{Signature: signature(40), Slot: 262, Failed: true, Payer: payer})
+				e.Transactions = append(e.Transactions, verify.Transaction{Signature: signature(40), Slot: 262, Failed: true, Payer: payer})
 			},
 			dies, "could land until height 251",
 		},
@@ -81,23 +81,23 @@ func hostileFaults() map[string]doctored {
 }
 
 // noHostileFaults are correct changes that look like faults.
-func noHostileFaults() map[string]func(*account.Evidence) {
-	return map[string]func(*account.Evidence){
-		"an attempt follows one whose failure is final": func(e *account.Evidence) {
+func noHostileFaults() map[string]func(*verify.Evidence) {
+	return map[string]func(*verify.Evidence){
+		"an attempt follows one whose failure is final": func(e *verify.Evidence) {
 			e.Heights[solana.Hash{7}] = 101
-			e.Transactions = append(e.Transactions, account.Transaction{Signature: signature(40), Slot: 261, Failed: true, Payer: other})
+			e.Transactions = append(e.Transactions, verify.Transaction{Signature: signature(40), Slot: 261, Failed: true, Payer: other})
 		},
-		"an attempt of which nobody knows the blockhash": func(e *account.Evidence) { delete(e.Heights, solana.Hash{7}) },
-		"a relay was busy for a while": func(e *account.Evidence) {
+		"an attempt of which nobody knows the blockhash": func(e *verify.Evidence) { delete(e.Heights, solana.Hash{7}) },
+		"a relay was busy for a while": func(e *verify.Evidence) {
 			q := &e.Records[3].Requests[0]
 			q.Answers = append([]load.Answer{{Call: load.CallTransact, Status: 503, Code: "chain_unavailable"}}, q.Answers...)
 		},
-		"a note was taken by another submission": func(e *account.Evidence) {
+		"a note was taken by another submission": func(e *verify.Evidence) {
 			q := &e.Records[3].Requests[0]
 			q.Inputs.Nullifiers[0] = e.Submissions[0].Inputs.Nullifiers[0]
 			q.Answers[0].Code = "nullifier_reserved"
 		},
-		"a note was spent on a fork that died": func(e *account.Evidence) {
+		"a note was spent on a fork that died": func(e *verify.Evidence) {
 			e.Records[3].Requests[0].Answers[0].Code = "nullifier_spent"
 			e.Undone = map[solana.Signature]bool{signature(9): true}
 		},

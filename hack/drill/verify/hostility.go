@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// honestServed checks that no endpoint's lie and no hostile client kept an honest
+// honestClientsServed checks that no endpoint's lie and no hostile client kept an honest
 // client from its outcome, or caused an honest proof to be refused.
-func honestServed(e *Evidence, r *Result) {
+func honestClientsServed(e *Evidence, r *Result) {
 	spenders := spendersOf(e)
 	reserved := make(map[[32]byte]bool)
 	for i := range e.Submissions {
@@ -26,7 +26,7 @@ func honestServed(e *Evidence, r *Result) {
 	}
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError {
-			return // return // the answer decides nothing about the spend; the client sends it again
+			return // the answer decides nothing about the spend; the client sends it again
 		}
 		taken := func(by func([32]byte) bool) bool { return slices.ContainsFunc(q.Inputs.Nullifiers[:], by) }
 		switch a.Code {
@@ -62,7 +62,7 @@ func lastAnswer(record *load.Record) string {
 // attacksFail checks that no forged proof is accepted, and that no client request
 // breaks a relay.
 func attacksFail(e *Evidence, r *Result) {
-	for answer, count := range e.Hostile {
+	for answer, count := range e.HostileAnswers {
 		r.Examined += count
 		switch {
 		case answer.Status == http.StatusInternalServerError:

@@ -1,4 +1,4 @@
-package witness
+package gather
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/gagliardetto/solana-go/rpc/jsonrpc"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -25,14 +25,14 @@ type Chain struct {
 	// Payers are the relays' fee payers: every transaction that they pay for is read.
 	Payers map[solana.PublicKey]bool
 	// Heights are those of the blocks that Transactions has read.
-	Heights account.Heights
+	Heights verify.Heights
 	// wraps are the accounts of wrapped SOL that transactions have named.
 	wraps map[solana.PublicKey]bool
 }
 
 // NewChain reads by a client. Add the fee payers before Transactions.
 func NewChain(client *rpc.Client, pool *shieldpool.Pool) *Chain {
-	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), Heights: make(account.Heights), wraps: make(map[solana.PublicKey]bool)}
+	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), Heights: make(verify.Heights), wraps: make(map[solana.PublicKey]bool)}
 }
 
 // Agave's code for a slot without a block.
@@ -43,7 +43,7 @@ const signatureFee = 5000
 
 // Transactions reads the finalized chain up to a slot, block by block. It returns the
 // transactions that call the pool or are paid by a fee payer.
-func (c *Chain) Transactions(ctx context.Context, last uint64) (out []account.Transaction, err error) {
+func (c *Chain) Transactions(ctx context.Context, last uint64) (out []verify.Transaction, err error) {
 	version, rewards := uint64(0), false
 	for slot := uint64(1); slot <= last; slot++ {
 		block, err := c.Client.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
@@ -73,7 +73,7 @@ func (c *Chain) Transactions(ctx context.Context, last uint64) (out []account.Tr
 	return out, nil
 }
 
-func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account.Transaction, error) {
+func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*verify.Transaction, error) {
 	decoded, err := with.GetTransaction()
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
@@ -83,7 +83,7 @@ func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*accoun
 	}
 	// Accounts of lookup tables come after the transaction's own: writable, then read-only.
 	keys := slices.Concat(decoded.Message.AccountKeys, with.Meta.LoadedAddresses.Writable, with.Meta.LoadedAddresses.ReadOnly)
-	tx := &account.Transaction{
+	tx := &verify.Transaction{
 		Signature: decoded.Signatures[0], Slot: slot, Failed: with.Meta.Err != nil, Payer: keys[0],
 		Fee: with.Meta.Fee, SignatureFee: signatureFee * uint64(len(decoded.Signatures)), Changes: make(map[solana.PublicKey]int64),
 	}
@@ -110,7 +110,7 @@ func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*accoun
 
 // instruction records a call of the pool program. A call that the program refuses
 // does not parse and is left out, or its transaction failed.
-func (c *Chain) instruction(tx *account.Transaction, accounts []solana.PublicKey, data []byte) {
+func (c *Chain) instruction(tx *verify.Transaction, accounts []solana.PublicKey, data []byte) {
 	profile := c.Pool.Profile
 	orders, tags := &profile.Accounts, &profile.Tags
 	switch tag := data[0]; tag {
@@ -123,16 +123,16 @@ func (c *Chain) instruction(tx *account.Transaction, accounts []solana.PublicKey
 		if call.Swap != nil {
 			recipient = accountOf(orders.TransactSwap, shieldpool.RoleSwapState, accounts)
 		}
-		tx.Calls = append(tx.Calls, account.PoolCall{Inputs: *call.Inputs, Recipient: recipient, Swap: call.Swap})
+		tx.Calls = append(tx.Calls, verify.PoolCall{Inputs: *call.Inputs, Recipient: recipient, Swap: call.Swap})
 	case tags.ExecuteSwap:
-		tx.Ends = append(tx.Ends, account.SwapEnd{
+		tx.Ends = append(tx.Ends, verify.SwapEnd{
 			How: shieldpool.Executed, State: accountOf(orders.ExecuteSwap, shieldpool.RoleSwapState, accounts),
 			WSOL:      accountOf(orders.ExecuteSwap, shieldpool.RoleSwapWSOL, accounts),
 			Output:    accountOf(orders.ExecuteSwap, shieldpool.RoleSwapOutput, accounts),
 			Recipient: accountOf(orders.ExecuteSwap, shieldpool.RoleRecipientATA, accounts),
 		})
 	case tags.CloseSwapState:
-		tx.Ends = append(tx.Ends, account.SwapEnd{
+		tx.Ends = append(tx.Ends, verify.SwapEnd{
 			How: shieldpool.Refunded, State: accountOf(orders.CloseSwapState, shieldpool.RoleSwapState, accounts),
 			WSOL:      accountOf(slices.Concat(orders.CloseSwapState, orders.CloseWrapped), shieldpool.RoleSwapWSOL, accounts),
 			Recipient: accountOf(orders.CloseSwapState, shieldpool.RoleRecipient, accounts),
@@ -180,23 +180,23 @@ func (c *Chain) Balance(ctx context.Context, key solana.PublicKey) (uint64, erro
 }
 
 // Finality reads the finalized slot and height.
-func (c *Chain) Finality(ctx context.Context) (*account.Finality, error) {
+func (c *Chain) Finality(ctx context.Context) (*verify.Finality, error) {
 	at := time.Now()
 	info, err := c.Client.GetEpochInfo(ctx, rpc.CommitmentFinalized)
 	if err != nil {
 		return nil, fmt.Errorf("read the finalized height: %w", err)
 	}
-	return &account.Finality{At: at, Slot: info.AbsoluteSlot, Height: info.BlockHeight}, nil
+	return &verify.Finality{At: at, Slot: info.AbsoluteSlot, Height: info.BlockHeight}, nil
 }
 
-// Ring reads the root ring at a commitment level.
-func (c *Chain) Ring(ctx context.Context, level rpc.CommitmentType) (*account.Ring, error) {
+// Ring reads the root history at a commitment level.
+func (c *Chain) Ring(ctx context.Context, level rpc.CommitmentType) (*verify.RootHistory, error) {
 	at := time.Now()
 	tree, slot, err := c.tree(ctx, level)
 	if err != nil {
 		return nil, err
 	}
-	ring := &account.Ring{At: at, Slot: slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
+	ring := &verify.RootHistory{At: at, Slot: slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
 	for _, root := range tree.History {
 		ring.Roots[root] = struct{}{}
 	}

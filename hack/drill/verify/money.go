@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"github.com/gagliardetto/solana-go"
@@ -89,12 +89,12 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 			r.fault("the ledger does not have %s of payer %s, slot %d", tx.Signature, tx.Payer, tx.Slot)
 			continue
 		}
-		entry.hold(tx, r)
+		entry.check(tx, r)
 	}
 }
 
-// hold compares a line with its transaction.
-func (entry *Entry) hold(tx *Transaction, r *Result) {
+// check compares a line with its transaction.
+func (entry *Entry) check(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
 	// An execution returns the rent, together with lamports that others sent to the closed
@@ -114,12 +114,12 @@ func payersPayRent(e *Evidence, r *Result) {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
 		if attempt == nil || !x.payers[tx.Payer] {
-			continue // continue // nothingUnknownSigned reports transactions of the relays without an attempt
+			continue // nothingUnknownSigned reports transactions of the relays without an attempt
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
 		if attempt.Purpose == PurposeMove {
-			tx.holdMove(attempt, e.Payers, spent, r)
+			tx.checkMove(attempt, e.Payers, spent, r)
 			continue
 		}
 		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
@@ -133,9 +133,9 @@ func payersPayRent(e *Evidence, r *Result) {
 	}
 }
 
-// holdMove compares a move with the amounts recorded before it was sent: it takes
+// checkMove compares a move with the amounts recorded before it was sent: it takes
 // the sum that the other payers get, and no lamport more.
-func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r *Result) {
+func (tx *Transaction) checkMove(attempt *Attempt, payers []Payer, spent int64, r *Result) {
 	var want int64
 	for _, p := range payers {
 		got, due := tx.Changes[p.Key], int64(attempt.Moves[p.Key]) //nolint:gosec // far below 2^63 lamports exist

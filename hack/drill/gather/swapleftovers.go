@@ -1,4 +1,4 @@
-package witness
+package gather
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Left searches the chain for accounts that swaps left behind: every state that a
 // transaction of the evidence has made, and every account of wrapped SOL that
 // Transactions has read. at is the market's, whose closing balance it reads too.
-func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *account.Evidence) (err error) {
+func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *verify.Evidence) (err error) {
 	if e.Vault.Closing, err = c.Balance(ctx, at); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *account.Eviden
 		}
 		for i, found := range answer.Value {
 			if left := c.left(part[i], found); left != nil {
-				e.Left = append(e.Left, *left)
+				e.LeftAccounts = append(e.LeftAccounts, *left)
 			}
 		}
 	}
@@ -50,12 +50,12 @@ const mostAccounts = 100
 
 // left checks an account; it returns nil when nothing of a swap is in it. An empty
 // token account may stay after a refund: nobody can close it.
-func (c *Chain) left(key solana.PublicKey, found *rpc.Account) *account.Left {
+func (c *Chain) left(key solana.PublicKey, found *rpc.Account) *verify.LeftAccount {
 	switch {
 	case found == nil:
 		return nil
 	case found.Owner == c.Pool.Profile.ProgramID:
-		return &account.Left{Key: key, What: "swap state", Amount: found.Lamports}
+		return &verify.LeftAccount{Key: key, What: "swap state", Amount: found.Lamports}
 	case found.Owner != solana.TokenProgramID:
 		return nil // a stranger's lamports
 	}
@@ -63,5 +63,5 @@ func (c *Chain) left(key solana.PublicKey, found *rpc.Account) *account.Left {
 	if err != nil || token.Amount == 0 {
 		return nil
 	}
-	return &account.Left{Key: key, What: "wrapped SOL", Amount: token.Amount}
+	return &verify.LeftAccount{Key: key, What: "wrapped SOL", Amount: token.Amount}
 }

@@ -22,12 +22,12 @@ import (
 // and before a root counts as stale.
 
 const (
-	// everywhereEvery is the interval of these reads while callers ask for the tree.
-	everywhereEvery = 2 * time.Second
-	// backAfter is the time for which no endpoint has reported as many leaves as are known,
+	// readAllInterval is the interval of these reads while callers ask for the tree.
+	readAllInterval = 2 * time.Second
+	// shrinkAcceptedAfter is the time for which no endpoint has reported as many leaves as are known,
 	// before a single endpoint that reports fewer is believed. A fork removes leaves, but
 	// an endpoint may also lie.
-	backAfter = 10 * time.Second
+	shrinkAcceptedAfter = 10 * time.Second
 	// openBreakerTime bounds the answer of an endpoint with an open breaker: a hanging one
 	// must not delay every read of the others.
 	openBreakerTime = 500 * time.Millisecond
@@ -41,12 +41,12 @@ type AccountAt struct {
 	Slot    uint64
 }
 
-// Everywhere reads a confirmed account at every endpoint at once. Endpoints that do not
+// AccountAtAll reads a confirmed account at every endpoint at once. Endpoints that do not
 // answer soon are left out. An endpoint with an open breaker is asked too, for a shorter
 // time: failed sends may have opened it, and the only other endpoint may be behind.
-func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
-		return pair(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
+func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return newSlotted(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
 	})
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -87,19 +87,19 @@ var errNoAnswer = errors.New("no endpoint gave the tree account when all were as
 // newest.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
-	if err != nil || !s.Checked || s.Tree.Headroom(root) >= 0 {
+	if err != nil || !s.Checked || s.Tree.LeavesUntilEviction(root) >= 0 {
 		return s, err
 	}
-	if p.everywhere == nil {
+	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)
 	}
-	r, err := p.readEverywhere(ctx)
+	r, err := p.readAll(ctx)
 	if err != nil {
 		return onchain.Snapshot{}, err
 	}
 	// An endpoint may be wrong about the slot and right about the root.
 	for _, other := range slices.Concat(r.all, r.misplaced) {
-		if other.Checked && other.Tree.Headroom(root) >= 0 {
+		if other.Checked && other.Tree.LeavesUntilEviction(root) >= 0 {
 			return other, nil
 		}
 	}
@@ -109,12 +109,12 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 	return r.snapshot, r.err
 }
 
-// readEverywhere reads the tree at every endpoint after the call, in one round for all
+// readAll reads the tree at every endpoint after the call, in one round for all
 // waiting callers.
-func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
+func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 	since := p.now()
 	for {
-		done := p.flight.DoChan("everywhere", func() (any, error) { return p.round(context.WithoutCancel(ctx)), nil })
+		done := p.flight.DoChan("everywhere", func() (any, error) { return p.readAllNow(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
 			return reading{}, unavailable(ctx.Err())
@@ -131,20 +131,20 @@ func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
 // that is behind disagrees, and so does one that has lost the account. It fails with
 // chain_unavailable when only one of several answers, which may be the one that reported it.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
-	if p.everywhere == nil {
+	if p.allEndpoints == nil {
 		return true, nil
 	}
 	key, _, err := p.pool.Nullifier(nullifier)
 	if err != nil {
 		return false, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	told := p.everywhere(ctx, key)
-	for _, t := range told {
+	reported := p.allEndpoints(ctx, key)
+	for _, t := range reported {
 		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
 			return false, nil
 		}
 	}
-	if len(told) < 2 {
+	if len(reported) < 2 {
 		return false, unavailable(errOneAnswer)
 	}
 	return true, nil
@@ -153,31 +153,31 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 // readOthers starts a round when the last one is long ago.
 func (p *PoolReader) readOthers(ctx context.Context) {
 	p.mu.Lock()
-	due := p.everywhere != nil && p.now().Sub(p.around) >= everywhereEvery
+	due := p.allEndpoints != nil && p.now().Sub(p.readAllAt) >= readAllInterval
 	p.mu.Unlock()
 	if due {
-		p.flight.DoChan("everywhere", func() (any, error) { return p.round(context.WithoutCancel(ctx)), nil })
+		p.flight.DoChan("everywhere", func() (any, error) { return p.readAllNow(context.WithoutCancel(ctx)), nil })
 	}
 }
 
-// round reads the tree account at every endpoint when the interval allows it, and keeps
+// readAllNow reads the tree account at every endpoint when the interval allows it, and keeps
 // the one with the most leaves. Only one runs at a time.
-func (p *PoolReader) round(ctx context.Context) reading {
+func (p *PoolReader) readAllNow(ctx context.Context) reading {
 	p.mu.Lock()
-	last := p.around
+	last := p.readAllAt
 	p.mu.Unlock()
 	p.pause(last)
 	r := reading{at: p.now()}
 	p.mu.Lock()
-	p.around = r.at
+	p.readAllAt = r.at
 	p.mu.Unlock()
-	told := p.everywhere(ctx, p.pool.MerkleTree)
+	reported := p.allEndpoints(ctx, p.pool.MerkleTree)
 
-	p.taking.Lock()
-	defer p.taking.Unlock()
+	p.updating.Lock()
+	defer p.updating.Unlock()
 	var best AccountAt
 	var newest onchain.Snapshot
-	for _, t := range told {
+	for _, t := range reported {
 		s, err := p.parse(t.Account, t.Slot, r.at)
 		if err != nil {
 			continue
@@ -196,10 +196,10 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	switch {
 	case newest.Tree == nil:
 		r.err = unavailable(errNoAnswer)
-	case p.passes(newest, r.all, r.at):
+	case p.replacesKnown(newest, r.all, r.at):
 		r.snapshot = p.keep(newest, best.Account.Data)
 	default:
-		r.snapshot = p.repeat(r.at)
+		r.snapshot = p.confirmKnown(r.at)
 	}
 	if r.agreedErr = r.err; r.err == nil {
 		r.agreed, r.agreedErr = p.agree(r.all, r.at)
@@ -207,8 +207,8 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	return r
 }
 
-// passes reports whether the newest of all endpoints' snapshots replaces the known tree.
-func (p *PoolReader) passes(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
+// replacesKnown reports whether the newest of all endpoints' snapshots replaces the known tree.
+func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
 	last := p.cached()
 	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
 		return true
@@ -219,14 +219,14 @@ func (p *PoolReader) passes(newest onchain.Snapshot, all []onchain.Snapshot, at 
 			late++
 		}
 	}
-	silence := at.Sub(p.told)
+	silence := at.Sub(p.confirmedAt)
 	switch {
-	case silence >= slotTrust:
+	case silence >= slotMaxAge:
 		return true
 	case newest.Tree.NextIndex == last.Tree.NextIndex:
 		return late > 0
 	default:
-		return late > 1 || late == 1 && silence >= backAfter
+		return late > 1 || late == 1 && silence >= shrinkAcceptedAfter
 	}
 }
 
@@ -235,8 +235,8 @@ func newer(a, b onchain.Snapshot) bool {
 	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
 }
 
-// fewer reports whether the tree has fewer leaves than the one that is known.
-func (p *PoolReader) fewer(s onchain.Snapshot) bool {
+// hasFewerLeaves reports whether the tree has fewer leaves than the one that is known.
+func (p *PoolReader) hasFewerLeaves(s onchain.Snapshot) bool {
 	last := p.cached()
 	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }

@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"net/http"
@@ -45,9 +45,9 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 	r.Examined = len(told) + len(e.Submissions) + len(e.Executions)
 }
 
-// toldIsTrue compares the answers that cannot change any more with the database: a failure,
+// answersMatch compares the answers that cannot change any more with the database: a failure,
 // a finalized success, and a success that no fork undid.
-func toldIsTrue(e *Evidence, r *Result) {
+func answersMatch(e *Evidence, r *Result) {
 	x := indexed(e)
 	undone := make(map[string]bool, len(e.Undone))
 	for signature := range e.Undone {
@@ -60,7 +60,7 @@ func toldIsTrue(e *Evidence, r *Result) {
 		}
 		r.Examined++
 		if s.Swap != nil {
-			x.toldOfSwap(record, s, a, undone, r)
+			x.swapAnswersMatch(record, s, a, undone, r)
 			return
 		}
 		switch {
@@ -74,8 +74,8 @@ func toldIsTrue(e *Evidence, r *Result) {
 	})
 }
 
-// toldOfSwap is toldIsTrue for a swap, whose two legs may each be undone.
-func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
+// swapAnswersMatch is answersMatch for a swap, whose two legs may each be undone.
+func (x *index) swapAnswersMatch(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
 	var phase, end string
 	if row := x.executions[s.ID]; row != nil && row.State == "completed" {
 		phase, end = row.Phase, row.Signature.String()
@@ -100,9 +100,9 @@ func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, u
 	}
 }
 
-// repeatsMeet checks that a repeated request is answered with the earlier submission while
+// repeatsAnswered checks that a repeated request is answered with the earlier submission while
 // that is live or completed: of several rows with the same inputs, all but one failed.
-func repeatsMeet(e *Evidence, r *Result) {
+func repeatsAnswered(e *Evidence, r *Result) {
 	type content struct{ inputs, recipient string }
 	x, alive := indexed(e), make(map[content]uuid.UUID)
 	for i := range e.Submissions {

@@ -13,27 +13,27 @@ import (
 
 	"github.com/gagliardetto/solana-go/rpc"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/gather"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
-	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const (
-	// ringEvery is the interval between two reads of the root history: several reads a
+	// historyInterval is the interval between two reads of the root history: several reads a
 	// slot.
-	ringEvery = 100 * time.Millisecond
-	// sampleEvery is the timeline's resolution, progressEvery the interval of progress
+	historyInterval = 100 * time.Millisecond
+	// sampleInterval is the timeline's resolution, progressInterval the interval of progress
 	// lines.
-	sampleEvery   = 500 * time.Millisecond
-	progressEvery = 5 * time.Second
+	sampleInterval   = 500 * time.Millisecond
+	progressInterval = 5 * time.Second
 )
 
-// watchRings records the root histories that the chain's own node returns, at the two
+// recordRootHistories records the root histories that the chain's own node returns, at the two
 // commitment levels that a relay may read, and the finalized slot and height.
-func (a *arena) watchRings(ctx context.Context) {
+func (a *arena) recordRootHistories(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
 			if ring, err := a.eyes.Ring(ctx, level); err == nil {
@@ -43,28 +43,28 @@ func (a *arena) watchRings(ctx context.Context) {
 		if at, err := a.eyes.Finality(ctx); err == nil {
 			a.finality = append(a.finality, *at)
 		}
-		load.Sleep(ctx, ringEvery)
+		load.Sleep(ctx, historyInterval)
 	}
 }
 
-// watchProgress samples the clients' journal and reports progress.
-func (a *arena) watchProgress(ctx context.Context) {
+// reportProgress samples the clients' journal and reports progress.
+func (a *arena) reportProgress(ctx context.Context) {
 	next := time.Now()
 	for ctx.Err() == nil {
 		p := a.load.Journal().Progress()
 		a.samples = append(a.samples, a.sample(ctx, p))
 		if !time.Now().Before(next) {
-			next = next.Add(progressEvery)
+			next = next.Add(progressInterval)
 			a.tell(p)
 		}
-		load.Sleep(ctx, sampleEvery)
+		load.Sleep(ctx, sampleInterval)
 	}
 }
 
 func (a *arena) sample(ctx context.Context, p load.Progress) timeline.Sample {
-	ctx, cancel := context.WithTimeout(ctx, sampleEvery)
+	ctx, cancel := context.WithTimeout(ctx, sampleInterval)
 	defer cancel()
-	s := timeline.Sample{At: time.Since(a.began), Begun: p.Spends}
+	s := timeline.Sample{At: time.Since(a.began), Started: p.Spends}
 	s.Known = a.database.counts(ctx, &s) == nil
 	return s
 }
@@ -74,7 +74,7 @@ func (a *arena) tell(p load.Progress) {
 	if time.Since(a.began) > a.o.Duration {
 		phase = "quiet"
 	}
-	active := a.director.now()
+	active := a.director.activeEvents()
 	slices.Sort(active)
 	faults := "none"
 	if len(active) > 0 {
@@ -96,8 +96,8 @@ func (a *arena) metrics(ctx context.Context) map[string][]byte {
 }
 
 // search looks for the content of every request in logs and metrics.
-func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
-	set := witness.Canaries(e.Records)
+func (a *arena) search(e *verify.Evidence, pages map[string][]byte) error {
+	set := gather.Canaries(e.Records)
 	look := func(source string, text io.Reader) error {
 		hits, read, err := set.Search(text)
 		if err != nil {
@@ -105,7 +105,7 @@ func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
 		}
 		e.Scanned += read
 		for _, hit := range hits {
-			e.Leaks = append(e.Leaks, account.Leak{Source: source, Line: hit.Line, What: hit.Name})
+			e.Leaks = append(e.Leaks, verify.Leak{Source: source, Line: hit.Line, What: hit.Name})
 		}
 		return nil
 	}

@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"sort"
@@ -27,9 +27,9 @@ func staleRootsAreTrue(e *Evidence, r *Result) {
 			return
 		}
 		r.Examined++
-		switch e.missing(q.Inputs.Root, a.Sent, a.At) {
+		switch e.rootMissing(q.Inputs.Root, a.Sent, a.At) {
 		case no:
-			r.fault("spend %d: relay %d refused root %x with %s between %s and %s, when the ring held it", record.Number, a.Relay+1, q.Inputs.Root[:4], rootCode, clock(a.Sent), clock(a.At))
+			r.fault("spend %d: relay %d refused root %x with %s between %s and %s, when the root history held it", record.Number, a.Relay+1, q.Inputs.Root[:4], rootCode, clock(a.Sent), clock(a.At))
 		case unknown:
 			r.Undecided++
 		case yes:
@@ -41,9 +41,9 @@ func staleRootsAreTrue(e *Evidence, r *Result) {
 			continue
 		}
 		r.Examined++
-		switch e.missing(s.Inputs.Root, s.CreatedAt, s.CompletedAt) {
+		switch e.rootMissing(s.Inputs.Root, s.CreatedAt, s.CompletedAt) {
 		case no:
-			r.fault("request %s failed with %s between %s and %s, when the ring held its root", s.ID, rootCode, clock(s.CreatedAt), clock(s.CompletedAt))
+			r.fault("request %s failed with %s between %s and %s, when the root history held its root", s.ID, rootCode, clock(s.CreatedAt), clock(s.CompletedAt))
 		case unknown:
 			r.Undecided++
 		case yes:
@@ -59,25 +59,25 @@ const (
 	no
 )
 
-// ringGap is how far from a decision a history may have been observed: a few slots. A
+// maxHistoryGap is how far from a decision a history may have been observed: a few slots. A
 // longer gap in the observations proves nothing.
-const ringGap = 5 * time.Second
+const maxHistoryGap = 5 * time.Second
 
-// nextRing is the time after a decision within which the next history was observed.
-const nextRing = 500 * time.Millisecond
+// maxNextHistory is the time after a decision within which the next history was observed.
+const maxNextHistory = 500 * time.Millisecond
 
-// missing reports whether the root was missing from the root history at some moment from
+// rootMissing reports whether the root was missing from the root history at some moment from
 // first to last. It may have left the history between the observations around last, so a
 // root that the next ones lack was missing too.
-func (e *Evidence) missing(root [32]byte, first, last time.Time) answer {
+func (e *Evidence) rootMissing(root [32]byte, first, last time.Time) answer {
 	// The history observed last before that time was still the current one.
-	from := max(sort.Search(len(e.Rings), func(i int) bool { return e.Rings[i].At.After(first) })-1, 0)
+	from := max(sort.Search(len(e.RootHistories), func(i int) bool { return e.RootHistories[i].At.After(first) })-1, 0)
 	seen := false
-	for _, ring := range e.Rings[from:] {
-		if ring.At.Sub(last) > nextRing {
+	for _, ring := range e.RootHistories[from:] {
+		if ring.At.Sub(last) > maxNextHistory {
 			break
 		}
-		if first.Sub(ring.At) > ringGap {
+		if first.Sub(ring.At) > maxHistoryGap {
 			continue
 		}
 		seen = seen || !ring.At.After(last)

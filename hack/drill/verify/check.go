@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"fmt"
@@ -50,25 +50,25 @@ func (c Check) Run(e *Evidence) Result {
 func Checks() []Check {
 	return []Check{
 		{"accepted-is-final", "every submission that any client was told is accepted, and every other row, is final in the database", true, acceptedIsFinal},
-		{"told-is-true", "what clients were told of an outcome is what the database says", true, toldIsTrue},
-		{"repeat-meets-its-submission", "the same public inputs have at most one submission that did not fail", true, repeatsMeet},
+		{"told-is-true", "what clients were told of an outcome is what the database says", true, answersMatch},
+		{"repeat-meets-its-submission", "the same public inputs have at most one submission that did not fail", true, repeatsAnswered},
 		{"outcome-is-true", "completed: landed without error with exactly its public inputs and recipient; failed: nothing of it landed", true, outcomeIsTrue},
 		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
 		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
 		{"swap-ends-once", "every swap that landed ended once: tokens at the recipient's account, its minimum or more, or all that its state held at the recipient's wallet, to the lamport", true, swapsEndOnce},
 		{"swap-outcome-is-true", "how each swap ended on the chain is what the database says, and what /status says", true, swapOutcomeIsTrue},
 		{"swap-ends-in-time", "no swap is refunded before its timeout, and none stays in its state for longer than executions and refunds that were lost take to die", true, swapsEndInTime},
-		{"nothing-left-of-swaps", "no swap state is left, no wrapped SOL but the market's, and the market got what the executed swaps held, to the lamport", true, nothingLeft},
+		{"nothing-left-of-swaps", "no swap state is left, no wrapped SOL but the market's, and the market got what the executed swaps held, to the lamport", true, noLamportsLeft},
 		{"payers-pay-fees-and-rent", "each transaction took from its payer its fee and the rent of what it made, less that of what it closed, and no lamport more", true, payersPayRent},
-		{"stale-root-is-true", "each root_not_found is true: the root was not in the ring when it was judged", false, staleRootsAreTrue},
+		{"stale-root-is-true", "each root_not_found is true: the root was not in the root history at that time", false, staleRootsAreTrue},
 		{"nothing-unknown-signed", "no transaction of our fee payers is on the chain that the database does not know", true, nothingUnknownSigned},
 		{"lamports-accounted", "payers' opening + funding − closing is what the blocks took from them", true, lamportsAccounted},
 		{"ledger-is-true", "the relays' own ledger has each landed transaction of a payer once, with its true cost", true, ledgerIsTrue},
-		{"honest-clients-served", "every honest client has its outcome, and no proof of theirs is refused but for its root or a note that is spent or taken", true, honestServed},
+		{"honest-clients-served", "every honest client has its outcome, and no proof of theirs is refused but for its root or a note that is spent or taken", true, honestClientsServed},
 		{"attacks-fail", "no forged proof is taken, and nothing that a client sends breaks a relay", false, attacksFail},
 		{"pin-is-true", "the sign of proofs that the relays have learnt is the one that the program takes", true, pinIsTrue},
-		{"dies-before-the-next", "an attempt is committed when no earlier one of its submission can land any more", false, diesFirst},
-		{"nothing-of-requests-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, nothingShown},
+		{"dies-before-the-next", "an attempt is committed when no earlier one of its submission can land any more", false, earlierAttemptsDied},
+		{"nothing-of-requests-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, noContentLeaked},
 	}
 }
 

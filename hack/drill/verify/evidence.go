@@ -1,7 +1,7 @@
 // Package account compares the answers that clients got, the database and the chain with
 // each other. It is pure: the drill gathers the evidence, and each check is a function of
 // it.
-package account
+package verify
 
 import (
 	"time"
@@ -32,17 +32,17 @@ type Evidence struct {
 	Transactions []Transaction
 	// Undone are the transactions that forks undid, whether or not they landed again.
 	Undone map[solana.Signature]bool
-	// Told are the answers of /status for each swap after the load.
-	Told map[uuid.UUID]SwapStatus
-	// Left are accounts that swaps left behind. Searched is the number of accounts that
+	// SwapAnswers are the answers of /status for each swap after the load.
+	SwapAnswers map[uuid.UUID]SwapStatus
+	// LeftAccounts are accounts that swaps left behind. Searched is the number of accounts that
 	// were checked.
-	Left     []Left
-	Searched int
+	LeftAccounts []LeftAccount
+	Searched     int
 	// Vault is the market's account of wrapped SOL.
 	Vault Vault
-	// Rings are the root histories that the chain's own node returned while clients were at
+	// RootHistories are the root histories that the chain's own node returned while clients were at
 	// work, by time.
-	Rings []Ring
+	RootHistories []RootHistory
 	// Payers are the relays' fee payers.
 	Payers []Payer
 	// Entries are the relays' own ledger. LedgerFault is the discrepancy that relay ledger
@@ -55,10 +55,10 @@ type Evidence struct {
 	Finality []Finality
 	// Pins are the encodings of a proof's A that the database records as accepted by
 	// the program, and Sign is the encoding that it does accept.
-	Pins []string
-	Sign string
-	// Hostile counts the relays' answers to hostile clients.
-	Hostile map[HostileAnswer]int
+	Pins           []string
+	ProofAEncoding string
+	// HostileAnswers counts the relays' answers to hostile clients.
+	HostileAnswers map[HostileAnswer]int
 	// Leaks are the places where request content was found, and Scanned the bytes
 	// of logs and metrics that were searched for it.
 	Leaks   []Leak
@@ -124,9 +124,9 @@ type SwapStatus struct {
 	Signature, Execution, Refund string
 }
 
-// Left is an account on the finalized chain that should not be there, or should
+// LeftAccount is an account on the finalized chain that should not be there, or should
 // be empty.
-type Left struct {
+type LeftAccount struct {
 	Key solana.PublicKey
 	// What is a swap state, or wrapped SOL; Amount is in lamports.
 	What   string
@@ -187,7 +187,7 @@ type PoolCall struct {
 
 // SwapEnd is one ExecuteSwap or CloseSwapState.
 type SwapEnd struct {
-	How shieldpool.Settlement
+	How shieldpool.SwapEnding
 	// State is the swap's, WSOL its account of wrapped SOL, which a refund names
 	// when the lamports are wrapped, and Output its account of the output mint,
 	// which only an execution names.
@@ -197,8 +197,8 @@ type SwapEnd struct {
 	Recipient solana.PublicKey
 }
 
-// Ring is the root history of the tree's account at a time.
-type Ring struct {
+// RootHistory is the root history of the tree's account at a time.
+type RootHistory struct {
 	At   time.Time
 	Slot uint64
 	// Roots are the roots of the history, the newest included.

@@ -1,6 +1,6 @@
 // Package witness reads the final state of database, chain and relays for the checks
 // of package account.
-package witness
+package gather
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -69,8 +69,8 @@ func LedgerOpening(ctx context.Context, conn *pgx.Conn, payer solana.PublicKey) 
 }
 
 // Rows reads every row that the checks compare with the chain.
-func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
-	var moves []account.Attempt
+func Rows(ctx context.Context, conn *pgx.Conn, e *verify.Evidence) error {
+	var moves []verify.Attempt
 	err := errors.Join(
 		collect(ctx, conn, &e.Submissions, submissionsSQL, scanSubmission),
 		collect(ctx, conn, &e.Executions, executionsSQL, scanExecution),
@@ -94,14 +94,14 @@ func collect[T any](ctx context.Context, conn *pgx.Conn, into *[]T, sql string, 
 	return nil
 }
 
-func scanAttempt(row pgx.CollectableRow) (a account.Attempt, err error) {
+func scanAttempt(row pgx.CollectableRow) (a verify.Attempt, err error) {
 	var signature, payer, blockhash []byte
 	err = row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.CreatedAt)
 	a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
 	return a, err
 }
 
-func scanEntry(row pgx.CollectableRow) (e account.Entry, err error) {
+func scanEntry(row pgx.CollectableRow) (e verify.Entry, err error) {
 	var signature, payer []byte
 	err = row.Scan(&signature, &payer, &e.Kind, &e.Fee, &e.Priority, &e.Rent, &e.Other, &e.Received, &e.Moved)
 	e.Signature, e.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
@@ -109,20 +109,20 @@ func scanEntry(row pgx.CollectableRow) (e account.Entry, err error) {
 }
 
 // scanMove reads the moves that relay sweep signed.
-func scanMove(row pgx.CollectableRow) (a account.Attempt, err error) {
+func scanMove(row pgx.CollectableRow) (a verify.Attempt, err error) {
 	var signature, payer []byte
 	var recipients [][]byte
 	var lamports []int64
 	err = row.Scan(&signature, &payer, &recipients, &lamports)
 	a.Signature, a.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
-	a.Purpose, a.Moves = account.PurposeMove, make(map[solana.PublicKey]uint64)
+	a.Purpose, a.Moves = verify.PurposeMove, make(map[solana.PublicKey]uint64)
 	for i, recipient := range recipients {
 		a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema has them above zero
 	}
 	return a, err
 }
 
-func scanSubmission(row pgx.CollectableRow) (s account.Submission, err error) {
+func scanSubmission(row pgx.CollectableRow) (s verify.Submission, err error) {
 	var signature, inputs, recipient, terms []byte
 	var completed *time.Time
 	if err := row.Scan(&s.ID, &s.Kind, &s.State, &s.Code, &s.Finalized, &s.RolledBack, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
@@ -152,7 +152,7 @@ func SwapTerms(b []byte) *shieldpool.SwapTerms {
 	}
 }
 
-func scanExecution(row pgx.CollectableRow) (s account.Execution, err error) {
+func scanExecution(row pgx.CollectableRow) (s verify.Execution, err error) {
 	var signature []byte
 	var phase *string
 	var timeout *uint64

@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/drill/gather"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
@@ -29,13 +29,13 @@ const (
 func strangerNames() []string { return []string{wraps, executes, refunds} }
 
 const (
-	// meddled is the number of swaps that a stranger picks.
-	meddled = 4
+	// swapsPerStranger is the number of swaps that a stranger picks.
+	swapsPerStranger = 4
 	// strangerSwapUnits is more compute than any of these transactions uses.
 	strangerSwapUnits = 600_000
-	// almost is the number of slots before its timeout at which a swap is picked for a
+	// refundSlots is the number of slots before its timeout at which a swap is picked for a
 	// refund.
-	almost = 25
+	refundSlots = 25
 )
 
 // openSwap is a swap between its legs.
@@ -53,8 +53,8 @@ func (a *arena) meddle(ctx context.Context, how string) {
 		slot, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentProcessed)
 		for _, s := range swaps {
 			switch {
-			case err != nil || len(sent) >= meddled && !sent[s.State]:
-			case how == refunds && slot+almost < s.timeout:
+			case err != nil || len(sent) >= swapsPerStranger && !sent[s.State]:
+			case how == refunds && slot+refundSlots < s.timeout:
 			case how == refunds && slot < s.timeout:
 				sent[s.State] = true // reserved until its timeout
 			case how == refunds || !sent[s.State]:
@@ -134,7 +134,7 @@ const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeo
 
 // openSwaps lists the swaps between their legs.
 func (a *arena) openSwaps(ctx context.Context) (out []openSwap, err error) {
-	err = a.database.with(ctx, func(conn *pgx.Conn) error {
+	err = a.database.withConnection(ctx, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, openSwapsSQL)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (a *arena) openSwaps(ctx context.Context) (out []openSwap, err error) {
 				return s, err
 			}
 			s.wallet = solana.PublicKeyFromBytes(recipient)
-			decoded := witness.SwapTerms(terms)
+			decoded := gather.SwapTerms(terms)
 			if decoded == nil {
 				return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
 			}

@@ -1,4 +1,4 @@
-package witness
+package gather
 
 import (
 	"github.com/relaypool/relaypool/hack/drill/canary"

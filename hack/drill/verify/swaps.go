@@ -1,4 +1,4 @@
-package account
+package verify
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ const (
 	PurposeMove = "move"
 )
 
-// held returns the lamports that a refund's transaction took out of a swap's accounts.
-func (s *SwapEnd) held(tx *Transaction) int64 {
+// heldLamports returns the lamports that a refund's transaction took out of a swap's accounts.
+func (s *SwapEnd) heldLamports(tx *Transaction) int64 {
 	lamports := -tx.Changes[s.State]
 	if !s.WSOL.IsZero() {
 		lamports -= tx.Changes[s.WSOL]
@@ -60,7 +60,7 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 			}
 		}
 		for k := range tx.Ends {
-			if s := out[tx.Ends[k].State]; s != nil { // if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the first leg precedes it
+			if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the first leg precedes it
 				s.ends = append(s.ends, end{tx, &tx.Ends[k]})
 			}
 		}
@@ -119,7 +119,7 @@ func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64
 			r.fault("%s paid %d by its execution, but the recipient has %d and %d lamports", name, got, tokens, lamports)
 		}
 	case shieldpool.Refunded:
-		held := last.held(last.tx)
+		held := last.heldLamports(last.tx)
 		if last.Recipient != wallet {
 			r.fault("%s was refunded to another wallet", name)
 		}
@@ -153,8 +153,8 @@ func swapOutcomeIsTrue(e *Evidence, r *Result) {
 		case s.State == "completed" && row == nil:
 			r.fault("request %s is completed and has no execution", s.ID)
 		case s.State == "completed" && on != nil && len(on.ends) == 1:
-			row.hold(&on.ends[0], r)
-			told(e, s, &on.ends[0], r)
+			row.check(&on.ends[0], r)
+			lastAnswerMatches(e, s, &on.ends[0], r)
 		}
 	}
 	for i := range e.Executions {
@@ -164,20 +164,20 @@ func swapOutcomeIsTrue(e *Evidence, r *Result) {
 	}
 }
 
-// hold compares a second leg's row with the transaction that ended the swap.
-func (s *Execution) hold(on *end, r *Result) {
+// check compares a second leg's row with the transaction that ended the swap.
+func (s *Execution) check(on *end, r *Result) {
 	if s.State != "completed" || s.Phase != string(on.How) || s.Signature != on.tx.Signature || !s.Ended {
 		r.fault("request %s was %s by %s; its execution is %s, phase %s, ended %t, by %s", s.Swap, on.How, on.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
 	}
 }
 
-// told compares the last answer of /status with the chain.
-func told(e *Evidence, s *Submission, on *end, r *Result) {
+// lastAnswerMatches compares the last answer of /status with the chain.
+func lastAnswerMatches(e *Evidence, s *Submission, on *end, r *Result) {
 	want := SwapStatus{Status: "completed", Phase: string(on.How), Finalized: true, Signature: s.Signature.String(), Execution: on.tx.Signature.String()}
 	if on.How == shieldpool.Refunded {
 		want.Status, want.Code, want.Execution, want.Refund = "failed", "swap_refunded", "", want.Execution
 	}
-	if got, asked := e.Told[s.ID]; !asked || got != want {
+	if got, asked := e.SwapAnswers[s.ID]; !asked || got != want {
 		r.fault("request %s: /status says %+v, expected %+v", s.ID, got, want)
 	}
 }
@@ -199,11 +199,11 @@ func swapsEndInTime(e *Evidence, r *Result) {
 	}
 }
 
-// nothingLeft checks that swaps leave no lamports behind, and that the market got all that
+// noLamportsLeft checks that swaps leave no lamports behind, and that the market got all that
 // they held: a missing lamport went to an account outside the evidence.
-func nothingLeft(e *Evidence, r *Result) {
+func noLamportsLeft(e *Evidence, r *Result) {
 	r.Examined = e.Searched
-	for _, l := range e.Left {
+	for _, l := range e.LeftAccounts {
 		r.fault("account %s is left: %s, %d lamports", l.Key, l.What, l.Amount)
 	}
 	var held uint64
