@@ -95,7 +95,7 @@ func TestOneEndpointUndoesNoLanding(t *testing.T) {
 type written struct{ Outcomes }
 
 func (written) Complete(context.Context, []Landed) ([]Lease, error) { return nil, nil }
-func (written) Watched(r Row) Row                                   { return r }
+func (written) TrimRow(r Row) Row                                   { return r }
 
 // TestThePayerOfWhatLandedWorks: the payers of a job's other attempts may well be refused by the
 // chain.
