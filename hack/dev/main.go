@@ -74,7 +74,7 @@ func main() {
 
 // Run serves until a signal stops the process, which counts as success.
 func (c *runCmd) Run(s *session) error {
-	at, err := c.claim(s)
+	at, err := c.claimAddresses(s)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (c *runCmd) Run(s *session) error {
 	})
 }
 
-// claim checks that the ports are free. The error names the port that is not, its
+// claimAddresses checks that the ports are free. The error names the port that is not, its
 // purpose and the remedy.
-func (c *runCmd) claim(ctx context.Context) (at addresses, err error) {
+func (c *runCmd) claimAddresses(ctx context.Context) (at addresses, err error) {
 	for _, want := range []struct {
 		what, flag string
 		port       int
@@ -211,17 +211,17 @@ func (s *session) serving(all *stack, requests string) {
 	s.print.Fact("operations", "%s%s", all.relay.Operations, contract.MetricsPath)
 	s.print.Fact("local chain", "%s, its admin port on %s", all.URL, all.admin)
 	s.print.Fact("swap router", "%s, which sells %s", all.Router, localnet.OutputMint())
-	s.print.Fact("logs", "%s and %s", nearby(all.relay.LogFile), nearby(all.File(chainLog)))
+	s.print.Fact("logs", "%s and %s", displayPath(all.relay.LogFile), displayPath(all.File(chainLog)))
 	s.print.Fact("try", "curl %s%s", all.relay.Operations, contract.HealthPath)
 	if _, err := os.Stat(requests); err == nil {
-		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), all.relay.URL, contract.TransactPath)
-		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "swap.json"), all.relay.URL, contract.TransactSwapPath)
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(displayPath(requests), "transact.json"), all.relay.URL, contract.TransactPath)
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(displayPath(requests), "swap.json"), all.relay.URL, contract.TransactSwapPath)
 	}
 	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", all.Router, solana.WrappedSol, localnet.OutputMint())
 }
 
-// nearby is the path from the working folder, if that is shorter.
-func nearby(path string) string {
+// displayPath is the path from the working folder, if that is shorter.
+func displayPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
 		return path

@@ -313,7 +313,7 @@ func TestATakenPortIsNamedWithWhatToDo(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	port := l.Addr().(*net.TCPAddr).Port
-	_, err = (&runCmd{RelayPort: port}).claim(t.Context())
+	_, err = (&runCmd{RelayPort: port}).claimAddresses(t.Context())
 	want := fmt.Sprintf("port %d of the relay is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--relay-port=%d", port, port+1)
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)

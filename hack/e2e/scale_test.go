@@ -72,7 +72,7 @@ func (s *suite) scaleUp(t *testing.T) {
 // seconds is for timestamps in whole seconds and from two clocks; a wrong pace differs by
 // more.
 func pace() check.Pace {
-	return check.Pace{Calm: 5 * time.Minute, Apart: time.Minute, Slack: 10 * time.Second}
+	return check.Pace{Stable: 5 * time.Minute, Interval: time.Minute, Slack: 10 * time.Second}
 }
 
 // scaleDown waits until the fleet is small again, under calm traffic, and checks the pace of

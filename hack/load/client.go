@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// staleTries is how often an SDK proves for a new root when the old one was evicted.
-const staleTries = 16
+// maxProofs is how often an SDK proves for a new root when the old one was evicted.
+const maxProofs = 16
 
 // client drives one spend to its outcome, as an SDK does.
 type client struct {
@@ -26,13 +26,13 @@ func (c *client) run(ctx context.Context) bool {
 	if c.spend.swap != nil && !c.price(ctx) {
 		return false
 	}
-	for range staleTries {
+	for range maxProofs {
 		root, ok := c.freshRoot(ctx)
 		if !ok {
 			return false
 		}
 		index, request := c.prove(root)
-		code, ok := c.carry(ctx, index, request)
+		code, ok := c.submitAndFollow(ctx, index, request)
 		if !ok {
 			return false
 		}
@@ -60,17 +60,17 @@ func (c *client) prove(root [32]byte) (index int, q Request) {
 	q = c.spend.request()
 	q.Inputs.Root = root
 	q.Proofs = [][shieldpool.ProofLength]byte{c.Simulator.Prove(&q.Inputs, 0)}
-	if c.spend.keyed {
+	if c.spend.hasIdempotencyKey {
 		q.IdempotencyKey = hex.EncodeToString(bytesOf(c.spend.rand, keyBytes))
 	}
 	return c.journal.request(c.record, q), q
 }
 
-// carry submits a request and polls it until its outcome is final. It returns the
+// submitAndFollow submits a request and polls it until its outcome is final. It returns the
 // code of a refusal or failure, empty for a success.
-func (c *client) carry(ctx context.Context, index int, q Request) (code string, ok bool) {
-	defer c.goAstray(ctx, q)()
-	a, ok := c.insist(ctx, index, &q, 0)
+func (c *client) submitAndFollow(ctx context.Context, index int, q Request) (code string, ok bool) {
+	defer c.sendDirectly(ctx, q)()
+	a, ok := c.sendUntilAnswered(ctx, index, &q, 0)
 	if !ok {
 		return "", false
 	}
@@ -82,19 +82,19 @@ func (c *client) carry(ctx context.Context, index int, q Request) (code string, 
 			a = again
 		}
 	}
-	return c.follow(ctx, index, a.RequestID)
+	return c.awaitOutcome(ctx, index, a.RequestID)
 }
 
-// goAstray makes the wallet send the request to the chain itself, once, and returns a
+// sendDirectly makes the wallet send the request to the chain itself, once, and returns a
 // function that waits for that.
-func (c *client) goAstray(ctx context.Context, q Request) (wait func()) {
-	if !c.spend.stray || c.Direct == nil {
+func (c *client) sendDirectly(ctx context.Context, q Request) (wait func()) {
+	if !c.spend.sendsDirectly || c.Direct == nil {
 		return func() {}
 	}
-	c.spend.stray = false
+	c.spend.sendsDirectly = false
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		if Sleep(ctx, c.spend.strayAfter) {
+		if Sleep(ctx, c.spend.directDelay) {
 			c.Direct(ctx, &q)
 		}
 	})
@@ -111,13 +111,13 @@ func (c *client) repeat(ctx context.Context, index int, q *Request) (*Answer, bo
 		c.journal.proof(c.record, index, another)
 		proof = 1
 	}
-	return c.insist(ctx, index, q, proof)
+	return c.sendUntilAnswered(ctx, index, q, proof)
 }
 
-// insist sends a request until a relay accepts or refuses it. A missing answer, a 5xx
+// sendUntilAnswered sends a request until a relay accepts or refuses it. A missing answer, a 5xx
 // and a 429 do not say whether the request was accepted, so the client sends it again
 // to some relay.
-func (c *client) insist(ctx context.Context, index int, q *Request, proof int) (*Answer, bool) {
+func (c *client) sendUntilAnswered(ctx context.Context, index int, q *Request, proof int) (*Answer, bool) {
 	for try := 0; ; try++ {
 		a := c.submit(ctx, c.spend, q, proof, c.anyRelay())
 		c.journal.answer(c.record, index, a)
@@ -130,8 +130,8 @@ func (c *client) insist(ctx context.Context, index int, q *Request, proof int) (
 	}
 }
 
-// follow polls a submission until no fork can undo its outcome.
-func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code string, ok bool) {
+// awaitOutcome polls a submission until no fork can undo its outcome.
+func (c *client) awaitOutcome(ctx context.Context, index int, id uuid.UUID) (code string, ok bool) {
 	for {
 		wait := c.PollMin + time.Duration(c.spend.rand.Int64N(int64(c.PollMax-c.PollMin)+1))
 		if !Sleep(ctx, wait) {

@@ -137,18 +137,18 @@ type Progress struct {
 type Journal struct {
 	mu       sync.Mutex
 	records  []*Record
-	states   map[uuid.UUID]standing
+	states   map[uuid.UUID]knownState
 	progress Progress
 }
 
-// standing is the state of a submission according to the answers to clients.
-type standing struct {
+// knownState is the state of a submission according to the answers to clients.
+type knownState struct {
 	state string
 	// final means that no older answer of another relay may change it.
 	final bool
 }
 
-func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]standing)} }
+func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]knownState)} }
 
 // Records gives a copy of everything so far.
 func (j *Journal) Records() []Record {
@@ -250,6 +250,6 @@ func (j *Journal) answer(r *Record, request int, a *Answer) {
 	}
 	// An answer of another relay may be older than the last one.
 	if state != "" && !j.states[a.RequestID].final {
-		j.states[a.RequestID] = standing{state, a.Finalized}
+		j.states[a.RequestID] = knownState{state, a.Finalized}
 	}
 }

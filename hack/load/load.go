@@ -48,17 +48,17 @@ type Options struct {
 	// Rivals is the share of spends, from 0 to 1, that another client makes a
 	// second time, with other outputs.
 	Rivals float64
-	// Strays is the share of spends, from 0 to 1, whose wallet sends them to the
+	// DirectShare is the share of spends, from 0 to 1, whose wallet sends them to the
 	// chain itself in addition to the relay, by Direct; without that function there
 	// are none. No wallet sends a swap: if a swap lands before the relay has accepted
 	// it, nobody executes its second leg.
-	Strays float64
-	Direct func(context.Context, *Request)
+	DirectShare float64
+	Direct      func(context.Context, *Request)
 	// PollMin and PollMax bound the pause between two requests of /status; 0 is 2 s
 	// and 5 s, as SDKs have it.
 	PollMin, PollMax time.Duration
-	// Patience is how long a client waits for one answer; 0 is 40 s.
-	Patience time.Duration
+	// Timeout is how long a client waits for one answer; 0 is 40 s.
+	Timeout time.Duration
 	// Backoff is the first pause before a repeat, which doubles; 0 is 250 ms.
 	// PauseMax bounds it, whatever the relay asks for; 0 is 10 s.
 	Backoff, PauseMax time.Duration
@@ -78,8 +78,8 @@ func New(o Options) (*Load, error) {
 	if o.PollMin == 0 && o.PollMax == 0 {
 		o.PollMin, o.PollMax = 2*time.Second, 5*time.Second
 	}
-	if o.Patience == 0 {
-		o.Patience = 40 * time.Second
+	if o.Timeout == 0 {
+		o.Timeout = 40 * time.Second
 	}
 	if o.Backoff == 0 {
 		o.Backoff = 250 * time.Millisecond
@@ -92,8 +92,8 @@ func New(o Options) (*Load, error) {
 		return nil, errors.New("load options: Relays, Simulator, Mint, HTTP and Now are required")
 	case o.Rate < 0 || o.InFlight < 1:
 		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
-	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Patience <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
-		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Patience, o.Backoff, o.PauseMax)
+	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Timeout <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
+		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Timeout, o.Backoff, o.PauseMax)
 	}
 	if err := o.Market.check(o.Swaps); err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func options(t *testing.T, urls ...string) load.Options {
 	return load.Options{
 		Relays: urls, Simulator: prover, Mint: shieldpool.Development().Mints[0], Seed: 1, HTTP: http.DefaultClient, Now: time.Now,
 		Rate: 1000, InFlight: 1, Withdrawals: 0.5,
-		PollMin: time.Millisecond, PollMax: 2 * time.Millisecond, Backoff: time.Millisecond, Patience: 20 * time.Second,
+		PollMin: time.Millisecond, PollMax: 2 * time.Millisecond, Backoff: time.Millisecond, Timeout: 20 * time.Second,
 	}
 }
 
@@ -321,7 +321,7 @@ func TestACrowdHasEveryManner(t *testing.T) {
 	var mu sync.Mutex
 	strays := 0
 	l := crowd(t, r, func(o *load.Options) {
-		o.Rivals, o.Strays = 0.3, 0.2
+		o.Rivals, o.DirectShare = 0.3, 0.2
 		o.Direct = func(context.Context, *load.Request) { mu.Lock(); strays++; mu.Unlock() }
 	})
 	seen := map[string]bool{}

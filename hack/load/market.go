@@ -105,7 +105,7 @@ func (c *client) price(ctx context.Context) bool {
 }
 
 func (c *client) quote(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Patience/3)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout/3)
 	defer cancel()
 	return c.Market.Quote(ctx, c.Market.Mint, c.spend.swap.Lamports)
 }

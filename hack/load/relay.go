@@ -70,7 +70,7 @@ func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answe
 	if prefer != "" {
 		header.Set("Prefer", prefer)
 	}
-	return l.ask(ctx, CallTransact, l.next(), http.MethodPost, path, header, raw, l.Patience)
+	return l.ask(ctx, CallTransact, l.next(), http.MethodPost, path, header, raw, l.Timeout)
 }
 
 // Status asks the relays in turn for a submission, once.
@@ -104,7 +104,7 @@ func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay in
 // status asks for a submission once.
 func (l *Load) status(ctx context.Context, id uuid.UUID, relay int) *Answer {
 	path := strings.Replace(contract.StatusPath, "{id}", id.String(), 1)
-	a := l.ask(ctx, CallStatus, relay, http.MethodGet, path, nil, nil, l.Patience/3)
+	a := l.ask(ctx, CallStatus, relay, http.MethodGet, path, nil, nil, l.Timeout/3)
 	if a.RequestID == uuid.Nil {
 		a.RequestID = id
 	}
@@ -184,7 +184,7 @@ func faultOf(err error) string {
 
 // root reads the tree's newest root from a relay.
 func (l *Load) root(ctx context.Context, relay int) (root [32]byte, err error) {
-	status, _, content, err := l.exchange(ctx, relay, http.MethodGet, contract.MerkleRootPath, nil, nil, l.Patience/3)
+	status, _, content, err := l.exchange(ctx, relay, http.MethodGet, contract.MerkleRootPath, nil, nil, l.Timeout/3)
 	if err != nil {
 		return root, err
 	}

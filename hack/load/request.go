@@ -12,18 +12,18 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Draw makes a request for a spend of fresh notes, as the clients of Run do. It is for
+// NewRequest makes a request for a spend of fresh notes, as the clients of Run do. It is for
 // callers with a schedule of their own, such as a benchmark. The same options, number
 // and root give the same request. It is never a swap.
-func (o *Options) Draw(number int, root [32]byte) Request {
+func (o *Options) NewRequest(number int, root [32]byte) Request {
 	plain := *o
 	plain.Swaps = 0
 	return o.proven(newSpend(&plain, number), root)
 }
 
-// DrawSwap is Draw for a swap. The minimum output follows the price of
+// NewSwapRequest is Draw for a swap. The minimum output follows the price of
 // Options.Market. A zero wallet stands for a new one.
-func (o *Options) DrawSwap(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
+func (o *Options) NewSwapRequest(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o
 	swaps.Swaps = 1
 	s := newSpend(&swaps, number)

@@ -21,8 +21,8 @@ func TestADrawnRequestIsWhole(t *testing.T) {
 	key := developmentKey(t)
 	kinds := make(map[shieldpool.Kind]int)
 	for number := range 20 {
-		q := o.Draw(number, root)
-		if diff := cmp.Diff(q, o.Draw(number, root)); diff != "" {
+		q := o.NewRequest(number, root)
+		if diff := cmp.Diff(q, o.NewRequest(number, root)); diff != "" {
 			t.Errorf("request %d differs when it is drawn again:\n%s", number, diff)
 		}
 		if q.Inputs.Root != root {

@@ -174,7 +174,7 @@ func TestSwapsAreValid(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, submit: funded, status: looks(executedLeg + `,"finalized":true`)}
 	l := crowd(t, r, swaps(t, func(o *load.Options) {
-		o.Swaps, o.Unreachable, o.Strays, o.Rivals = 0.7, 0.3, 0.5, 0.2
+		o.Swaps, o.Unreachable, o.DirectShare, o.Rivals = 0.7, 0.3, 0.5, 0.2
 		o.Direct = func(_ context.Context, q *load.Request) {
 			if q.Swap != nil {
 				t.Error("a wallet sent a swap to the chain by itself")
@@ -257,7 +257,7 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 		o.Market.Quote = func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) { return quote(lamports) }
 	}
 	draw := func(number int) (load.Request, error) {
-		return o.DrawSwap(t.Context(), number, root, solana.PublicKey{})
+		return o.NewSwapRequest(t.Context(), number, root, solana.PublicKey{})
 	}
 	quoting(func(lamports uint64) (uint64, error) { return lamports / 6, nil })
 	for number := range 10 {
@@ -277,7 +277,7 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 		}
 		checkSwapBody(t, &q)
 		verify(t, key, &q)
-		if plain := o.Draw(number, root); plain.Swap != nil || plain.Path() != "/transact" {
+		if plain := o.NewRequest(number, root); plain.Swap != nil || plain.Path() != "/transact" {
 			t.Errorf("request %d is a swap that nobody has priced", number)
 		}
 	}

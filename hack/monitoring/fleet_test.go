@@ -140,7 +140,7 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	var ledger sync.WaitGroup
 	var ledgerErr error
 	ledger.Go(func() { ledgerErr = fleet.KeepLedger(keeping) })
-	r.events, err = fleet.Play(r.ctx, *duration, func(ctx context.Context, expr string, since time.Time) bool {
+	r.events, err = fleet.RunEvents(r.ctx, *duration, func(ctx context.Context, expr string, since time.Time) bool {
 		since = since.Add(r.scrape) // earlier samples may have been scraped before since
 		now := time.Now()
 		if now.Before(since) {

@@ -28,19 +28,19 @@ import (
 type part string
 
 const (
-	partCrypto  part = "crypto"
-	partLatency part = "latency"
-	partCarry   part = "carry"
-	partAccept  part = "accept"
-	partRing    part = "ring"
-	partSwaps   part = "swaps"
-	partMemory  part = "memory"
+	partCrypto      part = "crypto"
+	partLatency     part = "latency"
+	partCarry       part = "carry"
+	partAccept      part = "accept"
+	partRootHistory part = "ring"
+	partSwaps       part = "swaps"
+	partMemory      part = "memory"
 	// partOperator does not measure the relay: see BenchmarkOperator in controllers/cmd/operator.
 	partOperator part = "operator"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partSwaps, partMemory, partOperator}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partOperator}
 }
 
 // relayParts are those that need a stand of relays.
@@ -63,9 +63,9 @@ type settings struct {
 	rest  time.Duration
 }
 
-// place has the folders of a run: root is the checkout, state the folder of database
+// folders has the folders of a run: root is the checkout, state the folder of database
 // and logs, which is emptied first.
-type place struct{ root, state string }
+type folders struct{ root, state string }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -144,7 +144,7 @@ func run(ctx context.Context, args []string) error {
 	operator := slices.Contains(s.parts, partOperator)
 	s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partOperator })
 	if len(s.parts) > 0 {
-		if err := measure(ctx, s, place{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
+		if err := measure(ctx, s, folders{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
 			return err
 		}
 	}

@@ -31,11 +31,11 @@ func TestEveryPartMeasures(t *testing.T) {
 	s := &settings{
 		parts: relayParts(), rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
 		sizes: sizes{
-			rate: 10, carry: 10, accept: 4, acceptRequests: 150, chase: 4, swapRate: 4, swaps: 30,
+			rate: 10, carry: 10, accept: 4, acceptRequests: 150, provingClients: 4, swapRate: 4, swaps: 30,
 			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
 		},
 	}
-	if err := measure(t.Context(), s, place{root: filepath.Join("..", ".."), state: state}); err != nil {
+	if err := measure(t.Context(), s, folders{root: filepath.Join("..", ".."), state: state}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(out, "results.json"))
@@ -162,8 +162,8 @@ func TestOnlyTheRealRingHasLimits(t *testing.T) {
 	}
 	for _, session := range s.sessions() {
 		setup := session.setup
-		if bound := session.part == partRing; setup.Limits != bound || (setup.Ring == ring) != bound {
-			t.Errorf("%s, %s: ring %d, limits %v; want 100 with limits for the part ring alone", session.part, session.label, setup.Ring, setup.Limits)
+		if bound := session.part == partRootHistory; setup.Limits != bound || (setup.RootHistorySize == programRootHistory) != bound {
+			t.Errorf("%s, %s: ring %d, limits %v; want 100 with limits for the part ring alone", session.part, session.label, setup.RootHistorySize, setup.Limits)
 		}
 		if setup == (stand.Setup{}) {
 			t.Errorf("%s has no set-up", session.part)

@@ -21,7 +21,7 @@ type sizes struct {
 	// rate of the part latency is in submissions a second.
 	rate float64
 	// carry, accept and chase are clients at once.
-	carry, accept, chase int
+	carry, accept, provingClients int
 	// swapRate of the part swaps is in swaps a second, swaps are clients at once.
 	swapRate float64
 	swaps    int
@@ -38,7 +38,7 @@ type sizes struct {
 // waits two seconds, and requests enough for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
-		rate: 50, carry: 600, accept: 64, chase: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
+		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
 		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
 	}
 }
@@ -46,22 +46,22 @@ func full() sizes {
 const (
 	// memoryWarm is the number of submissions that land before the first reading of memory.
 	memoryWarm        = 100
-	memoryPatience    = 5 * time.Minute
+	memoryTimeout     = 5 * time.Minute
 	memoryPoll        = 100 * time.Millisecond
 	memoryCollections = 3
 )
 
 const (
-	perSecond    = "/s"
-	warmPatience = time.Minute
-	warmPoll     = 50 * time.Millisecond
+	perSecond   = "/s"
+	warmTimeout = time.Minute
+	warmPoll    = 50 * time.Millisecond
 )
 
 // ms is a duration in milliseconds, for a group in that unit.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // latency measures from accepted to the first send at a steady rate.
-func (s *scene) latency(ctx context.Context) error {
+func (s *benchRun) latency(ctx context.Context) error {
 	warm := int(s.sizes.rate) // the requests of the first second
 	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *scene) latency(ctx context.Context) error {
 	s.crowd.Steady(ctx, s.sizes.rate, bodies[warm:])
 	to := time.Now()
 	answered := s.tally(s.crowd.Calls(), from, to)
-	if err := s.carried("the latency", &answered); err != nil {
+	if err := s.checkCompleted("the latency", &answered); err != nil {
 		return err
 	}
 	sends := s.stand.Sends()
@@ -101,21 +101,21 @@ func (s *scene) latency(ctx context.Context) error {
 		}, s.label, ms(gauge.Percentile(took, p.percentile)))
 	}
 	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %.0f submissions a second", s.sizes.rate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
-	s.say("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
+	s.progressf("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
 	return nil
 }
 
 // warmUp also waits until so many requests have been answered: on a busy machine the
 // first answers take longer.
-func (s *scene) warmUp(ctx context.Context, answers int) {
+func (s *benchRun) warmUp(ctx context.Context, answers int) {
 	load.Sleep(ctx, s.sizes.warm)
-	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmPatience && ctx.Err() == nil; {
+	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmTimeout && ctx.Err() == nil; {
 		load.Sleep(ctx, warmPoll)
 	}
 }
 
-// under runs clients during a measurement, and stops them after it.
-func under(ctx context.Context, clients func(context.Context), measure func() error) error {
+// underLoad runs clients during a measurement, and stops them after it.
+func underLoad(ctx context.Context, clients func(context.Context), measure func() error) error {
 	loading, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { clients(loading) })
@@ -127,32 +127,32 @@ func under(ctx context.Context, clients func(context.Context), measure func() er
 
 // carry measures the rate of confirmed submissions with as many clients as the relays
 // can serve.
-func (s *scene) carry(ctx context.Context) error {
+func (s *benchRun) carry(ctx context.Context) error {
 	var before, after reading
-	err := under(ctx, func(ctx context.Context) {
+	err := underLoad(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.carry)
 		kept := s.profiles(ctx, s.window)
-		before, after, err = s.during(ctx, s.window, s.crowd.Passed)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.LoadPassed)
 		return errors.Join(err, kept())
 	})
 	if err != nil {
 		return err
 	}
 	answers := s.tally(s.crowd.Calls(), before.at, after.at)
-	if err := s.carried("what is carried", &answers); err != nil {
+	if err := s.checkCompleted("what is carried", &answers); err != nil {
 		return err
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
 	s.costs("carried submission", before, after, answers.done)
-	s.say("%s: carried %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	s.progressf("%s: carried %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }
 
 // costs adds what each confirmed submission took of the machine, the database and the endpoint.
-func (s *scene) costs(each string, before, after reading, done int) {
+func (s *benchRun) costs(each string, before, after reading, done int) {
 	took := after.processor.Since(before.processor)
 	share := func(d time.Duration) float64 { return ms(d) / float64(done) }
 	s.report.Add(report.Group{Title: "Taken by other programs meanwhile, of 100 of the machine, " + each + "s", Better: report.Less}, s.label, 100*took.Others())
@@ -163,14 +163,14 @@ func (s *scene) costs(each string, before, after reading, done int) {
 	group.Title = "Processor time of a " + each + ", local chain and clients"
 	s.report.Add(group, s.label, share(took.Clients))
 	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
-		float64(runtime.NumCPU())*float64(done)/took.Ours().Seconds())
+		float64(runtime.NumCPU())*float64(done)/took.Own().Seconds())
 	s.report.Add(report.Group{Title: "RPC calls for a " + each, Better: report.Less}, s.label, float64(after.calls-before.calls)/float64(done))
 	s.report.Add(report.Group{Title: "SQL statements for a " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
 }
 
 // accept measures asynchronous acceptance, while the relays process the accepted
 // submissions.
-func (s *scene) accept(ctx context.Context) error {
+func (s *benchRun) accept(ctx context.Context) error {
 	bodies, err := s.crowd.Prepare(ctx, s.sizes.acceptRequests)
 	if err != nil {
 		return err
@@ -178,44 +178,44 @@ func (s *scene) accept(ctx context.Context) error {
 	s.crowd.Calls()
 	began := time.Now()
 	from, to := began, began
-	err = under(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies))
+	err = underLoad(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.SourceOf(bodies))
 		to = time.Now()
 	}, func() error {
 		load.Sleep(ctx, s.sizes.warm/3)
 		before, err := s.read(ctx)
 		from = before.at
 		load.Sleep(ctx, s.sizes.acceptWindow)
-		return errors.Join(err, s.outlast(ctx, from, func(since time.Time) (bool, error) {
+		return errors.Join(err, s.awaitWork(ctx, from, func(since time.Time) (bool, error) {
 			if s.crowd.Answered() == len(bodies) {
 				return true, nil
 			}
-			return s.crowd.Passed(since)
+			return s.crowd.LoadPassed(since)
 		}))
 	})
 	if err != nil {
 		return err
 	}
-	if passed, err := s.crowd.Passed(from); err == nil && !passed {
+	if passed, err := s.crowd.LoadPassed(from); err == nil && !passed {
 		from = began // all were accepted before the warm-up ended
 	}
 	answers := s.tally(s.crowd.Calls(), from, to)
-	if err := s.carried("acceptance", &answers); err != nil {
+	if err := s.checkCompleted("acceptance", &answers); err != nil {
 		return err
 	}
 	rate := float64(answers.done) / to.Sub(from).Seconds()
 	s.report.Add(report.Group{Title: "Accepted asynchronously, a second, every proof verified", Unit: perSecond, Better: report.More}, s.label, rate)
-	s.say("%s: accepted %.0f a second", s.name, rate)
+	s.progressf("%s: accepted %.0f a second", s.name, rate)
 	return nil
 }
 
-// chase measures the rate of confirmed submissions while roots are evicted: clients
+// stalerRoots measures the rate of confirmed submissions while roots are evicted: clients
 // read the newest root, prove and submit, and repeat that when the root was evicted.
-func (s *scene) chase(ctx context.Context) error {
+func (s *benchRun) stalerRoots(ctx context.Context) error {
 	var before, after reading
-	err := under(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
-		s.warmUp(ctx, s.sizes.chase)
-		before, after, err = s.during(ctx, s.window, s.crowd.Passed)
+	err := underLoad(ctx, func(ctx context.Context) { s.crowd.ProveAnew(ctx, s.sizes.provingClients, s.sizes.warm/2) }, func() (err error) {
+		s.warmUp(ctx, s.sizes.provingClients)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.LoadPassed)
 		return err
 	})
 	if err != nil {
@@ -230,15 +230,15 @@ func (s *scene) chase(ctx context.Context) error {
 		return fmt.Errorf("nothing was carried: %s", answers.refusals())
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
-	s.report.Add(report.Group{Title: fmt.Sprintf("Carried to confirmed, a second, ring %d", ring), Unit: perSecond, Better: report.More}, s.label, rate)
-	s.report.Add(report.Group{Title: fmt.Sprintf("Tries told to prove anew or come back, of 100, ring %d", ring), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
-	s.say("%s: carried %.0f a second; %s", s.name, rate, answers.refusals())
+	s.report.Add(report.Group{Title: fmt.Sprintf("Carried to confirmed, a second, ring %d", programRootHistory), Unit: perSecond, Better: report.More}, s.label, rate)
+	s.report.Add(report.Group{Title: fmt.Sprintf("Tries told to prove anew or come back, of 100, ring %d", programRootHistory), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
+	s.progressf("%s: carried %.0f a second; %s", s.name, rate, answers.refusals())
 	return nil
 }
 
 // memory measures the relay's memory for a submission in flight: the chain drops
 // transactions, so that nothing lands, and the heap is read after collections.
-func (s *scene) memory(ctx context.Context) error {
+func (s *benchRun) memory(ctx context.Context) error {
 	flight := float64(s.sizes.flight)
 	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*s.sizes.flight)
 	if err != nil {
@@ -252,14 +252,14 @@ func (s *scene) memory(ctx context.Context) error {
 	if err := s.stand.DropSends(); err != nil {
 		return err
 	}
-	s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies[memoryWarm:memoryWarm+s.sizes.flight]))
+	s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.SourceOf(bodies[memoryWarm:memoryWarm+s.sizes.flight]))
 	first, err := s.settled(ctx, flight)
 	if err != nil {
 		return err
 	}
 	var second usage
-	err = under(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", crowd.Of(bodies[memoryWarm+s.sizes.flight:]))
+	err = underLoad(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", crowd.SourceOf(bodies[memoryWarm+s.sizes.flight:]))
 	}, func() (err error) {
 		second, err = s.settled(ctx, 2*flight)
 		return err
@@ -274,7 +274,7 @@ func (s *scene) memory(ctx context.Context) error {
 	s.report.Add(total, "idle, after some work", idle.resident/1e6)
 	s.report.Add(total, fmt.Sprintf("%d in flight", s.sizes.flight), first.resident/1e6)
 	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*s.sizes.flight), second.resident/1e6)
-	s.say("%s: %.1f kB of heap for a submission in flight", s.name, (first.heap-idle.heap)/flight/1000)
+	s.progressf("%s: %.1f kB of heap for a submission in flight", s.name, (first.heap-idle.heap)/flight/1000)
 	return nil
 }
 
@@ -284,8 +284,8 @@ type usage struct{ heap, resident float64 }
 // settled waits until so many submissions are in flight, and then for some
 // collections. It returns the least live heap of these collections, computed from
 // the heap size at which the next collection starts.
-func (s *scene) settled(ctx context.Context, flight float64) (u usage, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, memoryPatience, errors.New("the relay did not come to rest in time"))
+func (s *benchRun) settled(ctx context.Context, flight float64) (u usage, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, memoryTimeout, errors.New("the relay did not come to rest in time"))
 	defer cancel()
 	seen, began := false, 0.0
 	for ctx.Err() == nil {

@@ -20,13 +20,13 @@ const (
 	// Rings are long, but as short as each part allows: the relay reads the tree
 	// account, 32 bytes a root, several times a second, which would distort the figures.
 	// For the latency one root is enough for a whole measurement.
-	latencyRing = 2048
-	// carryRing covers the leaves in flight, twice as many as there are clients.
-	carryRing = 4096
-	// acceptRing is so long because a submission waits behind all accepted before it.
-	acceptRing = 10_000
-	// ring is the ring of the real program.
-	ring = 100
+	latencyRootHistory = 2048
+	// carryRootHistory covers the leaves in flight, twice as many as there are clients.
+	carryRootHistory = 4096
+	// acceptRootHistory is so long because a submission waits behind all accepted before it.
+	acceptRootHistory = 10_000
+	// programRootHistory is the ring of the real program.
+	programRootHistory = 100
 	// concurrency is each relay's. At its default, 256, the time to be confirmed
 	// limits what one process can confirm.
 	concurrency = 1024
@@ -56,26 +56,26 @@ func (s *settings) sessions() (list []session) {
 			if i > 0 && j > 0 {
 				continue // only one of the two differs from the first
 			}
-			label := fmt.Sprintf("%s, %d rows", counted(n), rows)
+			label := fmt.Sprintf("%s, %d rows", plural(n), rows)
 			for _, long := range []struct {
 				part part
 				ring int
-			}{{partLatency, latencyRing}, {partCarry, carryRing}, {partAccept, acceptRing}} {
-				add(stand.Setup{Ring: long.ring, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
+			}{{partLatency, latencyRootHistory}, {partCarry, carryRootHistory}, {partAccept, acceptRootHistory}} {
+				add(stand.Setup{RootHistorySize: long.ring, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
 			}
 		}
 	}
 	for _, n := range s.processes {
-		add(stand.Setup{Ring: ring, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, counted(n), partRing, false)
+		add(stand.Setup{RootHistorySize: programRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, plural(n), partRootHistory, false)
 	}
 	for _, n := range s.processes {
-		add(stand.Setup{Ring: carryRing, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, counted(n), partSwaps, false)
+		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, plural(n), partSwaps, false)
 	}
-	add(stand.Setup{Ring: acceptRing, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
+	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
 	return list
 }
 
-func counted(n int) string {
+func plural(n int) string {
 	if n == 1 {
 		return "1 process"
 	}
@@ -85,7 +85,7 @@ func counted(n int) string {
 // bench is one run.
 type bench struct {
 	*settings
-	place
+	folders
 	lab      *stand.Lab
 	report   report.Report
 	profiler *profiler
@@ -96,13 +96,13 @@ type bench struct {
 	loads  []string
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) progressf(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // measure runs every session in every round and reports.
-func measure(ctx context.Context, s *settings, at place) (err error) {
-	b := &bench{settings: s, place: at, progress: os.Stderr, began: time.Now()}
+func measure(ctx context.Context, s *settings, at folders) (err error) {
+	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now()}
 	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
@@ -122,7 +122,7 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 			if round > 0 && list[i].once {
 				continue
 			}
-			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.Ring, counted(list[i].setup.Processes), list[i].setup.Rows)
+			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.RootHistorySize, plural(list[i].setup.Processes), list[i].setup.Rows)
 			if err := b.session(ctx, &list[i], name, round); err != nil {
 				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
 			}
@@ -174,7 +174,7 @@ func (b *bench) conclude() {
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
 		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
 	}
-	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", ring, latencyRing, carryRing, acceptRing, concurrency)
+	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
 	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients look at /status every 2 s. To the tokens: from the first leg's created_at to the confirmed execution; an execution is signed once there is a price, and accounts where they are not made by it.")
 }

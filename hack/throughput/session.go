@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
-// scene is a session that runs.
-type scene struct {
+// benchRun is a session that runs.
+type benchRun struct {
 	*bench
 	*session
 	name  string
@@ -44,10 +44,10 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer clients.Close()
-	at := &scene{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
-	at.say("%s: set up in %.1f s", name, time.Since(began).Seconds())
+	at := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	at.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRing: at.chase, partSwaps: at.swap, partMemory: at.memory,
+		partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRootHistory: at.stalerRoots, partSwaps: at.swap, partMemory: at.memory,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 }
 
 const (
-	// donePatience is far above the duration of anything that works.
-	donePatience = 3 * time.Minute
-	donePoll     = 100 * time.Millisecond
+	// doneTimeout is far above the duration of anything that works.
+	doneTimeout = 3 * time.Minute
+	donePoll    = 100 * time.Millisecond
 )
 
 // reading has all counters at one time.
@@ -69,7 +69,7 @@ type reading struct {
 	statements    int64
 }
 
-func (s *scene) read(ctx context.Context) (r reading, err error) {
+func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
 	var relays []int
 	for _, relay := range s.stand.Relays {
@@ -89,14 +89,14 @@ func (s *scene) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// during reads the counters before and after a window. The caller makes load, and the
+// measureWindow reads the counters before and after a window. The caller makes load, and the
 // window lasts until done reports progress.
-func (s *scene) during(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
+func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
 	}
 	load.Sleep(ctx, d)
-	if err := s.outlast(ctx, before.at, done); err != nil {
+	if err := s.awaitWork(ctx, before.at, done); err != nil {
 		return before, after, err
 	}
 	after, err = s.read(ctx)
@@ -104,10 +104,10 @@ func (s *scene) during(ctx context.Context, d time.Duration, done func(since tim
 	return before, after, err
 }
 
-// outlast waits until something was done since then: on a busy machine nothing may be
+// awaitWork waits until something was done since then: on a busy machine nothing may be
 // done within the shortest windows.
-func (s *scene) outlast(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
-	for began := time.Now(); time.Since(began) < donePatience && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
+func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
+	for began := time.Now(); time.Since(began) < doneTimeout && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
 		if ok, err := done(since); ok || err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ type tally struct {
 	refused map[string]int
 }
 
-func (s *scene) tally(calls []load.Answer, from, to time.Time) (t tally) {
+func (s *benchRun) tally(calls []load.Answer, from, to time.Time) (t tally) {
 	t.refused = make(map[string]int)
 	for i := range calls {
 		switch c := &calls[i]; {
@@ -139,9 +139,9 @@ func (s *scene) tally(calls []load.Answer, from, to time.Time) (t tally) {
 	return t
 }
 
-// carried is an error when nothing passed. It adds a note for refusals, which should
+// checkCompleted is an error when nothing passed. It adds a note for refusals, which should
 // not occur here: on an overloaded machine calls take too long.
-func (s *scene) carried(what string, t *tally) error {
+func (s *benchRun) checkCompleted(what string, t *tally) error {
 	if t.done == 0 {
 		return fmt.Errorf("nothing was answered with a 2xx: %s", t.refusals())
 	}
@@ -149,7 +149,7 @@ func (s *scene) carried(what string, t *tally) error {
 	return nil
 }
 
-func (s *scene) noteRefusals(what string, t *tally) {
+func (s *benchRun) noteRefusals(what string, t *tally) {
 	if len(t.refused) > 0 {
 		s.report.Note("Refused while %s was measured (%s, round %d), where nothing should be: %s, beside %d that passed.", what, s.label, s.round+1, t.refusals(), t.done)
 	}
@@ -164,7 +164,7 @@ func (t *tally) refusals() string {
 }
 
 // profiles takes profiles of a window, if profiling is on.
-func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
+func (s *benchRun) profiles(ctx context.Context, d time.Duration) func() error {
 	if s.profiler == nil || s.round > 0 {
 		return func() error { return nil }
 	}

@@ -24,7 +24,7 @@ const (
 
 // swap measures swaps: their durations at a steady rate, and the rate of swaps by
 // clients that begin the next swap when they have the tokens.
-func (s *scene) swap(ctx context.Context) error {
+func (s *benchRun) swap(ctx context.Context) error {
 	if err := s.steadySwaps(ctx); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *scene) swap(ctx context.Context) error {
 }
 
 // steadySwaps measures from submission to tokens, by step.
-func (s *scene) steadySwaps(ctx context.Context) error {
+func (s *benchRun) steadySwaps(ctx context.Context) error {
 	warm := int(s.sizes.swapRate) + 1
 	bodies, err := s.crowd.Prepare(ctx, warm+int(steadySwaps*s.sizes.swapRate*s.window.Seconds()))
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *scene) steadySwaps(ctx context.Context) error {
 	s.crowd.Steady(ctx, s.sizes.swapRate, bodies[warm:])
 	to := time.Now()
 	answered := s.tally(s.crowd.Calls(), from, to)
-	if err := s.carried("the latency of swaps", &answered); err != nil {
+	if err := s.checkCompleted("the latency of swaps", &answered); err != nil {
 		return err
 	}
 	swaps, err := s.stand.Executed(ctx, from, to)
@@ -71,21 +71,21 @@ func (s *scene) steadySwaps(ctx context.Context) error {
 		for _, percentile := range []float64{50, 95} {
 			s.report.Add(report.Group{Title: fmt.Sprintf("%s, p%.0f, at %.0f a second", step.title, percentile, s.sizes.swapRate), Unit: "s", Better: report.Less}, s.label, gauge.Percentile(took, percentile).Seconds())
 		}
-		s.say("%s: %s p50 %.2f s, p95 %.2f s", s.name, step.title, gauge.Percentile(took, 50).Seconds(), gauge.Percentile(took, 95).Seconds())
+		s.progressf("%s: %s p50 %.2f s, p95 %.2f s", s.name, step.title, gauge.Percentile(took, 50).Seconds(), gauge.Percentile(took, 95).Seconds())
 	}
 	return nil
 }
 
 // carrySwaps measures with as many clients as the relays can serve.
-func (s *scene) carrySwaps(ctx context.Context) error {
+func (s *benchRun) carrySwaps(ctx context.Context) error {
 	var before, after reading
 	window := max(s.window, swapWindow)
-	err := under(ctx, func(ctx context.Context) {
+	err := underLoad(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.swaps, s.sizes.warm, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.swaps)
 		kept := s.profiles(ctx, window)
-		before, after, err = s.during(ctx, window, func(since time.Time) (bool, error) {
+		before, after, err = s.measureWindow(ctx, window, func(since time.Time) (bool, error) {
 			swaps, err := s.stand.Executed(ctx, since, time.Now())
 			return len(swaps) > 0, err
 		})
@@ -107,6 +107,6 @@ func (s *scene) carrySwaps(ctx context.Context) error {
 	s.report.Add(report.Group{Title: "Swaps carried to the tokens, a second, long ring", Unit: perSecond, Better: report.More}, s.label, rate)
 	s.costs(carriedSwap, before, after, len(swaps))
 	s.report.Add(report.Group{Title: "Router calls for a " + carriedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
-	s.say("%s: carried %.1f swaps a second, their clients knew after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	s.progressf("%s: carried %.1f swaps a second, their clients knew after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }

@@ -48,7 +48,7 @@ func (c *planCmd) Run(env *environment) error {
 				return err
 			}
 		}
-		remark(env.err, declared)
+		printRemarks(env.err, declared)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pools, others, err := reader.read(env, io.LimitReader(in, maxFile), c.Namespace)
+	pools, others, err := reader.read(env, io.LimitReader(in, maxManifest), c.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -86,5 +86,5 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	return pools, nil
 }
 
-// maxFile bounds the size of the input, far above that of a file that a person writes.
-const maxFile = 64 << 20
+// maxManifest bounds the size of the input, far above that of a file that a person writes.
+const maxManifest = 64 << 20

@@ -22,8 +22,8 @@ func render(p *v1alpha1.RelayPool, of pool.Settings) ([]build.Object, error) {
 	})
 }
 
-// generated names the Secrets of the keys that the operator makes.
-func generated(p *v1alpha1.RelayPool) (names []string) {
+// printGenerated names the Secrets of the keys that the operator makes.
+func printGenerated(p *v1alpha1.RelayPool) (names []string) {
 	if p.Spec.FeePayers.Generate == nil {
 		return nil
 	}
@@ -47,8 +47,8 @@ func writeYAML(w io.Writer, kind, name string, object any) error {
 	return err
 }
 
-// remark prints facts that the objects do not show.
-func remark(w io.Writer, p *v1alpha1.RelayPool) {
+// printRemarks prints facts that the objects do not show.
+func printRemarks(w io.Writer, p *v1alpha1.RelayPool) {
 	name := p.Namespace + "/" + p.Name
 	if p.Spec.Paused {
 		fmt.Fprintf(w, "%s: spec.paused is set, so that nothing of this is applied until it is taken away\n", name)
@@ -56,7 +56,7 @@ func remark(w io.Writer, p *v1alpha1.RelayPool) {
 	if p.Spec.Pool.Gate == v1alpha1.GateHold {
 		fmt.Fprintf(w, "%s: until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler\n", name)
 	}
-	if secrets := generated(p); len(secrets) > 0 {
+	if secrets := printGenerated(p); len(secrets) > 0 {
 		fmt.Fprintf(w, "%s: a key is made in each of the Secrets %s, where it is not there yet\n", name, strings.Join(secrets, ", "))
 	}
 }

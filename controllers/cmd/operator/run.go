@@ -15,7 +15,7 @@ type runCmd struct {
 
 // Run runs the operator until env is cancelled.
 func (c *runCmd) Run(env *environment) error {
-	c.Settings.Found = env.malformed
+	c.Settings.EarlierProblems = env.malformed
 	cfg, err := c.Settings.Load()
 	if err != nil {
 		return err

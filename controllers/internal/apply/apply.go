@@ -170,9 +170,9 @@ func (a *Applier) Forget(key types.NamespacedName) {
 	delete(a.memory, key)
 }
 
-// remembered returns the memory of owner's objects. It drops the memory of an earlier
+// memoryOf returns the memory of owner's objects. It drops the memory of an earlier
 // RelayPool with the same name.
-func (a *Applier) remembered(owner *v1alpha1.RelayPool) *memory {
+func (a *Applier) memoryOf(owner *v1alpha1.RelayPool) *memory {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}

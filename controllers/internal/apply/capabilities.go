@@ -62,7 +62,7 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 	if c.kinds != nil && c.now().Sub(c.checked) < c.interval {
 		return c.kinds, nil
 	}
-	kinds, err := c.ask(ctx)
+	kinds, err := c.discover(ctx)
 	if err != nil {
 		if c.kinds == nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (c *Capabilities) Invalidate() {
 	c.checked = time.Time{}
 }
 
-func (c *Capabilities) ask(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
+func (c *Capabilities) discover(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
 	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, kind := range build.OptionalKinds() {
@@ -106,12 +106,12 @@ func (c *Capabilities) ask(ctx context.Context) (map[schema.GroupVersionKind]boo
 			}
 			lists[gv] = list
 		}
-		kinds[kind] = offers(list, kind.Kind)
+		kinds[kind] = serves(list, kind.Kind)
 	}
 	return kinds, nil
 }
 
-func offers(list *metav1.APIResourceList, kind string) bool {
+func serves(list *metav1.APIResourceList, kind string) bool {
 	if list == nil {
 		return false
 	}

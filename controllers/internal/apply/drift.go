@@ -12,11 +12,11 @@ import (
 // target is one object that may be written: it does not exist, or the RelayPool
 // owns it.
 type target struct {
-	ref    Ref
-	wanted map[string]any
-	digest digest
-	entry  *entry
-	live   *liveObject // nil when the object does not exist
+	ref     Ref
+	desired map[string]any
+	digest  digest
+	entry   *entry
+	live    *liveObject // nil when the object does not exist
 }
 
 // compare writes the object if it differs from the wanted one.
@@ -29,26 +29,26 @@ func (p *pass) compare(ctx context.Context, t target) error {
 		// A Job is created once: its pod template is immutable.
 		return nil
 	}
-	if t.entry.settled(t.digest, t.live.uid(), t.live.version()) {
+	if t.entry.unchanged(t.digest, t.live.uid(), t.live.version()) {
 		return nil
 	}
-	canon, err := p.canonical(t.ref, t.wanted)
+	canon, err := p.canonical(t.ref, t.desired)
 	if err != nil {
 		return err
 	}
-	owned, ok, err := ownedFields(t.live.managed(), FieldOwner, t.wanted["apiVersion"].(string))
+	owned, ok, err := ownedFields(t.live.managed(), FieldOwner, t.desired["apiVersion"].(string))
 	if err != nil {
 		return err
 	}
 	lost := differences(canon, t.live.content, owned)
 	if ok && len(lost) == 0 {
-		if err := p.release(ctx, t); err != nil {
+		if err := p.releaseReplicas(ctx, t); err != nil {
 			return err
 		}
 		t.entry.remember(t.digest, t.live.uid(), t.live.version())
 		return nil
 	}
-	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && takenByOthers(t.live.managed(), lost)
+	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managed(), lost)
 	if t.ref.Kind == build.KindDeployment && ok {
 		if err := p.handOverDropped(ctx, t, owned); err != nil {
 			return err
@@ -74,13 +74,13 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 			return nil
 		}
 	}
-	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
+	out := &unstructured.Unstructured{Object: copyOf(t.desired)}
 	before := ""
 	if t.live != nil {
 		// With the uid that was read, the write fails if the object was recreated since.
 		out.SetUID(t.live.uid())
 		before = t.live.version()
-		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {
+		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && setsReplicas(t.desired) {
 			out.SetResourceVersion(p.deploymentAt)
 		}
 	}
@@ -112,9 +112,9 @@ func (p *pass) refusedOr(t target, err error) error {
 	return p.missingIfGone(t.ref, err)
 }
 
-// comparedRecently reports whether an object of an optional kind was compared less than
+// recentlyCompared reports whether an object of an optional kind was compared less than
 // OptionalInterval ago. Such an object is not cached, so that a comparison is an API call.
-func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
+func (p *pass) recentlyCompared(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
 		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
 }

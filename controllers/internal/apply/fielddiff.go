@@ -193,9 +193,9 @@ func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	}
 }
 
-// takenByOthers reports whether another manager owns one of the fields and so
+// ownedByOthers reports whether another manager owns one of the fields and so
 // wrote it. Writes through subresources count too: kubectl scale is one.
-func takenByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
+func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	for i := range entries {
 		e := &entries[i]
 		if e.Manager == FieldOwner || e.FieldsV1 == nil {
@@ -220,7 +220,7 @@ func elementByKeys(list []any, keys any, defaulted bool) int {
 	found := -1
 	for i, e := range list {
 		element, isMap := e.(map[string]any)
-		if !isMap || !hasKeys(element, want, defaulted) {
+		if !isMap || !matchesKeys(element, want, defaulted) {
 			continue
 		}
 		if found >= 0 {
@@ -231,7 +231,7 @@ func elementByKeys(list []any, keys any, defaulted bool) int {
 	return found
 }
 
-func hasKeys(element, keys map[string]any, defaulted bool) bool {
+func matchesKeys(element, keys map[string]any, defaulted bool) bool {
 	for k, v := range keys {
 		got, ok := element[k]
 		if !ok && defaulted {

@@ -66,7 +66,7 @@ func (a *Applier) applyHandOver(ctx context.Context, config *unstructured.Unstru
 		client.FieldOwner(HandOverFieldOwner), client.ForceOwnership)
 }
 
-func namesReplicas(deployment map[string]any) bool {
+func setsReplicas(deployment map[string]any) bool {
 	spec, _ := deployment["spec"].(map[string]any)
 	_, named := spec["replicas"]
 	return named
@@ -75,7 +75,7 @@ func namesReplicas(deployment map[string]any) bool {
 // handOverDropped hands replicas over when the operator owns them and the
 // wanted Deployment omits them.
 func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) error {
-	if namesReplicas(t.wanted) || !owned.has(replicasPath()) {
+	if setsReplicas(t.desired) || !owned.has(replicasPath()) {
 		return nil
 	}
 	if err := p.HandOver(ctx, types.NamespacedName{Namespace: p.owner.Namespace, Name: t.ref.Name}); err != nil {
@@ -85,9 +85,9 @@ func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) e
 	return nil
 }
 
-// release ends a handover once another manager owns the field: the operator again, or
+// releaseReplicas ends a handover once another manager owns the field: the operator again, or
 // an autoscaler that has scaled. Ending it earlier would remove the field.
-func (p *pass) release(ctx context.Context, t target) error {
+func (p *pass) releaseReplicas(ctx context.Context, t target) error {
 	if t.ref.Kind != build.KindDeployment {
 		return nil
 	}

@@ -77,9 +77,9 @@ func optional(kind schema.GroupVersionKind) bool {
 	return slices.Contains(build.OptionalKinds(), kind)
 }
 
-// rival returns the other kind of autoscaler, which must be deleted before an autoscaler
+// alternativeScaler returns the other kind of autoscaler, which must be deleted before an autoscaler
 // of kind is created: two autoscalers of one Deployment would conflict.
-func rival(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+func alternativeScaler(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case build.KindHorizontalPodAutoscaler:
 		return build.KindScaledObject, true

@@ -26,9 +26,9 @@ type memory struct {
 
 // entry is what is remembered of one object.
 type entry struct {
-	// wanted is the digest of the content that was last up to date, and uid and
+	// desired is the digest of the content that was last up to date, and uid and
 	// resourceVersion are the object's at that time.
-	wanted          digest
+	desired         digest
 	uid             types.UID
 	resourceVersion string
 	// checked is when an object of an optional kind was last compared.
@@ -65,25 +65,25 @@ func (m *memory) entry(ref Ref) *entry {
 }
 
 // knows reports whether the object had this content when it was last up to date.
-func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.wanted == wanted }
+func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.desired == wanted }
 
 // remember records that the object was up to date in this state.
 func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
-	e.wanted, e.uid, e.resourceVersion = wanted, uid, resourceVersion
+	e.desired, e.uid, e.resourceVersion = wanted, uid, resourceVersion
 	e.refused = digest{}
 }
 
-// settled reports whether the object is unchanged since it was up to date, or the
+// unchanged reports whether the object is unchanged since it was up to date, or the
 // cache does not have our last write yet.
-func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bool {
+func (e *entry) unchanged(wanted digest, uid types.UID, resourceVersion string) bool {
 	if !e.knows(wanted) || e.uid != uid {
 		return false
 	}
-	return e.resourceVersion == resourceVersion || e.ahead(uid, resourceVersion)
+	return e.resourceVersion == resourceVersion || e.isAhead(uid, resourceVersion)
 }
 
-// ahead reports whether our last write is newer than this state of the object.
-func (e *entry) ahead(uid types.UID, resourceVersion string) bool {
+// isAhead reports whether our last write is newer than this state of the object.
+func (e *entry) isAhead(uid types.UID, resourceVersion string) bool {
 	if e.uid == "" || e.uid != uid {
 		return false
 	}

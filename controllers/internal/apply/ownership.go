@@ -96,7 +96,7 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return controller.UID == owner.UID
 	}
-	return appliedByUs(object.GetManagedFields())
+	return appliedByOperator(object.GetManagedFields())
 }
 
 // belongs returns the ownership of the object. An object without a controller is the
@@ -107,11 +107,11 @@ func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	controller := metav1.GetControllerOf(f.object)
 	switch {
 	case controller == nil:
-		if !appliedByUs(f.managed()) {
+		if !appliedByOperator(f.managed()) {
 			return ownedByOther
 		}
 	case controller.UID == owner.UID:
-	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isOurGroup(controller.APIVersion):
+	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isRelaypoolGroup(controller.APIVersion):
 		// An earlier RelayPool of this name owns it: the garbage collector deletes it.
 		return beingDeleted
 	default:
@@ -123,12 +123,12 @@ func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	return ownedByPool
 }
 
-func isOurGroup(apiVersion string) bool {
+func isRelaypoolGroup(apiVersion string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return err == nil && gv.Group == v1alpha1.Group
 }
 
-func appliedByUs(entries []metav1.ManagedFieldsEntry) bool {
+func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	})

@@ -30,7 +30,7 @@ type pass struct {
 // failures that a retry may resolve; refusals are in the Result. A conflict among them
 // (apierrors.IsConflict) is a race with another writer.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
-	p := &pass{Applier: a, owner: owner, memory: a.remembered(owner)}
+	p := &pass{Applier: a, owner: owner, memory: a.memoryOf(owner)}
 	for _, o := range opts {
 		o(p)
 	}
@@ -49,7 +49,7 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 			p.result.Withheld = append(p.result.Withheld, ref)
 			continue
 		}
-		if err := p.object(ctx, ref, o); err != nil {
+		if err := p.applyObject(ctx, ref, o); err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", ref, err))
 		}
 	}
@@ -63,14 +63,14 @@ func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
 
-func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
+func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 	if optional(ref.Kind) {
 		has, err := p.options.Capabilities.Has(ctx, ref.Kind)
 		if err != nil {
 			return err
 		}
 		if !has {
-			p.missing(ref)
+			p.markMissing(ref)
 			return nil
 		}
 	}
@@ -83,14 +83,14 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return err
 	}
 	entry := p.memory.entry(ref)
-	if p.comparedRecently(ref, entry, sum) {
+	if p.recentlyCompared(ref, entry, sum) {
 		return nil
 	}
 	live, err := p.find(ctx, ref)
 	if err != nil {
 		return p.missingIfGone(ref, err)
 	}
-	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
+	if live != nil && entry.isAhead(live.uid(), live.version()) && !entry.knows(sum) {
 		// The cache lags behind our last write, so it may not show that we own the replicas.
 		// We would then drop them without a handover.
 		if live, err = p.read(ctx, ref); err != nil {
@@ -101,7 +101,7 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	if ready, err := p.mayWrite(ctx, ref, live); err != nil || !ready {
 		return err
 	}
-	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
+	return p.compare(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
 }
 
 // mayWrite reports whether the object may be written. A missing object may, unless the
@@ -109,28 +109,28 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 // not being deleted.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
-		return p.rivalGone(ctx, ref)
+		return p.alternativeDeleted(ctx, ref)
 	}
 	switch live.belongs(p.owner) {
 	case ownedByOther:
 		p.result.Foreign = append(p.result.Foreign, ref)
 		return false, nil
 	case beingDeleted:
-		p.wait(ref)
+		p.requeue(ref)
 		return false, nil
 	case ownedByPool:
 	}
 	return true, nil
 }
 
-func (p *pass) wait(ref Ref) {
+func (p *pass) requeue(ref Ref) {
 	p.result.Waiting = append(p.result.Waiting, ref)
 	p.result.retry(goneInterval)
 }
 
-// rivalGone reports whether the other autoscaler of the Deployment is deleted.
-func (p *pass) rivalGone(ctx context.Context, ref Ref) (bool, error) {
-	kind, ok := rival(ref.Kind)
+// alternativeDeleted reports whether the other autoscaler of the Deployment is deleted.
+func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
+	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {
 		return true, nil
 	}
@@ -144,13 +144,13 @@ func (p *pass) rivalGone(ctx context.Context, ref Ref) (bool, error) {
 		return false, err
 	}
 	if other != nil && other.belongs(p.owner) != ownedByOther {
-		p.wait(ref)
+		p.requeue(ref)
 		return false, nil
 	}
 	return true, nil
 }
 
-func (p *pass) missing(ref Ref) {
+func (p *pass) markMissing(ref Ref) {
 	delete(p.memory.objects, ref)
 	delete(p.memory.clean, ref.Kind)
 	if !slices.Contains(p.result.MissingKinds, ref.Kind) {
@@ -163,7 +163,7 @@ func (p *pass) missing(ref Ref) {
 func (p *pass) missingIfGone(ref Ref, err error) error {
 	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()
-		p.missing(ref)
+		p.markMissing(ref)
 		p.result.retry(goneInterval)
 		return nil
 	}

@@ -34,8 +34,8 @@ type Input struct {
 	// /backlog; empty when the operator runs outside of the cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
-	// Held keeps the fleet at 0 pods, without an autoscaler.
-	Held bool
+	// Withheld keeps the fleet at 0 pods, without an autoscaler.
+	Withheld bool
 }
 
 // PayerMount is a fee payer's key that pods mount.

@@ -38,15 +38,15 @@ func deployment(in Input) Object {
 				WithMaxSurge(intstr.FromInt32(1)).
 				WithMaxUnavailable(intstr.FromInt32(0)))).
 		WithTemplate(corev1ac.PodTemplateSpec().
-			WithLabels(merge(template.Labels, Labels(name))).
-			WithAnnotations(merge(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
+			WithLabels(mergeLabels(template.Labels, Labels(name))).
+			WithAnnotations(mergeLabels(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
 			WithSpec(podSpec(in, relayContainer(in), serveFiles(in)).
 				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace/time.Second)).
 				WithTopologySpreadConstraints(
-					spread(name, corev1.LabelTopologyZone),
-					spread(name, corev1.LabelHostname))))
+					spreadOver(name, corev1.LabelTopologyZone),
+					spreadOver(name, corev1.LabelHostname))))
 	switch {
-	case in.Held:
+	case in.Withheld:
 		spec.WithReplicas(0)
 	case in.Replicas != nil:
 		spec.WithReplicas(*in.Replicas)
@@ -87,9 +87,9 @@ func probe(path string) *corev1ac.ProbeApplyConfiguration {
 		WithScheme(corev1.URISchemeHTTP))
 }
 
-// spread distributes the pods of one rollout over the values of a node label. It is a
+// spreadOver distributes the pods of one rollout over the values of a node label. It is a
 // preference: a fleet that cannot be distributed still serves.
-func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+func spreadOver(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().
 		WithTopologyKey(over).
 		WithMaxSkew(1).

@@ -19,9 +19,9 @@ func (e *environment) set(name, value string) {
 	*e = append(*e, corev1ac.EnvVar().WithName(name).WithValue(value))
 }
 
-// unless leaves a variable out if the value is empty, so that the relay's own default
+// setUnlessEmpty leaves a variable out if the value is empty, so that the relay's own default
 // applies.
-func (e *environment) unless(name, value string) {
+func (e *environment) setUnlessEmpty(name, value string) {
 	if value != "" {
 		e.set(name, value)
 	}
@@ -35,8 +35,8 @@ func (e *environment) number(name string, n int64) {
 	}
 }
 
-// pointed leaves a variable out if the number is nil. Unlike number, it sets a 0.
-func pointed[N int32 | int64](e *environment, name string, n *N) {
+// setOptional leaves a variable out if the number is nil. Unlike number, it sets a 0.
+func setOptional[N int32 | int64](e *environment, name string, n *N) {
 	if n != nil {
 		e.set(name, strconv.FormatInt(int64(*n), 10))
 	}
@@ -54,7 +54,7 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	e.shared(spec)
 	e.pool(&spec.Pool)
 	e.payers(in.Payers, &spec.FeePayers)
-	e.unless(contract.EnvLookupTable, spec.Solana.LookupTable)
+	e.setUnlessEmpty(contract.EnvLookupTable, spec.Solana.LookupTable)
 	e.swap(spec.Swap)
 	e.set(contract.EnvCompliancePublicKey, spec.ViewingKeys.CompliancePublicKey)
 	if len(spec.ViewingKeys.Messages) > 0 {
@@ -72,27 +72,27 @@ func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.number(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
 	e.set(contract.EnvRPCEndpointsFile, contract.EndpointsFile)
 	e.set(contract.EnvGenesisHash, contract.GenesisHash(spec.Solana.Cluster))
-	pointed(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.FloorMicroLamports)
-	pointed(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.CapMicroLamports)
-	pointed(e, contract.EnvPriorityPercentile, spec.Solana.PriorityFee.Percentile)
-	e.unless(contract.EnvLogLevel, lower(spec.Template.LogLevel))
+	setOptional(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.FloorMicroLamports)
+	setOptional(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.CapMicroLamports)
+	setOptional(e, contract.EnvPriorityPercentile, spec.Solana.PriorityFee.Percentile)
+	e.setUnlessEmpty(contract.EnvLogLevel, lower(spec.Template.LogLevel))
 	e.set(contract.EnvLogFormat, "json")
 }
 
 func (e *environment) pool(pool *v1alpha1.Pool) {
-	e.unless(contract.EnvProfile, pool.Profile.Name)
+	e.setUnlessEmpty(contract.EnvProfile, pool.Profile.Name)
 	if pool.Profile.ConfigMapRef != nil {
 		e.set(contract.EnvProfileFile, contract.ProfileFile)
 	}
-	e.unless(contract.EnvProgramID, pool.ProgramID)
+	e.setUnlessEmpty(contract.EnvProgramID, pool.ProgramID)
 	e.number(contract.EnvRootHistorySize, int64(pool.RootHistorySize))
 	mints := make([]string, len(pool.Mints))
 	for i, m := range pool.Mints {
 		mints[i] = m.Address + "=" + m.Field
 	}
-	e.unless(contract.EnvMint, strings.Join(mints, ","))
+	e.setUnlessEmpty(contract.EnvMint, strings.Join(mints, ","))
 	e.set(contract.EnvVerifyingKey, contract.VerifyingKeyFile)
-	e.unless(contract.EnvProofA, lower(pool.ProofAEncoding))
+	e.setUnlessEmpty(contract.EnvProofA, lower(pool.ProofAEncoding))
 	if pool.OffCurveRecipients == "Allow" {
 		e.set(contract.EnvOffCurveRecipient, "true")
 	}
@@ -100,28 +100,28 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 
 func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
 	e.set(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
-	pointed(e, contract.EnvFeePayerMinBalance, payers.MinimumBalanceLamports)
+	setOptional(e, contract.EnvFeePayerMinBalance, payers.MinimumBalanceLamports)
 	e.number(contract.EnvSpendCapHour, payers.SpendCaps.HourLamports)
 	e.number(contract.EnvSpendCapDay, payers.SpendCaps.DayLamports)
-	pointed(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDayLamports)
+	setOptional(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDayLamports)
 }
 
 func (e *environment) swap(swap *v1alpha1.Swap) {
 	if swap == nil {
 		return
 	}
-	e.unless(contract.EnvRouterURL, swap.Router.URL)
+	e.setUnlessEmpty(contract.EnvRouterURL, swap.Router.URL)
 	if swap.Router.URLSecretRef != nil {
 		e.set(contract.EnvRouterURLFile, contract.RouterURLFile)
 	}
 	if swap.Router.APIKeySecretRef != nil {
 		e.set(contract.EnvRouterAPIKeyFile, contract.RouterAPIKeyFile)
 	}
-	e.unless(contract.EnvRouterProgram, swap.Router.ProgramID)
+	e.setUnlessEmpty(contract.EnvRouterProgram, swap.Router.ProgramID)
 	if ms := swap.Router.TimeoutMilliseconds; ms != 0 {
 		e.set(contract.EnvRouterTimeout, (time.Duration(ms) * time.Millisecond).String())
 	}
-	pointed(e, contract.EnvRouterRequests, swap.Router.RequestsPerSecond)
+	setOptional(e, contract.EnvRouterRequests, swap.Router.RequestsPerSecond)
 	e.number(contract.EnvSwapSlippage, int64(swap.SlippageBps))
 	e.number(contract.EnvSwapConcurrency, int64(swap.Concurrency))
 }
@@ -133,9 +133,9 @@ func (e *environment) clients(api *v1alpha1.API) {
 	if s := api.WaitSeconds; s != nil {
 		e.set(contract.EnvWait, strconv.Itoa(int(*s))+"s")
 	}
-	pointed(e, contract.EnvRateLimit, api.RequestsPerMinute)
-	e.unless(contract.EnvClientIPHeader, api.ClientIPHeader)
-	e.unless(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
+	setOptional(e, contract.EnvRateLimit, api.RequestsPerMinute)
+	e.setUnlessEmpty(contract.EnvClientIPHeader, api.ClientIPHeader)
+	e.setUnlessEmpty(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
 	if api.KeysSecretRef != nil {
 		e.set(contract.EnvAPIKeysFile, contract.APIKeysFile)
 	}

@@ -39,7 +39,7 @@ func fixtures(t *testing.T) map[string]build.Input {
 	swap.Capabilities = build.Capabilities{PrometheusRule: true}
 	held := input(load(t, "held"), 0)
 	held.Replicas = nil
-	held.Held = true
+	held.Withheld = true
 	held.Capabilities = everything
 	least, greatest := input(atBounds(t, false), 0), input(atBounds(t, true), 0)
 	least.Pool.Name, greatest.Pool.Name = "l", strings.Repeat("g", 40)

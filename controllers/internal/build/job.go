@@ -70,7 +70,7 @@ func RotationJob(in Input, r Rotation) Object {
 						WithType(corev1.DisruptionTarget).
 						WithStatus(corev1.ConditionTrue)))).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(merge(in.Pool.Spec.Template.Labels, labels)).
+				WithLabels(mergeLabels(in.Pool.Spec.Template.Labels, labels)).
 				WithAnnotations(in.Pool.Spec.Template.Annotations).
 				WithSpec(pod)))}
 }

@@ -37,18 +37,18 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 			"kind":       KindDeployment.Kind,
 			"name":       name,
 		},
-		"minReplicaCount": int64(leastReplicas(a)),
+		"minReplicaCount": int64(minReplicas(a)),
 		"maxReplicaCount": int64(a.MaxReplicas),
 		"pollingInterval": int64(pollingSeconds),
 		// An unknown backlog must not remove pods.
 		"fallback": map[string]any{
 			"failureThreshold": int64(failuresBeforeFallback),
-			"replicas":         int64(leastReplicas(a)),
+			"replicas":         int64(minReplicas(a)),
 			"behavior":         "currentReplicasIfHigher",
 		},
 		"advanced": map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": map[string]any{
 			"scaleUp":   scalingRules(0, a.MaxReplicas, 15),
-			"scaleDown": scalingRules(calmSeconds, 1, goneSeconds),
+			"scaleDown": scalingRules(scaleDownWindowSeconds, 1, podDeletionSeconds),
 		}}},
 		"triggers": triggers,
 	})

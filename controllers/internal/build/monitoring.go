@@ -73,7 +73,7 @@ func optional(in Input, kind schema.GroupVersionKind, labels map[string]string, 
 	u.SetGroupVersionKind(kind)
 	u.SetName(name)
 	u.SetNamespace(in.Pool.Namespace)
-	u.SetLabels(merge(labels, Labels(name)))
+	u.SetLabels(mergeLabels(labels, Labels(name)))
 	return Object{kind, name, client.ApplyConfigurationFromUnstructured(u)}
 }
 

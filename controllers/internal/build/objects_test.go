@@ -204,7 +204,7 @@ func TestReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := fixtures(t)["minimal"]
-			in.Replicas, in.Held = tc.replicas, tc.held
+			in.Replicas, in.Withheld = tc.replicas, tc.held
 			got := into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Replicas
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
@@ -234,7 +234,7 @@ func TestThereIsOneScalerAtMost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := fixtures(t)["full"]
-			in.Held, in.Capabilities = tc.held, tc.capabilities
+			in.Withheld, in.Capabilities = tc.held, tc.capabilities
 			in.Pool.Spec.Autoscaling.Provider = tc.provider
 			if tc.provider == "" {
 				in.Pool.Spec.Autoscaling = nil

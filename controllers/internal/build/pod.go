@@ -92,8 +92,8 @@ func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApp
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
-// merge returns the users' entries and ours; ours win.
-func merge(users, ours map[string]string) map[string]string {
+// mergeLabels returns the users' entries and ours; ours win.
+func mergeLabels(users, ours map[string]string) map[string]string {
 	merged := maps.Clone(users)
 	if merged == nil {
 		merged = make(map[string]string, len(ours))

@@ -27,7 +27,7 @@ type alert struct {
 	// expr has a placeholder after each metric, in which scope writes the labels that
 	// select this fleet: {}, or with a matcher of the metric's own {,event="signed"}.
 	expr     string
-	lasting  time.Duration
+	duration time.Duration
 	severity string
 	// summary may use the labels of expr's result, and its value.
 	summary string
@@ -51,8 +51,8 @@ func (a alert) rule(in Input) map[string]any {
 			"runbook_url": runbooks + alertPrefix + a.name + ".md",
 		},
 	}
-	if a.lasting > 0 {
-		r["for"] = fmt.Sprintf("%dm", a.lasting/minute)
+	if a.duration > 0 {
+		r["for"] = fmt.Sprintf("%dm", a.duration/minute)
 	}
 	return r
 }
@@ -72,7 +72,7 @@ func alerts(in Input) []alert {
 		list = append(list, routerAlerts()...)
 	}
 	// A fleet of 0 pods has no samples, and that is no failure.
-	if !in.Held && ptr.Deref(in.Replicas, 1) > 0 {
+	if !in.Withheld && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
 			"no relay tells the backlog: none runs, none is scraped, or the database is away",
@@ -81,10 +81,10 @@ func alerts(in Input) []alert {
 	return list
 }
 
-// happened returns an expression for how often a rare event was counted in the last hour.
+// increased returns an expression for how often a rare event was counted in the last hour.
 // The first event creates its series at 1, which is no increase, so a new series counts as
 // one event.
-func happened(m contract.Metric, matcher string) string {
+func increased(m contract.Metric, matcher string) string {
 	selector := m.Name + "{," + matcher + "}"
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
@@ -93,16 +93,16 @@ func happened(m contract.Metric, matcher string) string {
 // requests may be chance: in a fleet that is hardly used, a single request would page
 // somebody. someRequests is for failures that clients retry by themselves, such as 503.
 const (
-	fewRequests  = 3
+	minRequests  = 3
 	someRequests = 10
 )
 
-// above returns an expression that is true when, within the window, the count of bad
+// shareAbove returns an expression that is true when, within the window, the count of bad
 // exceeds least and also the given share of the count of all. bad and all are metrics with
 // placeholders, and by has the labels by which bad is grouped. An alert that has to last as
 // long as the window does not fire for a short burst, which would be over when somebody
 // looks.
-func above(bad, share, all, window string, least int, by ...string) string {
+func shareAbove(bad, share, all, window string, least int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {
 		sum, join = "sum by ("+strings.Join(by, ", ")+") ", "> on () group_left ()"
@@ -127,12 +127,12 @@ func fleetAlerts() []alert {
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
 		{
-			"InternalErrors", happened(contract.MetricSubmissions, `outcome="internal"`) + " + " + happened(contract.MetricAttempts, `event="panic"`) + " + " +
-				happened(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
+			"InternalErrors", increased(contract.MetricSubmissions, `outcome="internal"`) + " + " + increased(contract.MetricAttempts, `event="panic"`) + " + " +
+				increased(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
 			"a fault of the relay itself",
 		},
 		{
-			"RequestsRefused", above(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", someRequests), 5 * minute, severityCritical,
+			"RequestsRefused", shareAbove(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", someRequests), 5 * minute, severityCritical,
 			"more than half of the clients' requests are answered 503",
 		},
 		{
@@ -153,7 +153,7 @@ func fleetAlerts() []alert {
 // alert by code for all others. Faults of the relay itself are in fleetAlerts.
 func failureAlerts() []alert {
 	failed := func(code, share string, by ...string) string {
-		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", fewRequests, by...)
+		return shareAbove(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", minRequests, by...)
 	}
 	return []alert{
 		{
@@ -293,7 +293,7 @@ func chainAlerts() []alert {
 			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
-			"AttemptsExpire", above(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", fewRequests), 15 * minute, severityWarning,
+			"AttemptsExpire", shareAbove(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", minRequests), 15 * minute, severityWarning,
 			"transactions expire instead of landing",
 		},
 		{
@@ -314,11 +314,11 @@ func routerAlerts() []alert {
 			"the swap router gave answers that contradict the question",
 		},
 		{
-			"RouterFails", above(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", fewRequests), 15 * minute, severityWarning,
+			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minRequests), 15 * minute, severityWarning,
 			"a tenth of the swap router's answers are failures",
 		},
 		{
-			"SwapsRefunded", above(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", fewRequests), 15 * minute, severityWarning,
+			"SwapsRefunded", shareAbove(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", minRequests), 15 * minute, severityWarning,
 			"a fifth of the swaps are refunded",
 		},
 	}

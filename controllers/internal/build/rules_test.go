@@ -127,7 +127,7 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 		want   bool
 	}{
 		"a fleet that reports nothing":     {func(*build.Input) {}, "RelaypoolNoRelayReports", true},
-		"a fleet that the gate keeps at 0": {func(in *build.Input) { in.Held = true }, "RelaypoolNoRelayReports", false},
+		"a fleet that the gate keeps at 0": {func(in *build.Input) { in.Withheld = true }, "RelaypoolNoRelayReports", false},
 		"a fleet of 0 replicas":            {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolNoRelayReports", false},
 		"spend caps nearly reached":        {func(*build.Input) {}, "RelaypoolSpendCapNearlyReached", true},
 		"no spend caps": {func(in *build.Input) {

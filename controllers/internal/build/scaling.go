@@ -15,9 +15,9 @@ import (
 const (
 	// defaultSubmissions is the backlog for one pod where the RelayPool sets none.
 	defaultSubmissions = 64
-	// calmSeconds is how long fewer pods must have been enough before one is removed.
-	// goneSeconds is the time until the next removal, in which the pod hands its work over.
-	calmSeconds, goneSeconds = 300, 60
+	// scaleDownWindowSeconds is how long fewer pods must have been enough before one is removed.
+	// podDeletionSeconds is the time until the next removal, in which the pod hands its work over.
+	scaleDownWindowSeconds, podDeletionSeconds = 300, 60
 )
 
 // LabelMetricNamespace and LabelMetricPool select a fleet's figures in the external
@@ -31,7 +31,7 @@ const (
 func scaler(in Input) []Object {
 	a := in.Pool.Spec.Autoscaling
 	switch {
-	case a == nil || in.Held:
+	case a == nil || in.Withheld:
 		return nil
 	case a.Provider != v1alpha1.ProviderKEDA:
 		return []Object{horizontalPodAutoscaler(in, a)}
@@ -51,7 +51,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 			WithAPIVersion(KindDeployment.GroupVersion().String()).
 			WithKind(KindDeployment.Kind).
 			WithName(name)).
-		WithMinReplicas(leastReplicas(a)).
+		WithMinReplicas(minReplicas(a)).
 		WithMaxReplicas(a.MaxReplicas).
 		WithMetrics(external(in, contract.MetricBacklog, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.AverageValueMetricType).
@@ -62,9 +62,9 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
 				WithPolicies(policy(a.MaxReplicas, 15))).
 			WithScaleDown(autoscalingv2ac.HPAScalingRules().
-				WithStabilizationWindowSeconds(calmSeconds).
+				WithStabilizationWindowSeconds(scaleDownWindowSeconds).
 				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
-				WithPolicies(policy(1, goneSeconds))))
+				WithPolicies(policy(1, podDeletionSeconds))))
 	if a.OldestAgeSeconds > 0 {
 		// An age is no sum over the pods, so the target is a Value: at twice the target, the
 		// autoscaler wants twice the pods.
@@ -77,8 +77,8 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 		WithSpec(spec)}
 }
 
-// leastReplicas is never 0, because without a pod nobody reports new work.
-func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
+// minReplicas is never 0, because without a pod nobody reports new work.
+func minReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
 
 func submissionsPerReplica(a *v1alpha1.Autoscaling) int64 {
 	return int64(cmp.Or(a.SubmissionsPerReplica, defaultSubmissions))

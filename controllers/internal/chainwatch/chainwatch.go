@@ -80,7 +80,7 @@ type Reading struct {
 	// the declared chain. It is zero while the chain is available. Why says, for a person,
 	// how each endpoint failed. It does not change while the chain is unavailable.
 	Since time.Time
-	Why   string
+	Cause string
 	// Payers has an entry for each address of the query whose balance was read at
 	// least once.
 	Payers map[solana.PublicKey]Payer
@@ -110,7 +110,7 @@ func sameTarget(a, b poolcheck.Target) bool {
 // of earlier readings.
 func (r *Reading) Pool() (state poolcheck.State, reason poolcheck.Reason, message string) {
 	if !r.Since.IsZero() {
-		return poolcheck.Unknown, poolcheck.ReasonChainUnavailable, r.Why
+		return poolcheck.Unknown, poolcheck.ReasonChainUnavailable, r.Cause
 	}
 	state, reason, _ = r.Report.Summary()
 	return state, reason, r.Report.Message()

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// genesisAge is how long an endpoint's genesis hash is cached.
-	genesisAge = time.Hour
-	// failedAge is how long an endpoint that failed is tried after the others.
-	failedAge = 10 * time.Minute
-	// behindAllowed is how many slots an answer may be behind the last good answer: two
-	// endpoints are never quite at the same slot. behindTrust is how long the last good
+	// genesisMaxAge is how long an endpoint's genesis hash is cached.
+	genesisMaxAge = time.Hour
+	// failureMaxAge is how long an endpoint that failed is tried after the others.
+	failureMaxAge = 10 * time.Minute
+	// maxSlotsBehind is how many slots an answer may be behind the last good answer: two
+	// endpoints are never quite at the same slot. slotMaxAge is how long the last good
 	// answer rejects answers that are further behind. Otherwise a node that returned a
 	// wrong slot once would make all others count as behind for ever.
-	behindAllowed = 150
-	behindTrust   = 2 * time.Minute
+	maxSlotsBehind = 150
+	slotMaxAge     = 2 * time.Minute
 )
 
 // endpointMemory is what is kept about one endpoint between checks.
@@ -54,7 +54,7 @@ type checker struct {
 type answer struct {
 	report poolcheck.Report
 	ok     bool
-	why    string
+	cause  string
 }
 
 // check asks one endpoint after the other until one answers.
@@ -65,16 +65,16 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 	var foreign *poolcheck.Facts
 	answered := 0
 	for _, e := range c.order(q.Endpoints) {
-		facts, err := c.ask(ctx, &e, target, q.Finalized)
+		facts, err := c.readEndpoint(ctx, &e, target, q.Finalized)
 		if err == nil {
 			c.slot, c.slotAt = facts.Slot, c.now()
-			c.of(e.Name).failedAt = time.Time{}
+			c.memoryOf(e.Name).failedAt = time.Time{}
 			return answer{report: poolcheck.Evaluate(facts), ok: true}
 		}
 		if ctx.Err() != nil {
-			return answer{why: "the operator is stopping"}
+			return answer{cause: "the operator is stopping"}
 		}
-		c.of(e.Name).failedAt = c.now()
+		c.memoryOf(e.Name).failedAt = c.now()
 		failures = append(failures, "endpoint "+e.Name+": "+err.Error())
 		if errors.Is(err, errForeign) {
 			foreign = &facts
@@ -85,16 +85,16 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 		return answer{report: poolcheck.Evaluate(*foreign), ok: true}
 	}
 	if len(failures) == 0 {
-		return answer{why: "no endpoint has the role Read"}
+		return answer{cause: "no endpoint has the role Read"}
 	}
-	return answer{why: "no RPC endpoint answers: " + strings.Join(failures, "; ")}
+	return answer{cause: "no RPC endpoint answers: " + strings.Join(failures, "; ")}
 }
 
 // order puts endpoints that failed recently after the others.
 func (c *checker) order(all []Endpoint) []Endpoint {
 	now := c.now()
 	failed := func(e Endpoint) int {
-		if m := c.memory[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failedAge {
+		if m := c.memory[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failureMaxAge {
 			return 1
 		}
 		return 0
@@ -104,7 +104,7 @@ func (c *checker) order(all []Endpoint) []Endpoint {
 	return ordered
 }
 
-func (c *checker) of(name string) *endpointMemory {
+func (c *checker) memoryOf(name string) *endpointMemory {
 	if c.memory[name] == nil {
 		c.memory[name] = new(endpointMemory)
 	}
@@ -116,9 +116,9 @@ var (
 	errBehind  = errors.New("is far behind what was read before, and not believed until it has caught up")
 )
 
-// ask reads one endpoint, within the timeout. With errForeign, the facts contain the
+// readEndpoint reads one endpoint, within the timeout. With errForeign, the facts contain the
 // genesis hash of the endpoint's chain.
-func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
+func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, rpc.ErrLimit)
 	defer cancel()
 	facts := poolcheck.Facts{Target: t}
@@ -141,7 +141,7 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, fina
 	if facts.AccountsErr != nil {
 		return facts, facts.AccountsErr
 	}
-	if facts.Slot+behindAllowed < c.slot && c.now().Sub(c.slotAt) < behindTrust {
+	if facts.Slot+maxSlotsBehind < c.slot && c.now().Sub(c.slotAt) < slotMaxAge {
 		return facts, errBehind
 	}
 	return facts, nil
@@ -149,8 +149,8 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, fina
 
 // genesis returns the genesis hash. It reads the hash once an hour, and when the URL changed.
 func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
-	m, hash := c.of(name), maphash.String(c.seed, url)
-	if m.url == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisAge {
+	m, hash := c.memoryOf(name), maphash.String(c.seed, url)
+	if m.url == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisMaxAge {
 		return m.genesis, nil
 	}
 	genesis, err := r.GenesisHash(ctx)

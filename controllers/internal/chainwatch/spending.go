@@ -10,8 +10,8 @@ const (
 	// parts of the same length.
 	spendingWindow = time.Hour
 	spendingParts  = 6
-	// sampleEvery is the minimum time between two samples; it bounds their number.
-	sampleEvery = time.Minute
+	// sampleInterval is the minimum time between two samples; it bounds their number.
+	sampleInterval = time.Minute
 )
 
 // balances is the history of one payer's balance, as a running total of what was
@@ -34,7 +34,7 @@ func (b *balances) add(at time.Time, lamports uint64) {
 		b.spent += b.lamports - lamports
 	}
 	b.lamports = lamports
-	if n := len(b.samples); n > 1 && at.Sub(b.samples[n-2].at) < sampleEvery {
+	if n := len(b.samples); n > 1 && at.Sub(b.samples[n-2].at) < sampleInterval {
 		b.samples = b.samples[:n-1]
 	}
 	b.samples = append(b.samples, sample{at, b.spent})

@@ -57,7 +57,7 @@ type Watcher struct {
 	events chan event.GenericEvent
 	// wake makes the loop look for checks that are due. tell makes sendEvents look
 	// for RelayPools to send events for.
-	wake, tell chan struct{}
+	wake, reportSoon chan struct{}
 
 	mu      sync.Mutex
 	pools   map[types.NamespacedName]*pool
@@ -88,7 +88,7 @@ type pool struct {
 	// an initialised pool no longer initialised, and the next check has to confirm it.
 	failures     int
 	failedAt     time.Time
-	doubtful     bool
+	unconfirmed  bool
 	lastReported *reported
 }
 
@@ -107,7 +107,7 @@ func New(o Options) (*Watcher, error) {
 		o.Workers = defaultWorkers
 	}
 	w := &Watcher{
-		o: o, events: make(chan event.GenericEvent), wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
+		o: o, events: make(chan event.GenericEvent), wake: make(chan struct{}, 1), reportSoon: make(chan struct{}, 1),
 		pools: map[types.NamespacedName]*pool{}, stopped: make(chan struct{}),
 	}
 	w.dial = func(url string, finalized bool) (poolcheck.Reader, error) {
@@ -201,7 +201,7 @@ func (p *pool) inheritFrom(old *pool) {
 	if sameTarget(old.query.Target, p.query.Target) {
 		p.lastReported = old.lastReported
 		p.reading.Report, p.reading.At = known.Report, known.At
-		p.reading.Since, p.reading.Why = known.Since, known.Why
+		p.reading.Since, p.reading.Cause = known.Since, known.Cause
 		p.failures, p.failedAt = old.failures, old.failedAt
 	}
 }
@@ -314,14 +314,14 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 	if !slices.Contains(w.changed, key) {
 		w.changed = append(w.changed, key)
 	}
-	signal(w.tell)
+	signal(w.reportSoon)
 }
 
 // pause is the time to the next check. A chain that does not answer is asked again soon,
 // because its node or DNS name may be about to appear, and then after ever longer pauses.
 func (w *Watcher) pause(p *pool) time.Duration {
 	d := p.query.Interval
-	if p.failures > 0 || p.doubtful {
+	if p.failures > 0 || p.unconfirmed {
 		d = min(d, confirmAfter<<min(max(p.failures-1, 0), 8))
 	}
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
@@ -333,7 +333,7 @@ func (w *Watcher) sendEvents(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.tell:
+		case <-w.reportSoon:
 		}
 		for {
 			key, ok := w.nextChanged()

@@ -273,8 +273,8 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 		if next, ok := r.Report.NextIndex(); !ok || next != 0 || r.At.Before(before.At) || r.Payers[payer].Lamports != 1_000_000_000 {
 			t.Errorf("got %+v, want the last good reading", r)
 		}
-		if r.Since.Before(lost) || r.Since.After(lost.Add(2*time.Minute)) || !strings.Contains(r.Why, "endpoint a: HTTP 429") {
-			t.Errorf("unavailable since %s because %q, want since about %s and the endpoint's fault", r.Since, r.Why, lost)
+		if r.Since.Before(lost) || r.Since.After(lost.Add(2*time.Minute)) || !strings.Contains(r.Cause, "endpoint a: HTTP 429") {
+			t.Errorf("unavailable since %s because %q, want since about %s and the endpoint's fault", r.Since, r.Cause, lost)
 		}
 		n.set(func(n *node) { n.err = errors.New("HTTP 503") })
 		time.Sleep(10 * time.Minute)
@@ -315,7 +315,7 @@ func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
 		"it has been away for a day":             {1500, false, time.Minute, time.Minute},
 		"its interval is shorter than the pause": {3, false, 15 * time.Second, 15 * time.Second},
 	} {
-		p := &pool{failures: test.failures, doubtful: test.doubtful, query: &Query{Interval: test.interval}}
+		p := &pool{failures: test.failures, unconfirmed: test.doubtful, query: &Query{Interval: test.interval}}
 		if got := w.pause(p); got != test.want {
 			t.Errorf("%s: the next check is after %s, want %s", name, got, test.want)
 		}
@@ -546,11 +546,11 @@ func TestEndpointsWhoseURLCannotBeRead(t *testing.T) {
 		q.Endpoints = []Endpoint{{Name: "a", URL: func(context.Context) (string, error) { return "", errors.New("secret rpc has no key url") }}}
 		f.Set(named(1), q)
 		time.Sleep(time.Minute)
-		if r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Why, "no endpoint has the role Read") {
-			t.Errorf("got %q, want the missing endpoint", r.Why)
+		if r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "no endpoint has the role Read") {
+			t.Errorf("got %q, want the missing endpoint", r.Cause)
 		}
-		if r := f.expect(named(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Why, "endpoint a: secret rpc has no key url") {
-			t.Errorf("got %q, want what is wrong with the Secret", r.Why)
+		if r := f.expect(named(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "endpoint a: secret rpc has no key url") {
+			t.Errorf("got %q, want what is wrong with the Secret", r.Cause)
 		}
 		f.stop()
 	})

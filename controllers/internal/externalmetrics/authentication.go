@@ -23,9 +23,9 @@ const (
 	// authenticationConfig is the ConfigMap in kube-system that describes how the cluster's
 	// API server authenticates itself.
 	authenticationConfig = "extension-apiserver-authentication"
-	// answersKept is how long the API server's answers about users are cached, and
+	// cacheTime is how long the API server's answers about users are cached, and
 	// reviewTimeout how long one answer may take.
-	answersKept   = 10 * time.Second
+	cacheTime     = 10 * time.Second
 	reviewTimeout = 10 * time.Second
 )
 
@@ -97,7 +97,7 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 	info.RequestHeaderConfig = headers
 	info.Authenticator, _, err = authenticatorfactory.DelegatingAuthenticatorConfig{
 		TokenAccessReviewClient: c.AuthenticationV1(), TokenAccessReviewTimeout: reviewTimeout, WebhookRetryBackoff: backoff(),
-		CacheTTL: answersKept, ClientCertificateCAContentProvider: clients, RequestHeaderConfig: headers,
+		CacheTTL: cacheTime, ClientCertificateCAContentProvider: clients, RequestHeaderConfig: headers,
 	}.New()
 	if err != nil {
 		return fmt.Errorf("make the authenticator: %w", err)
@@ -109,7 +109,7 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 // may read everything, because the API server probes this server as one of them.
 func authorize(c kubernetes.Interface) (authorizer.Authorizer, error) {
 	delegated, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: c.AuthorizationV1(), AllowCacheTTL: answersKept, DenyCacheTTL: answersKept, WebhookRetryBackoff: backoff(),
+		SubjectAccessReviewClient: c.AuthorizationV1(), AllowCacheTTL: cacheTime, DenyCacheTTL: cacheTime, WebhookRetryBackoff: backoff(),
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("make the authorizer: %w", err)

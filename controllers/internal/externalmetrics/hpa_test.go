@@ -194,7 +194,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 	w.pods.set(&openapi.Backlog{PendingCount: 7, DueCount: 5, OldestDueAgeSeconds: 12})
 	w.Create(t, w.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))
 	w.Create(t, w.Pool("fixed"))
-	other := w.Beside(t)
+	other := w.SecondNamespace(t)
 	const hpa = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 	controller, err := w.server.User(hpa, "system:serviceaccounts", "system:serviceaccounts:kube-system")
 	must(t, err)

@@ -103,7 +103,7 @@ func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	all, unread := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Time{}
 	for key, reading := range c.provider.Readings.Watched() {
 		at := reading.At
-		if neverRead(&reading) {
+		if isNeverRead(&reading) {
 			at = now
 			if first, seen := c.unread[key]; seen {
 				at = first
@@ -118,5 +118,5 @@ func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
 	return all
 }
 
-// neverRead reports whether a fleet has no reading although its pods could be polled.
-func neverRead(r *pool.Reading) bool { return r.At.IsZero() && r.Ready > 0 }
+// isNeverRead reports whether a fleet has no reading although its pods could be polled.
+func isNeverRead(r *pool.Reading) bool { return r.At.IsZero() && r.Ready > 0 }

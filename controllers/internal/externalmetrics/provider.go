@@ -31,8 +31,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// freshness is the greatest age of a reading that is served.
-const freshness = 30 * time.Second
+// maxAge is the greatest age of a reading that is served.
+const maxAge = 30 * time.Second
 
 // Readings returns what is known about the backlog of a RelayPool, and false when the
 // backlog is not watched; pool.Poller is one.
@@ -180,12 +180,12 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 	switch {
 	case reading.Ready == 0:
 		return pool.Backlog{}, notReady, unavailable(key, "none of its pods is ready to be asked")
-	case !reading.At.IsZero() && age <= freshness:
+	case !reading.At.IsZero() && age <= maxAge:
 		return reading.Backlog, served, nil
 	case errors.As(reading.Err, &answered) && answered.Status == http.StatusServiceUnavailable:
 		return pool.Backlog{}, stale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
 	case reading.Err != nil:
-		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, plain(reading.Err), lastTime(reading.At)))
+		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastTime(reading.At)))
 	default:
 		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At))
 	}
@@ -197,12 +197,12 @@ func lastTime(at time.Time) string {
 	if at.IsZero() {
 		return "it has never been read"
 	}
-	return fmt.Sprintf("the last reading is older than %s", freshness)
+	return fmt.Sprintf("the last reading is older than %s", maxAge)
 }
 
-// plain returns the text of an error without the address of the polled pod, which differs
+// publicError returns the text of an error without the address of the polled pod, which differs
 // from poll to poll.
-func plain(err error) string {
+func publicError(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "none within two seconds"
 	}

@@ -23,7 +23,7 @@ import (
 func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
 	t.Parallel()
 	// Each certificate is valid for 3 minutes, and the next one is made after 3 seconds.
-	w := newWorld(t, servingcert.Options{Validity: 3 * time.Minute, RenewBefore: 3*time.Minute - 3*time.Second, Settle: 3 * time.Second, Interval: time.Second})
+	w := newWorld(t, servingcert.Options{Validity: 3 * time.Minute, RenewBefore: 3*time.Minute - 3*time.Second, TrustDelay: 3 * time.Second, Interval: time.Second})
 	must(t, w.Chain.Initialize())
 	w.pods.set(&openapi.Backlog{DueCount: 5})
 	w.Create(t, w.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))

@@ -24,8 +24,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// again is the pause before another attempt to make the server.
-const again = 5 * time.Second
+// retryAfter is the pause before another attempt to make the server.
+const retryAfter = 5 * time.Second
 
 // ServerOptions is what a Server needs.
 type ServerOptions struct {
@@ -93,7 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	told := ""
 	for {
-		server, err := s.make(ctx, listener)
+		server, err := s.newAPIServer(ctx, listener)
 		if err == nil {
 			s.address = listener.Addr().String()
 			close(s.serving)
@@ -110,12 +110,12 @@ func (s *Server) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return listener.Close()
-		case <-time.After(again):
+		case <-time.After(retryAfter):
 		}
 	}
 }
 
-func (s *Server) make(ctx context.Context, listener net.Listener) (*apiserver.CustomMetricsAdapterServer, error) {
+func (s *Server) newAPIServer(ctx context.Context, listener net.Listener) (*apiserver.CustomMetricsAdapterServer, error) {
 	config := rest.CopyConfig(s.Config)
 	config.Timeout = 0 // each call has its own timeout
 	c, err := kubernetes.NewForConfig(config)

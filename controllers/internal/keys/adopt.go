@@ -16,7 +16,7 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	}
 	lowest := max(0, wanted-1)
 	if !known {
-		lowest = max(0, wanted-maxBehind)
+		lowest = max(0, wanted-maxMissingRevisions)
 	}
 	for r := wanted - 1; top < 0 && r >= lowest; r-- {
 		there, err := s.exists(ctx, r, 0)

@@ -49,7 +49,7 @@ func (d *decision) useNamedSecrets() {
 func (d *decision) mount() {
 	mounted := int32(-1)
 	for _, k := range d.Keys.Keys {
-		if k.State == v1alpha1.PayerActive && !d.any(k.Revision, v1alpha1.PayerIncoming) {
+		if k.State == v1alpha1.PayerActive && !d.hasKey(k.Revision, v1alpha1.PayerIncoming) {
 			mounted = max(mounted, k.Revision)
 		}
 	}
@@ -64,19 +64,19 @@ func (d *decision) mount() {
 	}
 }
 
-// mark plans to restore the annotation with a key's address, which people may use to fund
+// markKeys plans to restore the annotation with a key's address, which people may use to fund
 // the key.
-func (d *decision) mark() {
+func (d *decision) markKeys() {
 	for _, k := range d.Keys.Keys {
-		if k.Unmarked && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
+		if k.NoState && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
 			d.plan.Label = append(d.plan.Label, LabelChange{Key: k, State: k.State})
 		}
 	}
 }
 
-// first plans keys for a RelayPool that has none in use. They are active at once,
+// useFirstRevision plans keys for a RelayPool that has none in use. They are active at once,
 // because there are no old keys to take over from.
-func (d *decision) first() {
+func (d *decision) useFirstRevision() {
 	wanted, newest := wantedRevision(d.Pool), d.newest(v1alpha1.PayerRetired)
 	if newest >= 0 && wanted <= newest {
 		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
@@ -91,7 +91,7 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	var missing []NewKey
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
-		if !d.taken(name) {
+		if !d.reportNameTaken(name) {
 			missing = append(missing, NewKey{Secret: name, Revision: revision, Index: i, State: state})
 		}
 	}
@@ -99,9 +99,9 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	return len(missing) > 0
 }
 
-// inTheWay reports whether a Secret that is not a key has the name of one of the revision's
+// nameTaken reports whether a Secret that is not a key has the name of one of the revision's
 // keys. Then the rotation waits until a person moves the Secret.
-func (d *decision) inTheWay(revision int32) bool {
+func (d *decision) nameTaken(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
 		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {
@@ -112,9 +112,9 @@ func (d *decision) inTheWay(revision int32) bool {
 	return false
 }
 
-// taken reports whether a Secret has the name, or had it and must not be replaced without
+// reportNameTaken reports whether a Secret has the name, or had it and must not be replaced without
 // the knowledge of its owner.
-func (d *decision) taken(name string) bool {
+func (d *decision) reportNameTaken(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
 		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
@@ -128,7 +128,7 @@ func (d *decision) findLost() {
 	for _, p := range d.Pool.Status.FeePayers {
 		revision, _, ok := numbersOf(d.pool, p.SecretName)
 		fresh := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
-		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.taken(p.SecretName) || revision < newest {
+		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.reportNameTaken(p.SecretName) || revision < newest {
 			continue
 		}
 		d.lost = append(d.lost, p)
@@ -179,13 +179,13 @@ func (d *decision) oldest(state v1alpha1.FeePayerState) int32 {
 	return -1
 }
 
-// any reports whether the revision has a key in the state.
-func (d *decision) any(revision int32, state v1alpha1.FeePayerState) bool {
+// hasKey reports whether the revision has a key in the state.
+func (d *decision) hasKey(revision int32, state v1alpha1.FeePayerState) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Revision == revision && k.State == state })
 }
 
-// below reports whether there is a key of a lower revision.
-func (d *decision) below(revision int32) bool {
+// hasOlder reports whether there is a key of a lower revision.
+func (d *decision) hasOlder(revision int32) bool {
 	return len(d.Keys.Keys) > 0 && d.Keys.Keys[0].Revision < revision
 }
 
@@ -193,6 +193,6 @@ func (d *decision) problem(reason, secret, message string) {
 	d.plan.Problems = append(d.plan.Problems, refs.Problem{Kind: refs.Secret, Name: secret, Reason: reason, Message: message})
 }
 
-func (d *decision) has(reason string) bool {
+func (d *decision) hasProblem(reason string) bool {
 	return slices.ContainsFunc(d.plan.Problems, func(p refs.Problem) bool { return p.Reason == reason })
 }

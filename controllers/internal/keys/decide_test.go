@@ -227,7 +227,7 @@ func TestDecide(t *testing.T) {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
 			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused holds it"},
 		"a changed address annotation is restored": {
-			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, Unmarked: true}}},
+			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, NoState: true}}},
 			want:  []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
 		"a retired key with funds is reported": {
 			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {

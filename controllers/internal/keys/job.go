@@ -7,20 +7,20 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// step plans the Job of a step, and reports whether the Job is complete.
-func (d *decision) step(step v1alpha1.RotationStep, target int32, from, to []Key) bool {
+// runStep plans the Job of a step, and reports whether the Job is complete.
+func (d *decision) runStep(step v1alpha1.RotationStep, target int32, from, to []Key) bool {
 	want := JobWanted{
 		Name: JobName(d.pool, target, step), Step: step, Revision: target, From: mounts(from), To: mounts(to),
 		Token: d.Pool.Annotations[AnnotationRetry],
 	}
 	want.Inputs = inputs(want, "")
-	return d.carryOut(want, AnnotationRetry)
+	return d.runJob(want, AnnotationRetry)
 }
 
-// carryOut compares the wanted Job with the existing one, plans what follows, and reports
+// runJob compares the wanted Job with the existing one, plans what follows, and reports
 // whether the Job is complete.
-func (d *decision) carryOut(want JobWanted, annotation string) bool {
-	have := d.named(want.Name)
+func (d *decision) runJob(want JobWanted, annotation string) bool {
+	have := d.jobNamed(want.Name)
 	switch {
 	case have == nil && d.Blocked != "":
 		d.wait("Job " + want.Name + " is not made yet: " + d.Blocked)
@@ -58,14 +58,14 @@ func reportRunning(j *Job) string {
 
 // fail reports a failed step. The step waits for a person, because its Job has already
 // tried several times.
-func (d *decision) fail(want JobWanted, said, annotation string) {
-	if said == "" {
-		said = "it left no message"
+func (d *decision) fail(want JobWanted, cause, annotation string) {
+	if cause == "" {
+		cause = "it left no message"
 	}
-	said = shorten(said, maxCause)
+	cause = shorten(cause, maxCause)
 	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, mend the cause, then have it tried again: "+
 		"kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		want.Name, said, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)
+		want.Name, cause, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)
 	d.plan.Failed = true
 	d.problem(v1alpha1.ReasonRotationFailed, "", message)
 	d.wait(message)

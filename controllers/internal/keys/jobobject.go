@@ -25,10 +25,10 @@ const (
 
 // JobOf returns what a decision needs to know about a Job. said is the last line of the
 // termination message of its pods; empty without one.
-func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
+func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 	j := Job{
 		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
-		State: JobRunning, Message: said,
+		State: JobRunning, Message: message,
 		Inputs: job.Annotations[annotationInputs], Token: job.Annotations[annotationToken], Spec: job.Annotations[annotationSpec],
 	}
 	for _, c := range job.Status.Conditions {

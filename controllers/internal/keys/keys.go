@@ -66,7 +66,7 @@ type Key struct {
 	// State is the label's value.
 	State v1alpha1.FeePayerState
 	// Unmarked: the annotation of the address is missing or wrong.
-	Unmarked bool
+	NoState bool
 }
 
 // Facts are the existing generated keys of one RelayPool.

@@ -29,10 +29,10 @@ const (
 	WatchedRevisions = 5
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
-	// maxRevision bounds the search for revisions above the spec's. maxBehind bounds the
+	// maxRevision bounds the search for revisions above the spec's. maxMissingRevisions bounds the
 	// search for revisions below it, which has to end within readTimeout.
-	maxRevision = 1000
-	maxBehind   = 200
+	maxRevision         = 1000
+	maxMissingRevisions = 200
 	// missingFactor divides the interval while a Secret is not the key that it should be,
 	// because somebody may be about to correct it.
 	missingFactor = 5
@@ -143,7 +143,7 @@ type search struct {
 
 func (s *search) run(ctx context.Context, known bool, last Facts) error {
 	// Known keys are read first, because the search below may not find them.
-	for _, secret := range s.hints(last) {
+	for _, secret := range s.knownNames(last) {
 		r, i, _ := numbersOf(s.pool.Name, secret)
 		if _, err := s.exists(ctx, r, i); err != nil {
 			return err
@@ -164,8 +164,8 @@ func (s *search) run(ctx context.Context, known bool, last Facts) error {
 	return nil
 }
 
-// hints returns the names of the keys' Secrets in the last reading and in the status.
-func (s *search) hints(last Facts) []string {
+// knownNames returns the names of the keys' Secrets in the last reading and in the status.
+func (s *search) knownNames(last Facts) []string {
 	var names []string
 	for _, k := range last.Keys {
 		names = append(names, k.Secret)
@@ -215,7 +215,7 @@ func (s *search) exists(ctx context.Context, revision, index int32) (bool, error
 		clear(value)
 	}
 	if fault != "" {
-		s.problems = append(s.problems, foreign(name, fault))
+		s.problems = append(s.problems, foreignSecret(name, fault))
 		return true, nil
 	}
 	s.keys = append(s.keys, key)
@@ -234,7 +234,7 @@ func (s *search) facts() Facts {
 			first[k.Address] = k.Secret
 			return false
 		}
-		s.problems = append(s.problems, foreign(k.Secret, "it holds the same key as Secret "+other))
+		s.problems = append(s.problems, foreignSecret(k.Secret, "it holds the same key as Secret "+other))
 		return true
 	})
 	slices.SortFunc(s.problems, func(a, b refs.Problem) int { return cmp.Compare(a.Name, b.Name) })
@@ -267,11 +267,11 @@ func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, 
 		Secret: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Created: secret.CreationTimestamp.Time,
 		Address: keyfile.Address(private), State: state,
 	}
-	key.Unmarked = secret.Annotations[AnnotationAddress] != key.Address
+	key.NoState = secret.Annotations[AnnotationAddress] != key.Address
 	return key, ""
 }
 
-func foreign(secret, fault string) refs.Problem {
+func foreignSecret(secret, fault string) refs.Problem {
 	return refs.Problem{
 		Kind: refs.Secret, Name: secret, Reason: v1alpha1.ReasonSecretForeign,
 		Message: fmt.Sprintf("Secret %s has the name of a generated fee payer key and is none that the operator made: %s. It was left alone: "+

@@ -32,8 +32,8 @@ const (
 	maxMessage = 1024
 	maxCause   = 300
 	maxNote    = 1000
-	// fewest is how many addresses one message names.
-	fewest = 3
+	// minSwept is how many addresses one message names.
+	minSwept = 3
 
 	lamportsPerSOL = 1_000_000_000
 )
@@ -140,15 +140,15 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	}
 	// The last status may show the balance from before the sweep, so a high balance there
 	// does not mean that these funds were reported.
-	news := lamports(last) < eventStep || d.wasQuiet() && d.fresh(d.Balances[p.Address])
-	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && news {
+	events := lamports(last) < eventStep || d.hadNoRotation() && d.fresh(d.Balances[p.Address])
+	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && events {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
 			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.SecretName, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
 }
 
-// wasQuiet reports whether the last status had the payers as funded, without a problem.
-func (d *decision) wasQuiet() bool {
+// hadNoRotation reports whether the last status had the payers as funded, without a problem.
+func (d *decision) hadNoRotation() bool {
 	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
 	return c != nil && c.Reason == v1alpha1.ReasonFunded
 }
@@ -199,8 +199,8 @@ func (b Balance) readAfter(at time.Time) bool {
 	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }
 
-// oneHolds reports whether one of the keys is known to have the minimum balance.
-func (d *decision) oneHolds(keys []Key) bool {
+// anyFunded reports whether one of the keys is known to have the minimum balance.
+func (d *decision) anyFunded(keys []Key) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
 		return known && b.Lamports >= d.minimum()
@@ -214,30 +214,30 @@ func (d *decision) oneHolds(keys []Key) bool {
 func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
-		held := ""
+		funded := ""
 		b, known := balances[p.Address]
 		switch {
 		case known && b.Lamports > 0:
-			held = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
+			funded = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
 		case receives(status.Rotation, p):
-			held = p.Address + " may have been funded by a rotation"
+			funded = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
-			held = p.Address + " is of unknown balance"
+			funded = p.Address + " is of unknown balance"
 		case *p.BalanceLamports > 0:
-			held = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
+			funded = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
 		}
-		if held == "" {
+		if funded == "" {
 			continue
 		}
 		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.SecretName })
 		if i >= 0 {
-			events[i].Note = shorten(events[i].Note+"; "+held, maxNote)
+			events[i].Note = shorten(events[i].Note+"; "+funded, maxNote)
 			continue
 		}
 		events = append(events, Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.SecretName,
-			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, held),
+			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, funded),
 		})
 	}
 	return events
@@ -258,10 +258,10 @@ func sol(lamports uint64) string {
 
 // someNames joins the first few names, and counts the others.
 func someNames(all []string) string {
-	if len(all) <= fewest {
+	if len(all) <= minSwept {
 		return strings.Join(all, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:fewest], ", "), len(all)-fewest)
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:minSwept], ", "), len(all)-minSwept)
 }
 
 // shorten cuts a text to at most length bytes, between two characters.

@@ -10,16 +10,16 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// bringIn prepares the incoming keys of a revision for their first use. All are made, then
+// startRotation prepares the incoming keys of a revision for their first use. All are made, then
 // funded from the old keys, then labelled active.
-func (d *decision) bringIn(target int32) {
+func (d *decision) startRotation(target int32) {
 	d.rotate(target, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
 	d.clearJobs(target)
-	if !d.any(target, v1alpha1.PayerActive) {
+	if !d.hasKey(target, v1alpha1.PayerActive) {
 		// Once the Job that funds the keys exists, the set of keys is fixed: the Job
 		// divides the funds among them.
-		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.inTheWay(target)) {
+		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.nameTaken(target)) {
 			return
 		}
 		if len(old) > 0 && !d.funded(target, old) {
@@ -34,12 +34,12 @@ func (d *decision) bringIn(target int32) {
 func (d *decision) funded(target int32, old []Key) bool {
 	d.rotate(target, v1alpha1.RotationFund, "")
 	fresh := d.revision(target)
-	if !d.step(v1alpha1.RotationFund, target, d.wholeRevisions(old), fresh) {
+	if !d.runStep(v1alpha1.RotationFund, target, d.completeRevisions(old), fresh) {
 		return false
 	}
 	// Payers below the minimum cannot pay: switching to them would stop a fleet that works.
 	// A balance that was read before the Job ended does not include what the Job moved.
-	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.oneHolds(old) {
+	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
 		return true
 	}
 	var addresses []string
@@ -51,25 +51,25 @@ func (d *decision) funded(target int32, old []Key) bool {
 	return false
 }
 
-// cutOver moves the fleet from the old keys to those of the target revision, which
+// startUsingNew moves the fleet from the old keys to those of the target revision, which
 // are all active. It then drains, sweeps and retires the old keys.
-func (d *decision) cutOver(target int32) {
+func (d *decision) startUsingNew(target int32) {
 	d.rotate(target, v1alpha1.RotationCutOver, "")
 	if d.switchLabels(target) {
 		return
 	}
-	old := d.wholeRevisions(d.pick(func(k Key) bool { return k.State == v1alpha1.PayerDraining }))
+	old := d.completeRevisions(d.pick(func(k Key) bool { return k.State == v1alpha1.PayerDraining }))
 	drain := d.job(target, v1alpha1.RotationDrain)
 	if reason := d.stillMounted(old, drain != nil && !drain.Foreign); reason != "" {
 		d.wait(reason)
 		return
 	}
 	d.rotate(target, v1alpha1.RotationDrain, "")
-	if !d.step(v1alpha1.RotationDrain, target, old, nil) {
+	if !d.runStep(v1alpha1.RotationDrain, target, old, nil) {
 		return
 	}
 	d.rotate(target, v1alpha1.RotationSweep, "")
-	if !d.step(v1alpha1.RotationSweep, target, old, d.revision(target)) {
+	if !d.runStep(v1alpha1.RotationSweep, target, old, d.revision(target)) {
 		return
 	}
 	d.rotate(target, v1alpha1.RotationRetire, "labels the old keys retired")
@@ -137,16 +137,16 @@ func (d *decision) revision(revision int32) []Key {
 	})
 }
 
-// wholeRevisions returns all keys, in any state, of the revisions to which the given keys
+// completeRevisions returns all keys, in any state, of the revisions to which the given keys
 // belong. So a Job's keys stay the same while labels change.
-func (d *decision) wholeRevisions(keys []Key) []Key {
+func (d *decision) completeRevisions(keys []Key) []Key {
 	return d.pick(func(k Key) bool {
 		return slices.ContainsFunc(keys, func(other Key) bool { return other.Revision == k.Revision })
 	})
 }
 
-// named returns the Job of the name, or nil without one.
-func (d *decision) named(name string) *Job {
+// jobNamed returns the Job of the name, or nil without one.
+func (d *decision) jobNamed(name string) *Job {
 	for i := range d.Jobs {
 		if d.Jobs[i].Name == name {
 			return &d.Jobs[i]
@@ -156,7 +156,7 @@ func (d *decision) named(name string) *Job {
 }
 
 func (d *decision) job(target int32, step v1alpha1.RotationStep) *Job {
-	return d.named(JobName(d.pool, target, step))
+	return d.jobNamed(JobName(d.pool, target, step))
 }
 
 // inputs returns the hash of what a Job is for: its step, its revision, and its keys or the
@@ -183,26 +183,26 @@ func (d *decision) useGeneratedKeys() {
 	draining := d.newest(v1alpha1.PayerDraining)
 	switch {
 	case incoming >= 0:
-		d.bringIn(incoming)
+		d.startRotation(incoming)
 	case active < 0 && draining < 0:
-		d.first()
+		d.useFirstRevision()
 	case active < 0:
 		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
 			"no generated fee payer key is active, and some are draining: label one that the fleet shall use %s=active", LabelState))
 	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
-		d.cutOver(active)
+		d.startUsingNew(active)
 	default:
-		d.idle(active)
+		d.endRotation(active)
 	}
-	d.mark()
-	if d.plan.Mounted == nil && d.plan.Create == nil && !d.has(v1alpha1.ReasonNoPayers) {
+	d.markKeys()
+	if d.plan.Mounted == nil && d.plan.Create == nil && !d.hasProblem(v1alpha1.ReasonNoPayers) {
 		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets say why")
 	}
 }
 
-// idle keeps the wanted number of keys, and starts a rotation when the spec asks
+// endRotation keeps the wanted number of keys, and starts a rotation when the spec asks
 // for a higher revision.
-func (d *decision) idle(active int32) {
+func (d *decision) endRotation(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
 		// A rotation goes up by one revision. So no revision is without keys, and a search
@@ -210,13 +210,13 @@ func (d *decision) idle(active int32) {
 		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
 		d.clearJobs(active + 1)
 		d.create(active+1, v1alpha1.PayerIncoming)
-		d.inTheWay(active + 1)
+		d.nameTaken(active + 1)
 		return
 	}
 	if d.create(active, v1alpha1.PayerActive) {
 		return
 	}
-	if last := d.Pool.Status.Rotation; d.below(active) || last != nil && last.Revision == active {
+	if last := d.Pool.Status.Rotation; d.hasOlder(active) || last != nil && last.Revision == active {
 		message := ""
 		if wanted < active {
 			message = fmt.Sprintf("the keys in use have revision %d, which an earlier RelayPool of this name left: "+

@@ -42,7 +42,7 @@ func (d *decision) sweepUnused() {
 		From: mounts(unused), To: d.plan.Mounted, Token: token,
 	}
 	want.Inputs = inputs(want, token)
-	have := d.named(want.Name)
+	have := d.jobNamed(want.Name)
 	answered := have != nil && have.Inputs == want.Inputs
 	// A retired key was drained. A key that the spec no longer names was not: a rollout
 	// under way can still start a pod that signs with it.
@@ -50,7 +50,7 @@ func (d *decision) sweepUnused() {
 	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
 		return
 	}
-	d.carryOut(want, AnnotationSweepRetired)
+	d.runJob(want, AnnotationSweepRetired)
 }
 
 // fresh reports whether a balance was read since the present step of the rotation began. An
@@ -69,10 +69,10 @@ func (d *decision) fresh(b Balance) bool {
 }
 
 func (d *decision) reportFundedUnused(rich []Key) string {
-	var told []string
+	var reported []string
 	for _, k := range rich {
-		told = append(told, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
+		reported = append(reported, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
 	}
 	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		someNames(told), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
+		someNames(reported), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
 }

@@ -19,13 +19,13 @@ import (
 // the fleets, not with the cluster.
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
-		DefaultLabelSelector: ofPools(),
+		DefaultLabelSelector: managedByOperator(),
 		DefaultTransform:     apply.CacheTransform,
 		ByObject: map[client.Object]cache.ByObject{
 			// RelayPools need no label. They are the only kind that is reconciled again after
 			// the resync period, without a change.
 			&v1alpha1.RelayPool{}: {Label: labels.Everything(), Transform: cache.TransformStripManagedFields(), SyncPeriod: &resync},
-			&corev1.Pod{}:         {Label: ofPools(), Transform: shrinkPod},
+			&corev1.Pod{}:         {Label: managedByOperator(), Transform: shrinkPod},
 		},
 	}
 	if len(namespaces) > 0 {
@@ -43,8 +43,8 @@ func clientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 }
 
-// ofPools selects objects that have the label of any pool.
-func ofPools() labels.Selector {
+// managedByOperator selects objects that have the label of any pool.
+func managedByOperator() labels.Selector {
 	// The error is for invalid operators and values; this requirement has no values.
 	has, _ := labels.NewRequirement(build.LabelPool, selection.Exists, nil)
 	return labels.NewSelector().Add(*has)

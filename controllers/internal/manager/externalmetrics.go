@@ -81,7 +81,7 @@ func (e *External) ready(*http.Request) error {
 	default:
 		return errors.New("external metrics are not served yet: the log says what is missing")
 	}
-	if !e.Poller.Settled() {
+	if !e.Poller.AllRead() {
 		return errors.New("the fleets' backlogs have not been read yet")
 	}
 	return nil

@@ -15,15 +15,15 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
-// unserved is the address by which controller-runtime turns a server off.
-const unserved = "0"
+// disabledAddress is the address by which controller-runtime turns a server off.
+const disabledAddress = "0"
 
 // probeWait is less than a probe's usual timeout of a second.
 const probeWait = 500 * time.Millisecond
 
 func bindAddress(address string) string {
 	if address == settings.None {
-		return unserved
+		return disabledAddress
 	}
 	return address
 }
@@ -32,15 +32,15 @@ func bindAddress(address string) string {
 // any other.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
-	if l.Loopback() || o.BindAddress == unserved {
+	if l.Loopback() || o.BindAddress == disabledAddress {
 		return o
 	}
-	return secured(o, l.MetricsCertDir)
+	return withCertificates(o, l.MetricsCertDir)
 }
 
-// secured serves metrics over TLS, to clients that the API server authenticates and
+// withCertificates serves metrics over TLS, to clients that the API server authenticates and
 // authorises.
-func secured(o metricsserver.Options, certDir string) metricsserver.Options {
+func withCertificates(o metricsserver.Options, certDir string) metricsserver.Options {
 	o.SecureServing = true
 	o.FilterProvider = filters.WithAuthenticationAndAuthorization
 	o.CertDir = certDir

@@ -287,7 +287,7 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 		options metricsserver.Options
 		want    map[string]int
 	}{
-		"over TLS":      {secured(metricsserver.Options{BindAddress: "127.0.0.1:0"}, ""), map[string]int{may: 200, "prometheus-that-may-not": 403, "a stranger": 500, "nobody": 401}},
+		"over TLS":      {withCertificates(metricsserver.Options{BindAddress: "127.0.0.1:0"}, ""), map[string]int{may: 200, "prometheus-that-may-not": 403, "a stranger": 500, "nobody": 401}},
 		"on a loopback": {plain, map[string]int{may: 200, "prometheus-that-may-not": 200, "a stranger": 200, "nobody": 200}},
 	}
 	for name, tt := range tests {

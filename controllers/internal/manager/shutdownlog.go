@@ -9,8 +9,8 @@ import (
 // controller-runtime logs this error for every leader that a signal stops, because it
 // does not distinguish a released Lease from a lost one.
 const (
-	saysAfterStop = "error received after stop sequence was engaged"
-	saysLeaseLost = "leader election lost"
+	afterStopMessage = "error received after stop sequence was engaged"
+	leaseLostMessage = "leader election lost"
 )
 
 // quietShutdown drops that line while the process stops on a signal. A Lease that is
@@ -22,7 +22,7 @@ type quietShutdown struct {
 
 // Handle implements slog.Handler.
 func (f quietShutdown) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == saysAfterStop && f.stopping.Load() && lost(r) {
+	if r.Message == afterStopMessage && f.stopping.Load() && lost(r) {
 		return nil
 	}
 	return f.Handler.Handle(ctx, r) //nolint:wrapcheck // the handler's own
@@ -31,7 +31,7 @@ func (f quietShutdown) Handle(ctx context.Context, r slog.Record) error {
 func lost(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, is := a.Value.Any().(error)
-		found = found || is && err.Error() == saysLeaseLost
+		found = found || is && err.Error() == leaseLostMessage
 		return !found
 	})
 	return found

@@ -24,23 +24,23 @@ const (
 	// s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// backlogYoung is how old a reading may be and still describe the present queue. A
+	// recentlyScaled is how old a reading may be and still describe the present queue. A
 	// process that cannot reach the pods keeps an older reading.
-	backlogYoung = 5 * time.Minute
-	// backlogPatience bounds one request. While no pod of a fleet answers, the time between
+	recentlyScaled = 5 * time.Minute
+	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
 	// its polls doubles up to a limit: the operator may run outside the pods' network.
 	// Watched fleets have a lower limit. While pods answer with an error, the fleet is
 	// polled as often as before: its database is down, and the queue is longest when it is
 	// back.
-	backlogPatience = 2 * time.Second
-	backlogPause    = 10 * time.Minute
-	watchedPause    = time.Minute
+	backlogTimeout  = 2 * time.Second
+	maxBacklogPause = 10 * time.Minute
+	maxWatchedPause = time.Minute
 	backlogWorkers  = 32
 	backlogQueue    = 1024
-	// backlogTries is how many pods are asked before a poll counts as failed.
-	backlogTries = 3
-	// lookInterval is how often the list of watched fleets is refreshed.
-	lookInterval = 2 * time.Second
+	// podsPerReading is how many pods are asked before a poll counts as failed.
+	podsPerReading = 3
+	// listInterval is how often the list of watched fleets is refreshed.
+	listInterval = 2 * time.Second
 )
 
 // Poller keeps the last reading of each RelayPool's backlog. It polls concurrently with
@@ -118,7 +118,7 @@ func (p *Poller) Start(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case q := <-p.queue:
-					p.ask(ctx, q)
+					p.readBacklog(ctx, q)
 				}
 			}
 		})
@@ -144,10 +144,10 @@ func (p *Poller) sendEvents(ctx context.Context) {
 		case <-p.wake:
 		}
 		p.mutex.Lock()
-		news := p.changed
+		ready := p.changed
 		p.changed = nil
 		p.mutex.Unlock()
-		for _, key := range news {
+		for _, key := range ready {
 			changed := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			select {
 			case <-ctx.Done():
@@ -194,9 +194,9 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	return out
 }
 
-// Settled reports whether every watched fleet with a ready pod has been polled once. Before
+// AllRead reports whether every watched fleet with a ready pod has been polled once. Before
 // that, a new process knows less than the process that it replaces.
-func (p *Poller) Settled() bool {
+func (p *Poller) AllRead() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, state := range p.pools {
@@ -229,10 +229,10 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 		return
 	}
 	// After a failure other pods are asked first.
-	from := state.failures * backlogTries % len(ips)
+	from := state.failures * podsPerReading % len(ips)
 	tried := slices.Concat(ips[from:], ips[:from])
 	select {
-	case p.queue <- pollRequest{key, tried[:min(len(tried), backlogTries)]}:
+	case p.queue <- pollRequest{key, tried[:min(len(tried), podsPerReading)]}:
 		state.asking = true
 	default: // the queue is full; the next call tries again
 	}
@@ -240,7 +240,7 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 
 // pollFleets refreshes the list of watched fleets, and polls them.
 func (p *Poller) pollFleets(ctx context.Context) {
-	tick := time.NewTicker(lookInterval)
+	tick := time.NewTicker(listInterval)
 	defer tick.Stop()
 	for {
 		// An error means that the cache is not synchronised. The list then stays as it is,
@@ -315,11 +315,11 @@ func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
 	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
 }
 
-func (p *Poller) ask(ctx context.Context, q pollRequest) {
+func (p *Poller) readBacklog(ctx context.Context, q pollRequest) {
 	var reading Backlog
 	var err error
 	for _, ip := range q.ips {
-		if reading, err = p.askOne(ctx, ip); err == nil || ctx.Err() != nil {
+		if reading, err = p.readPod(ctx, ip); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -331,8 +331,8 @@ func (p *Poller) ask(ctx context.Context, q pollRequest) {
 	}
 }
 
-func (p *Poller) askOne(ctx context.Context, ip string) (Backlog, error) {
-	asking, cancel := context.WithTimeout(ctx, backlogPatience)
+func (p *Poller) readPod(ctx context.Context, ip string) (Backlog, error) {
+	asking, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	return p.reader.Backlog(asking, ip)
 }
@@ -345,9 +345,9 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	if state == nil {
 		return false // Forget was called meanwhile
 	}
-	interval, pause := backlogInterval, backlogPause
+	interval, pause := backlogInterval, maxBacklogPause
 	if state.watched {
-		interval, pause = watchedInterval, watchedPause
+		interval, pause = watchedInterval, maxWatchedPause
 	}
 	state.asking, state.err = false, err
 	if err != nil {
@@ -361,10 +361,10 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	}
 	state.failures, state.due = 0, p.now().Add(interval)
 	reading.At = p.now()
-	news := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.held() == 0) != (reading.held() == 0)
+	changed := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.heldTotal() == 0) != (reading.heldTotal() == 0)
 	state.last = reading
-	if news && !slices.Contains(p.changed, key) {
+	if changed && !slices.Contains(p.changed, key) {
 		p.changed = append(p.changed, key)
 	}
-	return news
+	return changed
 }

@@ -66,7 +66,7 @@ func TestPollerPollsConcurrentlyWithPasses(t *testing.T) {
 			t.Errorf("asked %v in ten minutes: want every half a minute, the next pod when one does not answer", asked)
 		}
 		due = 6
-		time.Sleep(backlogInterval + 2*backlogPatience)
+		time.Sleep(backlogInterval + 2*backlogTimeout)
 		poller.Backlog(key, []string{"10.0.0.2"})
 		synctest.Wait()
 		if got := poller.Backlog(key, ips); got.Due != 6 || events != 2 {
@@ -195,7 +195,7 @@ func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 	reader := answers{"10.0.0.1": answer("10.0.0.1"), "10.0.0.2": answer("10.0.0.2"), "10.0.0.3": answer("10.0.0.3"), "10.0.0.4": answer("10.0.0.4")}
 	watching(t, reader, f, func(p *Poller) {
 		synctest.Wait()
-		if !p.Settled() {
+		if !p.AllRead() {
 			t.Error("all that can be asked was asked, and it has not settled")
 		}
 		time.Sleep(time.Minute)
@@ -214,7 +214,7 @@ func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 			t.Errorf("%d fleets are watched: want 1", n)
 		}
 		f.change(func() { f.pools = f.pools[:2] })
-		time.Sleep(lookInterval)
+		time.Sleep(listInterval)
 		synctest.Wait()
 		if _, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"}); ok {
 			t.Error("a deleted RelayPool has a reading")
@@ -241,19 +241,19 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	}
 	watching(t, reader, f, func(p *Poller) {
 		synctest.Wait()
-		if n := asked.Load(); n != backlogTries {
-			t.Errorf("%d pods were asked at first: want %d", n, backlogTries)
+		if n := asked.Load(); n != podsPerReading {
+			t.Errorf("%d pods were asked at first: want %d", n, podsPerReading)
 		}
 		got, ok := p.Reading(key)
 		if !ok || !got.At.IsZero() || got.Err == nil || got.Ready != 4 {
 			t.Errorf("reading %+v: want none, with an error", got)
 		}
 		time.Sleep(time.Hour)
-		if turns := asked.Load() / backlogTries; turns > 65 || turns < 55 {
+		if turns := asked.Load() / podsPerReading; turns > 65 || turns < 55 {
 			t.Errorf("%d turns in an hour: want about one a minute", turns)
 		}
 		dead.Store(false)
-		time.Sleep(watchedPause + lookInterval)
+		time.Sleep(maxWatchedPause + listInterval)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Due != 1 || got.Err != nil {
 			t.Errorf("reading %+v a minute after pods answer again: want 1", got)
@@ -265,7 +265,7 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("reading %+v: want the last one, growing old", got)
 		}
 		f.change(func() { f.pods = nil })
-		time.Sleep(lookInterval)
+		time.Sleep(listInterval)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Ready != 0 {
 			t.Errorf("reading %+v: want no pod", got)
@@ -274,7 +274,7 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 		dead.Store(false)
 		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
 		before := asked.Load()
-		time.Sleep(lookInterval)
+		time.Sleep(listInterval)
 		synctest.Wait()
 		if n := asked.Load(); n != before+1 {
 			t.Errorf("a new pod was polled %d times: want at once", n-before)
@@ -294,7 +294,7 @@ func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 	}}
 	watching(t, reader, f, func(*Poller) {
 		time.Sleep(time.Hour)
-		if least := int64(time.Hour / (watchedInterval + lookInterval)); asked.Load() < least {
+		if least := int64(time.Hour / (watchedInterval + listInterval)); asked.Load() < least {
 			t.Errorf("%d questions in an hour: want at least %d", asked.Load(), least)
 		}
 	})
@@ -305,13 +305,13 @@ func TestWhileTheCacheFillsNothingIsSettled(t *testing.T) {
 	f := &fleets{err: errors.New("not yet")}
 	watching(t, answers{}, f, func(p *Poller) {
 		time.Sleep(time.Minute)
-		if p.Settled() {
+		if p.AllRead() {
 			t.Error("it has settled without knowing a fleet")
 		}
 		f.change(func() { f.err = nil })
-		time.Sleep(lookInterval)
+		time.Sleep(listInterval)
 		synctest.Wait()
-		if !p.Settled() {
+		if !p.AllRead() {
 			t.Error("there is no fleet, and it has not settled")
 		}
 	})

@@ -48,7 +48,7 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, Finalizer)
 	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return gone(fmt.Errorf("remove finalizer: %w", err))
+		return ignoreNotFound(fmt.Errorf("remove finalizer: %w", err))
 	}
 	log.FromContext(ctx).Info("Let RelayPool go", "keys_left", len(pool.Status.FeePayers))
 	r.forget(client.ObjectKeyFromObject(pool))
@@ -84,13 +84,13 @@ func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPoo
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, next); err != nil {
-		return gone(fmt.Errorf("write status: %w", err))
+		return ignoreNotFound(fmt.Errorf("write status: %w", err))
 	}
 	return nil
 }
 
-// gone returns nil for an error that means that the RelayPool no longer exists.
-func gone(err error) error {
+// ignoreNotFound returns nil for an error that means that the RelayPool no longer exists.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -59,8 +59,8 @@ const (
 	PartCapabilities Part = "capabilities"
 )
 
-// unread reports whether a part could not be read in this pass.
-func (f *Facts) unread(p Part) bool { return f.Unread[p] != nil }
+// isUnread reports whether a part could not be read in this pass.
+func (f *Facts) isUnread(p Part) bool { return f.Unread[p] != nil }
 
 // Fleet is the Deployment and its pods.
 type Fleet struct {
@@ -108,8 +108,8 @@ type Backlog struct {
 	Old bool
 }
 
-// held returns the sum of Held.
-func (b Backlog) held() (n int64) {
+// heldTotal returns the sum of Held.
+func (b Backlog) heldTotal() (n int64) {
 	for _, count := range b.Held {
 		n += count
 	}
@@ -124,8 +124,8 @@ type Target struct {
 	Problems []refs.Problem
 }
 
-// sentences joins parts of a message: the first ones in full, and a count of the others.
-func sentences(parts []string, most int) string {
+// firstSentences joins parts of a message: the first ones in full, and a count of the others.
+func firstSentences(parts []string, most int) string {
 	if len(parts) <= most {
 		return strings.Join(parts, "; ")
 	}

@@ -50,7 +50,7 @@ func TestAnySequenceOfFacts(t *testing.T) {
 			p = Decide(&again, settings())
 			p.RecordInitialised = false // the first pass has done it
 			repeated := p
-			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Held == held(f, chainState(f)) {
+			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Withheld == deploymentWithheld(f, chainState(f)) {
 				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresPutOff(f, &status, &next) {
 					t.Fatalf("seed %d, pass %d: the same facts give another status:\n%s", seed, pass, cmp.Diff(status, next))
 				}
@@ -92,7 +92,7 @@ func change(random *rand.Rand, f *Facts) {
 		f.ChainRead, f.Chain.Since = true, time.Time{}
 		f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 	case 2:
-		f.Chain.Since, f.Chain.Why = f.Now, "endpoint main does not answer"
+		f.Chain.Since, f.Chain.Cause = f.Now, "endpoint main does not answer"
 	case 3:
 		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was restarted
 	case 4:
@@ -117,7 +117,7 @@ func change(random *rand.Rand, f *Facts) {
 		if random.IntN(2) == 0 {
 			f.Unread[[]Part{PartFleet, PartKeys, PartAutoscaler, PartCapabilities}[random.IntN(4)]] = errors.New("boom")
 		}
-		f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
+		f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	case 12:
 		spec.Paused = random.IntN(3) == 0
 	case 13:
@@ -143,7 +143,7 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 func take(f *Facts, p *Plan) {
 	replicas := f.Fleet.live()
 	switch {
-	case p.Held:
+	case p.Withheld:
 		replicas = 0
 	case p.Input.Replicas != nil:
 		replicas = *p.Input.Replicas
@@ -163,12 +163,12 @@ func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 			scalers++
 		}
 	}
-	zero := p.Held || p.Input.Replicas != nil && *p.Input.Replicas == 0
+	zero := p.Withheld || p.Input.Replicas != nil && *p.Input.Replicas == 0
 	byHand := f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0
 	switch {
 	case scalers > 1:
 		return fmt.Errorf("%d scalers", scalers)
-	case p.Held && scalers > 0:
+	case p.Withheld && scalers > 0:
 		return errors.New("a held fleet has an autoscaler")
 	case f.Pool.Status.InitialisedAt != nil && zero && !byHand:
 		return errors.New("the gate had opened, and the fleet is brought to 0")

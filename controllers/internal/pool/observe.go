@@ -45,7 +45,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	note(PartCapabilities, err)
 	note(PartFleet, r.observeFleet(ctx, f))
 	note(PartAutoscaler, r.observeAutoscaler(ctx, f))
-	f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
+	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
 	// The watcher gets this spec's query only after Decide. Its last reading may be of
@@ -54,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
-	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > backlogYoung
+	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > recentlyScaled
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
@@ -136,7 +136,7 @@ func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
-				words, newest = shortened(lastLine(ended.Message), maxOwnWords), ended.FinishedAt
+				words, newest = shortened(lastLine(ended.Message), maxTerminationMessage), ended.FinishedAt
 			}
 		}
 	}

@@ -115,7 +115,7 @@ func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	r := &Reconciler{Options: Options{Random: func() float64 { return 0.5 }}}
 	f.Pool.Status.ObservedAt = ptr.To(metav1.NewTime(now()))
 	status := f.Pool.Status
-	if got := r.after(f, &p, &Outcome{}, &status); got < time.Minute {
+	if got := r.requeueAfter(f, &p, &Outcome{}, &status); got < time.Minute {
 		t.Errorf("the next pass is due after %s, want at least a minute", got)
 	}
 }

@@ -16,9 +16,9 @@ type RenderOptions struct {
 	Settings Settings
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities build.Capabilities
-	// Held renders the fleet as the gate holds it before its pool is initialised: with 0
+	// Withheld renders the fleet as the gate holds it before its pool is initialised: with 0
 	// pods. It has no effect if spec.pool.gate is Warn.
-	Held bool
+	Withheld bool
 }
 
 // Render returns the objects of a RelayPool without reading a cluster. It assumes that
@@ -31,7 +31,7 @@ func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 	in := build.Input{
 		Pool: pool, Image: o.Settings.Image, Capabilities: o.Capabilities,
 		OperatorNamespace: o.Settings.OperatorNamespace, OperatorLabels: o.Settings.OperatorLabels,
-		Held: o.Held && pool.Spec.Pool.Gate != v1alpha1.GateWarn,
+		Withheld: o.Withheld && pool.Spec.Pool.Gate != v1alpha1.GateWarn,
 	}
 	for _, s := range pool.Spec.FeePayers.SecretRefs {
 		in.Payers = append(in.Payers, build.PayerMount{Secret: s.Name, Key: s.Key})

@@ -88,7 +88,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 		return nil, err
 	}
 	if wrong, _ := v.Settings.faults(&pool.Spec); len(wrong) > 0 {
-		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, sentences(wrong, len(wrong)))
+		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, firstSentences(wrong, len(wrong)))
 	}
 	if pool.Status.InitialisedAt == nil {
 		pool.Status.InitialisedAt = &metav1.Time{Time: v.Now()}
@@ -141,18 +141,18 @@ func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, 
 // reconciler makes a Reconciler that only observes.
 func (v *Previewer) reconciler() (*Reconciler, error) {
 	// Everything is read once, so the jitter of intervals does not matter.
-	evenly := func() float64 { return 0.5 }
-	references, err := refs.NewResolver(refs.Options{Reader: v.Client, Now: v.Now, Random: evenly, Policy: v.Settings.Tenants})
+	half := func() float64 { return 0.5 }
+	references, err := refs.NewResolver(refs.Options{Reader: v.Client, Now: v.Now, Random: half, Policy: v.Settings.Tenants})
 	if err != nil {
 		return nil, err
 	}
-	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: v.Client, Now: v.Now, Random: evenly})
+	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: v.Client, Now: v.Now, Random: half})
 	if err != nil {
 		return nil, err
 	}
 	return &Reconciler{Options: Options{
 		Client: v.Client, Live: v.Client, References: references, KeyObserver: observer, Capabilities: v.capabilities,
-		Watcher: noChain{}, Backlogs: noBacklog{}, Now: v.Now, Random: evenly, Settings: v.Settings,
+		Watcher: noChain{}, Backlogs: noBacklog{}, Now: v.Now, Random: half, Settings: v.Settings,
 	}}, nil
 }
 
@@ -195,7 +195,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 	if out.Result, err = applier.Apply(ctx, pool, objects); err != nil {
 		return err
 	}
-	out.Written = tried.taken
+	out.Written = tried.applied
 	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds) - len(out.Result.Withheld)
 	if out.New {
 		for _, object := range out.Written {
@@ -208,7 +208,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 // recorder is a client that records which objects the API server accepts.
 type recorder struct {
 	client.Client
-	taken []*unstructured.Unstructured
+	applied []*unstructured.Unstructured
 }
 
 // Apply applies an object as a dry run.
@@ -229,7 +229,7 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	if err := json.Unmarshal(content, object); err != nil {
 		return fmt.Errorf("read as an object: %w", err)
 	}
-	r.taken = append(r.taken, object)
+	r.applied = append(r.applied, object)
 	return nil
 }
 

@@ -13,21 +13,21 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// maxOwnWords bounds the messages that are copied from pods and autoscalers, in bytes.
-const maxOwnWords = 450
+// maxTerminationMessage bounds the messages that are copied from pods and autoscalers, in bytes.
+const maxTerminationMessage = 450
 
 // These are reasons why a pod is not ready. Kubernetes alternates between two reasons for
 // the same fault, and both are reported as one of these.
 const (
-	crashLoop     = "CrashLoopBackOff"
-	imagePull     = "ImagePullBackOff"
-	unschedulable = "Unschedulable"
+	crashLoopReason = "CrashLoopBackOff"
+	imagePull       = "ImagePullBackOff"
+	unschedulable   = "Unschedulable"
 )
 
 // podReason is why one pod is not ready.
 type podReason struct {
-	rank int // 0 is the most specific
-	text string
+	severity int // 0 is the most specific
+	text     string
 }
 
 // podsReason returns why pods are not ready: the most specific reason of any pod, or else
@@ -48,7 +48,7 @@ func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 		return replicaFailure(d)
 	}
 	return slices.MinFunc(reasons, func(a, b podReason) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(a.severity, b.severity), strings.Compare(a.text, b.text))
 	}).text
 }
 
@@ -77,7 +77,7 @@ func reasonOf(pod *corev1.Pod) (podReason, bool) {
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		return podReason{3, pod.Status.Reason + ": " + scrubbed(pod.Status.Message, pod)}, true
+		return podReason{3, pod.Status.Reason + ": " + withoutGenerated(pod.Status.Message, pod)}, true
 	}
 	return podReason{}, false
 }
@@ -91,20 +91,20 @@ func containerReason(pod *corev1.Pod, c *corev1.ContainerStatus) (podReason, boo
 		switch waiting.Reason {
 		case imagePull, "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
 			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: compare spec.image and spec.template.imagePullSecrets", imagePull, c.Image)}, true
-		case crashLoop, "", "ContainerCreating", "PodInitializing":
+		case crashLoopReason, "", "ContainerCreating", "PodInitializing":
 		default:
-			return podReason{2, waiting.Reason + ": " + scrubbed(waiting.Message, pod)}, true
+			return podReason{2, waiting.Reason + ": " + withoutGenerated(waiting.Message, pod)}, true
 		}
 	}
 	if ended == nil {
 		return podReason{}, false
 	}
-	text := fmt.Sprintf("%s: the relay ended with exit code %d", crashLoop, ended.ExitCode)
+	text := fmt.Sprintf("%s: the relay ended with exit code %d", crashLoopReason, ended.ExitCode)
 	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {
 		text += " (" + ended.Reason + ")"
 	}
 	if words := lastLine(ended.Message); words != "" {
-		text += ": " + scrubbed(words, pod)
+		text += ": " + withoutGenerated(words, pod)
 	}
 	return podReason{0, text}, true
 }
@@ -118,9 +118,9 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// scrubbed returns a message of another component on one line, without the parts that
+// withoutGenerated returns a message of another component on one line, without the parts that
 // differ from pod to pod: uids and generated names.
-func scrubbed(text string, pod *corev1.Pod) string {
+func withoutGenerated(text string, pod *corev1.Pod) string {
 	if pod != nil {
 		for _, generated := range []string{string(pod.UID), pod.Name} {
 			if generated != "" {
@@ -131,7 +131,7 @@ func scrubbed(text string, pod *corev1.Pod) string {
 	for _, pattern := range []string{uidPattern, generatedPattern} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, "…")
 	}
-	return shortened(strings.Join(strings.Fields(text), " "), maxOwnWords)
+	return shortened(strings.Join(strings.Fields(text), " "), maxTerminationMessage)
 }
 
 // uidPattern matches uids. generatedPattern matches the generated suffixes of pods' names,

@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
 	case apply.OnlyConflicts(err): // another client wrote meanwhile
-		return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
+		return ctrl.Result{RequeueAfter: time.Duration(float64(minRequeue) * (0.5 + r.Random()))}, nil
 	default:
 		return ctrl.Result{}, err
 	}
@@ -152,9 +152,9 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
-	if r.replaced.has(req.NamespacedName, pool.ResourceVersion, r.Now()) {
+	if r.replaced.isReplaced(req.NamespacedName, pool.ResourceVersion, r.Now()) {
 		log.FromContext(ctx).V(1).Info("Waiting for the cache, which shows the RelayPool as it was before the last status")
-		return ctrl.Result{RequeueAfter: soonest}, nil // or earlier, when the cache is updated
+		return ctrl.Result{RequeueAfter: minRequeue}, nil // or earlier, when the cache is updated
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
 		return ctrl.Result{}, err
@@ -176,7 +176,7 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 	if err := errors.Join(facts.err(), applyErr, statusErr); err != nil {
 		return ctrl.Result{}, err // retried with backoff: with an error, RequeueAfter has no effect
 	}
-	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(facts, &plan, &outcome, &status)}, nil
 }
 
 // watch gives the plan's query to the watcher. While the keys are unknown, the new query
@@ -204,13 +204,13 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 		return o, keysErr
 	}
 	var options []apply.Option
-	if p.CopiesReplicas && f.Fleet.Deployment != nil {
+	if p.KeepsReplicas && f.Fleet.Deployment != nil {
 		options = append(options, apply.DeploymentAt(f.Fleet.Deployment.ResourceVersion))
 	}
 	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)
 	o = Outcome{Result: result, Applied: true, Failed: err != nil || keysErr != nil}
 	o.refused(refused)
-	logged(ctx, &result)
+	logResult(ctx, &result)
 	r.emitApplied(f.Pool, &result)
 	return o, errors.Join(keysErr, err)
 }
@@ -256,8 +256,8 @@ func rotationJob(p *Plan) runtime.ApplyConfiguration {
 	}).Config
 }
 
-// logged logs which objects were applied, repaired and deleted.
-func logged(ctx context.Context, result *apply.Result) {
+// logResult logs which objects were applied, repaired and deleted.
+func logResult(ctx context.Context, result *apply.Result) {
 	l := log.FromContext(ctx)
 	for _, ref := range result.Applied {
 		l.Info("Applied object", "kind", ref.Kind.Kind, "object", ref.Name)
@@ -312,17 +312,17 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 const (
 	// idleInterval is the time between passes when no event starts one.
 	idleInterval = 10 * time.Minute
-	// soonest is the shortest wait before another pass. It prevents a busy loop.
-	soonest = time.Second
+	// minRequeue is the shortest wait before another pass. It prevents a busy loop.
+	minRequeue = time.Second
 	// jitter is the fraction by which a wait varies, so that RelayPools that were made at
 	// the same time are not always reconciled at the same time.
 	jitter = 0.1
 )
 
-// after returns the wait until the next pass. An event can start a pass earlier.
-func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
+// requeueAfter returns the wait until the next pass. An event can start a pass earlier.
+func (r *Reconciler) requeueAfter(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
 	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
-		return soonest
+		return minRequeue
 	}
 	wait := time.Duration(float64(idleInterval) * (1 - jitter + 2*jitter*r.Random()))
 	by := func(at time.Time) {
@@ -336,5 +336,5 @@ func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.Relay
 	if o.Result.RetryAfter > 0 {
 		wait = min(wait, o.Result.RetryAfter)
 	}
-	return max(wait, soonest)
+	return max(wait, minRequeue)
 }

@@ -64,7 +64,7 @@ const poolName = "demo"
 // second to end.
 func (w *works) begin(t *testing.T) *rotation {
 	t.Helper()
-	r := &rotation{Stand: w.first.Beside(t)}
+	r := &rotation{Stand: w.first.SecondNamespace(t)}
 	url := w.copyOf(t, r.Namespace)
 	r.UseDatabase(t, url)
 	var err error

@@ -20,8 +20,8 @@ type replacement struct {
 	at      time.Time
 }
 
-// replacedFor is how long a cache may be behind before a replaced version is trusted again.
-const replacedFor = time.Minute
+// replacedMaxAge is how long a cache may be behind before a replaced version is trusted again.
+const replacedMaxAge = time.Minute
 
 func (v *versions) set(key types.NamespacedName, version string, now time.Time) {
 	v.by.Store(key, replacement{version, now})
@@ -29,8 +29,8 @@ func (v *versions) set(key types.NamespacedName, version string, now time.Time) 
 
 func (v *versions) forget(key types.NamespacedName) { v.by.Delete(key) }
 
-func (v *versions) has(key types.NamespacedName, version string, now time.Time) bool {
+func (v *versions) isReplaced(key types.NamespacedName, version string, now time.Time) bool {
 	known, _ := v.by.Load(key)
 	last, ok := known.(replacement)
-	return ok && last.version == version && now.Sub(last.at) < replacedFor
+	return ok && last.version == version && now.Sub(last.at) < replacedMaxAge
 }

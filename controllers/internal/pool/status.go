@@ -80,7 +80,7 @@ func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 }
 
 func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
-	if f.unread(PartFleet) {
+	if f.isUnread(PartFleet) {
 		return
 	}
 	next.DesiredReplicas = f.Fleet.live()
@@ -186,14 +186,14 @@ func accepted(f *Facts, p *Plan) verdict {
 }
 
 func invalid(p *Plan) verdict {
-	return conditionFalse(p.FaultReason, sentences(p.Faults, 5))
+	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
 }
 
 // unmonitored returns the end of a message: which monitoring objects are enabled (both, by
 // default) although the cluster lacks their kinds. It is empty if there are none. A missing
 // kind is not a fault of the spec.
 func unmonitored(f *Facts) string {
-	if f.unread(PartCapabilities) {
+	if f.isUnread(PartCapabilities) {
 		return ""
 	}
 	var kinds, fields []string
@@ -240,7 +240,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
 		}
 		slices.Sort(parts)
-		return conditionTrue(v1alpha1.ReasonRefused, sentences(parts, 3))
+		return conditionTrue(v1alpha1.ReasonRefused, firstSentences(parts, 3))
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRotationFailed {
@@ -274,7 +274,7 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	case len(o.Result.Contested) > 0:
 		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
 			" is changed by somebody else again and again, and changed back more slowly: find out who writes it (kubectl get --show-managed-fields -o yaml)")
-	case !p.Deploy || f.unread(PartFleet):
+	case !p.Deploy || f.isUnread(PartFleet):
 		return verdict{}
 	case p.RecordInitialised:
 		return conditionTrue(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")

@@ -38,9 +38,9 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 		}
 	}
 	if len(problems) > 0 {
-		return conditionFalse(problems[0].Reason, sentences(texts(problems), 3))
+		return conditionFalse(problems[0].Reason, firstSentences(texts(problems), 3))
 	}
-	if f.References.ReadAt.IsZero() && !f.unread(PartReferences) {
+	if f.References.ReadAt.IsZero() && !f.isUnread(PartReferences) {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
 	}
 	if !f.References.Known() {
@@ -53,7 +53,7 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 		if len(parts) == 0 {
 			return unreadable("what the spec names")
 		}
-		return unreadable(sentences(parts, 3))
+		return unreadable(firstSentences(parts, 3))
 	}
 	if !f.KeysKnown {
 		return unreadable("the Secrets of generated fee payers")
@@ -145,9 +145,9 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		}
 		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
 	case len(short) > 0:
-		return conditionFalse(v1alpha1.ReasonUnderfunded, sentences(short, 4))
+		return conditionFalse(v1alpha1.ReasonUnderfunded, firstSentences(short, 4))
 	case len(unknown) > 0:
-		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+firstSentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
 		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
 			return v
 		}

@@ -12,22 +12,22 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// stuck is the reason of the Deployment's condition Progressing when a rollout has exceeded
+// deadlineExceeded is the reason of the Deployment's condition Progressing when a rollout has exceeded
 // its deadline.
-const stuck = "ProgressDeadlineExceeded"
+const deadlineExceeded = "ProgressDeadlineExceeded"
 
 func available(f *Facts, p *Plan, o *Outcome) verdict {
-	if f.unread(PartFleet) {
+	if f.isUnread(PartFleet) {
 		return unreadable("the fleet")
 	}
 	d := f.Fleet.Deployment
 	if d == nil {
-		return notMade(f, p, o)
+		return deploymentMissing(f, p, o)
 	}
 	wanted := f.Fleet.live()
 	if wanted == 0 {
 		switch {
-		case p.Held || p.RecordInitialised:
+		case p.Withheld || p.RecordInitialised:
 			return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
 		case f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0:
 			return conditionFalse(v1alpha1.ReasonScaledToZero, "spec.replicas is 0: what was accepted waits in the database until a pod runs (kubectl scale relaypool "+f.Pool.Name+" --replicas=2)")
@@ -39,9 +39,9 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	why := podsReason(f.Fleet.Pods, d)
 	switch {
 	case ready == 0:
-		return conditionFalse(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orElse(why, "they are being started"))
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orDefault(why, "they are being started"))
 	case rolloutStuck(d):
-		return conditionFalse(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orElse(why, orElse(replicaFailure(d), "its deadline has passed")))
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orDefault(why, orDefault(replicaFailure(d), "its deadline has passed")))
 	case rollingOut(f):
 		if why != "" {
 			return conditionTrue(v1alpha1.ReasonRollingOut, "some pods serve while others start: "+why)
@@ -52,8 +52,8 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	}
 }
 
-// notMade is the verdict when the RelayPool has no Deployment of its own.
-func notMade(f *Facts, p *Plan, o *Outcome) verdict {
+// deploymentMissing is the verdict when the RelayPool has no Deployment of its own.
+func deploymentMissing(f *Facts, p *Plan, o *Outcome) verdict {
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: f.Pool.Name}
 	switch {
 	case p.Paused:
@@ -70,11 +70,11 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
 	case !p.Deploy && secretsResolved(f, p).status != metav1.ConditionTrue:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
-	case f.unread(PartCapabilities):
+	case f.isUnread(PartCapabilities):
 		return unreadable("what kinds the cluster has")
 	case !p.Deploy:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because there is no fee payer to pay for them: see the condition FeePayersFunded")
-	case p.Held:
+	case p.Withheld:
 		return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
 	default:
 		return conditionFalse(v1alpha1.ReasonPodsNotReady, "the fleet is being made: no pod is ready yet")
@@ -98,7 +98,7 @@ func rollingOut(f *Facts) bool {
 func rolloutStuck(d *appsv1.Deployment) bool {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing {
-			return c.Status == corev1.ConditionFalse && c.Reason == stuck
+			return c.Status == corev1.ConditionFalse && c.Reason == deadlineExceeded
 		}
 	}
 	return false
@@ -109,13 +109,13 @@ func rolloutStuck(d *appsv1.Deployment) bool {
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return "pods cannot be made (" + c.Reason + "): " + scrubbed(c.Message, nil)
+			return "pods cannot be made (" + c.Reason + "): " + withoutGenerated(c.Message, nil)
 		}
 	}
 	return ""
 }
 
-func orElse(text, otherwise string) string {
+func orDefault(text, otherwise string) string {
 	if text == "" {
 		return otherwise
 	}

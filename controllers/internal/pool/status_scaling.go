@@ -16,18 +16,18 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	switch {
 	case a == nil:
 		return verdict{}
-	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
+	case f.isUnread(PartCapabilities) || f.isUnread(PartAutoscaler):
 		return unreadable("the autoscaler")
 	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
 		return conditionFalse(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
-	case p.Held || p.RecordInitialised:
+	case p.Withheld || p.RecordInitialised:
 		return conditionUnknown(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
 	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
 		return conditionUnknown(v1alpha1.ReasonPending, scalerName(a)+" has not reported yet")
 	case !*f.Autoscaler.Working:
-		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
+		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+withoutGenerated(f.Autoscaler.Message, nil))
 	}
-	if reasons := f.Backlog.stopped(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
+	if reasons := f.Backlog.stoppedReasons(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
 		return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
 			strings.Join(reasons, ", ")+"), and held work does not count as backlog; "+heldRemedy(reasons))
 	}
@@ -48,12 +48,12 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 // are an API without a server, a server that does not answer, an answer without a value, a
 // missing permission, and a backlog that the operator's own server does not know.
 const (
-	saysNoAPI       = "could not find the requested resource"
-	saysNoServer    = "currently unable to handle the request"
-	saysNoValue     = "no metrics returned from external metrics API"
-	saysForbidden   = "forbidden"
-	saysOfABacklog  = "the backlog of RelayPool"
-	apiServiceNamed = "the APIService " + contract.ExternalMetricsAPIService
+	noAPIMessage     = "could not find the requested resource"
+	noServerMessage  = "currently unable to handle the request"
+	noValueMessage   = "no metrics returned from external metrics API"
+	forbiddenMessage = "forbidden"
+	backlogMessage   = "the backlog of RelayPool"
+	apiServiceNamed  = "the APIService " + contract.ExternalMetricsAPIService
 )
 
 // metricRemedy returns what is wrong with an autoscaler that does not work, and what to do
@@ -66,25 +66,25 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 		return scalerName(a) + " cannot change the fleet's size"
 	case a.Provider == v1alpha1.ProviderKEDA:
 		return fails + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
-	case has(saysOfABacklog): // the message of the operator's own server
+	case has(backlogMessage): // the message of the operator's own server
 		return fails + "the operator serves it, and does not get it from the fleet's pods"
-	case has(saysNoAPI):
+	case has(noAPIMessage):
 		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
-	case has(saysNoServer):
+	case has(noServerMessage):
 		return fails + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
-	case has(saysNoValue):
+	case has(noValueMessage):
 		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: look at its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
-	case has(saysForbidden):
+	case has(forbiddenMessage):
 		return fails + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role that config/external-metrics and the chart have for it"
 	default:
 		return fails + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
 	}
 }
 
-// stopped returns, sorted, the reasons for which submissions are held until a person acts.
+// stoppedReasons returns, sorted, the reasons for which submissions are held until a person acts.
 // It omits the reasons of swaps and of the router, because swaps normally wait for a price
 // or for their second leg.
-func (b Backlog) stopped() (reasons []string) {
+func (b Backlog) stoppedReasons() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {
 			reasons = append(reasons, reason)

@@ -49,7 +49,7 @@ func TestConditions(t *testing.T) {
 		return func(f *Facts) { f.Chain.Report = reportOf(state, reason) }
 	}
 	lost := func(f *Facts) {
-		f.Chain.Since, f.Chain.Why = now(), "endpoint main does not answer"
+		f.Chain.Since, f.Chain.Cause = now(), "endpoint main does not answer"
 	}
 	held := func(f *Facts) {
 		f.Pool.Status.InitialisedAt = nil

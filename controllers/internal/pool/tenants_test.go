@@ -88,8 +88,8 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 		Kind: refs.Secret, Name: "postgres", Reason: v1alpha1.ReasonSecretNotUsable, Message: "spec.database.urlSecretRef: Secret postgres may not be used",
 	}}
 	p := Decide(f, strict())
-	if p.Deploy || len(p.Objects) > 0 || p.Held || p.Keys.Job != nil {
-		t.Errorf("deploys: %t, %d objects, held: %t, Job %v; want nothing to be written", p.Deploy, len(p.Objects), p.Held, p.Keys.Job)
+	if p.Deploy || len(p.Objects) > 0 || p.Withheld || p.Keys.Job != nil {
+		t.Errorf("deploys: %t, %d objects, held: %t, Job %v; want nothing to be written", p.Deploy, len(p.Objects), p.Withheld, p.Keys.Job)
 	}
 	status := Report(f, &p, &Outcome{})
 	resolved := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSecretsResolved)

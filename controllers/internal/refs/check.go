@@ -29,10 +29,10 @@ const (
 // keepsValue reports whether the value of a ConfigMap is kept for the pool's checks.
 func (c check) keepsValue() bool { return c == verifyingKey || c == profile }
 
-// run checks a value without the white space around it, which the relay ignores too. For
+// evaluate checks a value without the white space around it, which the relay ignores too. For
 // a payer's key it returns the address. fault is empty or completes "the value …": it
 // gives the length of what was received, and what was expected.
-func (c check) run(value []byte) (address, fault string) {
+func (c check) evaluate(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
 		return "", "is empty: expected " + c.expected()

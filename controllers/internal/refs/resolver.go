@@ -101,7 +101,7 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	if err := ctx.Err(); err != nil {
 		return Facts{}, fmt.Errorf("read what the RelayPool names: %w", err)
 	}
-	facts := assemble(all, found, unread)
+	facts := factsOf(all, found, unread)
 	facts.ReadAt = began
 	facts.Next = began.Add(r.pause(facts))
 	r.mu.Lock()
@@ -160,7 +160,7 @@ func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []ne
 				return
 			}
 			for _, n := range wanted {
-				found[n] = look(n, got, r.Policy, pool, now)
+				found[n] = evaluate(n, got, r.Policy, pool, now)
 			}
 			discard(object.kind, got.values)
 		})
@@ -248,8 +248,8 @@ func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1a
 	}
 	defer discard(Secret, got.values)
 	n := need{object{Secret, ref.Name}, ref.Key, "", someLine}
-	if p := look(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
+	if p := evaluate(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}
-	return trimmed(got.values[ref.Key]), nil
+	return trimSpace(got.values[ref.Key]), nil
 }

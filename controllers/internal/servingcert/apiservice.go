@@ -42,7 +42,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 		k.distrust()
 		return false, fmt.Errorf("the APIService %s leads to the Service %s/%s, expected %s/%s: another adapter serves external metrics here, and only one can; see docs/guides/scaling.md", k.APIService, namespace, name, k.Namespace, k.Service)
 	}
-	want := bundle(s.tidied(k.Now()).authorities)
+	want := bundle(s.withoutExpired(k.Now()).authorities)
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")
 	has, _ := base64.StdEncoding.DecodeString(encoded)
 	if !bytes.Equal(has, want) {
@@ -79,7 +79,7 @@ func (k *Keeper) trust(s *state) bool {
 	if serial := signer.SerialNumber.String(); k.trustedSerial != serial {
 		k.trusted, k.trustedSerial = k.Now(), serial
 	}
-	return k.Now().Sub(k.trusted) >= k.Settle
+	return k.Now().Sub(k.trusted) >= k.TrustDelay
 }
 
 // distrust forgets what was recorded about the APIService.

@@ -32,7 +32,7 @@ import (
 const (
 	defaultValidity    = 90 * 24 * time.Hour
 	defaultRenewBefore = 30 * 24 * time.Hour
-	defaultSettle      = 10 * time.Minute
+	defaultTrustDelay  = 10 * time.Minute
 	defaultInterval    = time.Minute
 	// retryInterval is the interval while there is nothing to serve, or after an error.
 	retryInterval = 5 * time.Second
@@ -63,7 +63,7 @@ type Options struct {
 	// its expiry the next one is made (30 days). Settle is how long the APIService has to
 	// trust the next one before it is served (10 minutes). Interval is how often Secret and
 	// APIService are read (1 minute).
-	Validity, RenewBefore, Settle, Interval time.Duration
+	Validity, RenewBefore, TrustDelay, Interval time.Duration
 }
 
 // Keeper makes, renews and serves the certificate. It is safe for concurrent use, except
@@ -72,7 +72,7 @@ type Keeper struct {
 	Options
 
 	mutex     sync.RWMutex
-	held      state
+	served    state
 	listeners []dynamiccertificates.Listener
 	ready     chan struct{}
 	readied   sync.Once
@@ -81,8 +81,8 @@ type Keeper struct {
 	// trustedSerial, without interruption. Only Step uses these fields.
 	trusted       time.Time
 	trustedSerial string
-	// told is the last logged error.
-	told string
+	// lastLogged is the last logged error.
+	lastLogged string
 }
 
 // New makes a Keeper. All options but the times are required.
@@ -104,7 +104,7 @@ func New(o Options) (*Keeper, error) {
 		return nil, errors.Join(missing...)
 	}
 	for value, otherwise := range map[*time.Duration]time.Duration{
-		&o.Validity: defaultValidity, &o.RenewBefore: defaultRenewBefore, &o.Settle: defaultSettle, &o.Interval: defaultInterval,
+		&o.Validity: defaultValidity, &o.RenewBefore: defaultRenewBefore, &o.TrustDelay: defaultTrustDelay, &o.Interval: defaultInterval,
 	} {
 		if *value == 0 {
 			*value = otherwise
@@ -121,11 +121,11 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 func (k *Keeper) Start(ctx context.Context) error {
 	elected := k.Elected
 	for {
-		err := k.Step(ctx)
+		err := k.RenewOnce(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		k.tell(ctx, err)
+		k.logResult(ctx, err)
 		wait := time.Duration(float64(k.Interval) * (1 - jitter + 2*jitter*k.Random()))
 		if err != nil {
 			wait = min(wait, retryInterval)
@@ -141,21 +141,21 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// tell logs an error that differs from the last one: an error that a person has to
+// logResult logs an error that differs from the last one: an error that a person has to
 // correct would otherwise be logged every few seconds.
-func (k *Keeper) tell(ctx context.Context, err error) {
+func (k *Keeper) logResult(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != k.told && err != nil {
+	if text != k.lastLogged && err != nil {
 		k.Log.ErrorContext(ctx, "keeping the serving certificate failed", "error", err)
 	}
-	k.told = text
+	k.lastLogged = text
 }
 
-// leads reports whether this process is the leader.
-func (k *Keeper) leads() bool {
+// isLeader reports whether this process is the leader.
+func (k *Keeper) isLeader() bool {
 	select {
 	case <-k.Elected:
 		return true
@@ -164,16 +164,16 @@ func (k *Keeper) leads() bool {
 	}
 }
 
-// Step reads the Secret, creates it if it does not exist, and serves its certificate. The
+// RenewOnce reads the Secret, creates it if it does not exist, and serves its certificate. The
 // leader also renews the certificate when it is time, and writes the APIService's
 // caBundle. Repeating a Step changes nothing.
-func (k *Keeper) Step(ctx context.Context) error {
+func (k *Keeper) RenewOnce(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {
 		return err
 	}
 	found := stateOf(secret.Data)
-	if !k.leads() {
+	if !k.isLeader() {
 		return k.serve(found)
 	}
 	next, what, trusted, publishErr := found, stepRestore, false, error(nil)
@@ -210,7 +210,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 func (k *Keeper) state() state {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
-	return k.held
+	return k.served
 }
 
 func (k *Keeper) policy() policy { return policy{k.name(), k.RenewBefore} }
@@ -299,8 +299,8 @@ func (k *Keeper) serve(s state) error {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())
 	}
 	k.mutex.Lock()
-	changed := k.held.current == nil || !bytes.Equal(k.held.current.cert, s.current.cert)
-	k.held = s
+	changed := k.served.current == nil || !bytes.Equal(k.served.current.cert, s.current.cert)
+	k.served = s
 	listeners := k.listeners
 	k.mutex.Unlock()
 	if changed {

@@ -143,7 +143,7 @@ func TestOneCertificateComesOfReplicasThatStartAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for _, k := range replicas {
 		all.Go(func() {
-			if err := k.Step(t.Context()); err != nil {
+			if err := k.RenewOnce(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -182,7 +182,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 		leader := 0
 		close(leading[leader])
 		for _, k := range replicas {
-			must(t, k.Step(t.Context()))
+			must(t, k.RenewOnce(t.Context()))
 		}
 		// A client is behind the APIService by up to five minutes, half the time that the
 		// leader waits for clients.
@@ -193,7 +193,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 			case 0:
 				k, l := s.replica(t) // the leader dies, a new replica starts, and another one leads
 				replicas[leader], leading[leader] = k, l
-				must(t, k.Step(t.Context()))
+				must(t, k.RenewOnce(t.Context()))
 				leader = (leader + 1) % len(replicas)
 				close(leading[leader])
 			default:
@@ -204,7 +204,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 					client, since = s.trusted(t), s.clock.now()
 				}
 				for _, i := range random.Perm(len(replicas)) {
-					must(t, replicas[i].Step(t.Context()))
+					must(t, replicas[i].RenewOnce(t.Context()))
 				}
 			}
 			fresh := s.trusted(t)
@@ -235,7 +235,7 @@ func TestHandshakesGoOnWhileCertificatesChange(t *testing.T) {
 	s.lead(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(k.CurrentCertKeyContent())
 		return &pair, err
@@ -269,7 +269,7 @@ func TestHandshakesGoOnWhileCertificatesChange(t *testing.T) {
 	for range 60 {
 		s.clock.advance(6 * 24 * time.Hour)
 		for range 3 {
-			must(t, k.Step(t.Context()))
+			must(t, k.RenewOnce(t.Context()))
 			serial, err := call()
 			if err != nil {
 				t.Fatalf("after %d certificates: %v", len(served), err)
@@ -305,11 +305,11 @@ func TestWhatSomebodyDoesToTheSecret(t *testing.T) {
 			s.lead(t, "operator")
 			k, leading := s.replica(t)
 			close(leading)
-			must(t, k.Step(t.Context()))
+			must(t, k.RenewOnce(t.Context()))
 			before, _ := k.CurrentCertKeyContent()
 			tt.does(t, s)
 			touched := *s.secretIfThere(t)
-			err := k.Step(t.Context())
+			err := k.RenewOnce(t.Context())
 			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is %v, want %q", err, tt.want)
 			}
@@ -363,14 +363,14 @@ func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
 	s := newSite(t)
 	k, leading := s.replica(t)
 	close(leading)
-	if err := k.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is not there") {
+	if err := k.RenewOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "is not there") {
 		t.Errorf("error without an APIService is %v", err)
 	}
-	if err := s.accepted(k, bundle(k.held.authorities)); err != nil {
+	if err := s.accepted(k, bundle(k.served.authorities)); err != nil {
 		t.Errorf("without an APIService nothing is served: %v", err)
 	}
 	s.lead(t, "prometheus-adapter")
-	err := k.Step(t.Context())
+	err := k.RenewOnce(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "leads to the Service "+s.namespace+"/prometheus-adapter, expected "+s.namespace+"/operator") {
 		t.Errorf("error is %v", err)
 	}
@@ -386,7 +386,7 @@ func TestTheCABundleAloneIsOurs(t *testing.T) {
 	s.lead(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	found := new(unstructured.Unstructured)
 	found.SetGroupVersionKind(kindAPIService())
 	must(t, s.c.Get(t.Context(), client.ObjectKey{Name: s.apiService}, found))
@@ -401,7 +401,7 @@ func TestTheCABundleAloneIsOurs(t *testing.T) {
 	version := found.GetResourceVersion()
 	secret := s.secret(t).ResourceVersion
 	for range 3 {
-		must(t, k.Step(t.Context()))
+		must(t, k.RenewOnce(t.Context()))
 	}
 	must(t, s.c.Get(t.Context(), client.ObjectKey{Name: s.apiService}, found))
 	if found.GetResourceVersion() != version || s.secret(t).ResourceVersion != secret {
@@ -416,7 +416,7 @@ func TestNothingOfTheKeyIsLogged(t *testing.T) {
 	k, leading := s.replica(t)
 	close(leading)
 	for range 40 {
-		must(t, k.Step(t.Context()))
+		must(t, k.RenewOnce(t.Context()))
 		s.clock.advance(5 * 24 * time.Hour)
 	}
 	if !strings.Contains(s.log.String(), string(stepPromote)) {
@@ -439,10 +439,10 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	s.lead(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	s.clock.advance(61 * 24 * time.Hour)
 	for range 2 {
-		must(t, k.Step(t.Context())) // makes the next pair, and observes that it is trusted
+		must(t, k.RenewOnce(t.Context())) // makes the next pair, and observes that it is trusted
 	}
 	before, _ := k.CurrentCertKeyContent()
 	s.clock.advance(time.Hour)
@@ -453,13 +453,13 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 		o.Data[keyAuthorities] = append(o.Data[keyAuthorities], bundle([]*x509.Certificate{authority})...)
 	})(t, s)
 	for range 2 {
-		must(t, k.Step(t.Context()))
+		must(t, k.RenewOnce(t.Context()))
 	}
 	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(before, after) {
 		t.Error("a pair is served that clients have had no time to trust")
 	}
-	s.clock.advance(k.Settle)
-	must(t, k.Step(t.Context()))
+	s.clock.advance(k.TrustDelay)
+	must(t, k.RenewOnce(t.Context()))
 	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(other.cert, after) {
 		t.Error("the next pair is not served when its time has come")
 	}
@@ -473,24 +473,24 @@ func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
 	s.lead(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	old := s.trusted(t)
 	s.clock.advance(61 * 24 * time.Hour)
 	for range 2 {
-		must(t, k.Step(t.Context())) // makes the next pair, and observes that it is trusted
+		must(t, k.RenewOnce(t.Context())) // makes the next pair, and observes that it is trusted
 	}
 	before, _ := k.CurrentCertKeyContent()
-	s.clock.advance(k.Settle - time.Second)
+	s.clock.advance(k.TrustDelay - time.Second)
 	must(t, k.applyBundle(t.Context(), old))
 	s.clock.advance(time.Second)
 	for range 2 {
-		must(t, k.Step(t.Context())) // writes the caBundle, and observes that it is trusted
+		must(t, k.RenewOnce(t.Context())) // writes the caBundle, and observes that it is trusted
 	}
 	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(before, after) {
 		t.Error("a pair is served that clients have had no time to trust")
 	}
-	s.clock.advance(k.Settle)
-	must(t, k.Step(t.Context()))
+	s.clock.advance(k.TrustDelay)
+	must(t, k.RenewOnce(t.Context()))
 	if after, _ := k.CurrentCertKeyContent(); bytes.Equal(before, after) {
 		t.Error("the next pair is not served when its time has come")
 	}
@@ -504,7 +504,7 @@ func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 	s.lead(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	old := s.secret(t)
 	change(func(o *corev1.Secret) { o.Annotations = map[string]string{"by": "another"} })(t, s)
 	next := stateOf(old.Data)
@@ -527,14 +527,14 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	s := &site{c: c, namespace: metav1.NamespaceDefault, apiService: "v1.outage.example", log: new(bytes.Buffer)}
 	s.clock.at.Store(time.Now().UnixNano())
 	k, _ := s.replica(t)
-	must(t, k.Step(t.Context()))
+	must(t, k.RenewOnce(t.Context()))
 	must(t, server.Stop())
 	for range 3 {
-		err := k.Step(t.Context())
+		err := k.RenewOnce(t.Context())
 		if err == nil {
 			t.Fatal("no error while the API server is away")
 		}
-		k.tell(t.Context(), err)
+		k.logResult(t.Context(), err)
 	}
 	if got := strings.Count(s.log.String(), "keeping the serving certificate failed"); got != 1 {
 		t.Errorf("told %d times: %s", got, s.log)

@@ -15,10 +15,10 @@ func (k *Keeper) Name() string { return "the operator's serving certificate" }
 func (k *Keeper) CurrentCertKeyContent() (cert, key []byte) {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
-	if k.held.current == nil {
+	if k.served.current == nil {
 		return nil, nil
 	}
-	return k.held.current.cert, k.held.current.key
+	return k.served.current.cert, k.served.current.key
 }
 
 // AddListener registers a listener for every change.
@@ -35,8 +35,8 @@ func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 func (k *Keeper) Expires() time.Time {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
-	if k.held.current == nil {
+	if k.served.current == nil {
 		return time.Time{}
 	}
-	return k.held.current.leaf.NotAfter
+	return k.served.current.leaf.NotAfter
 }

@@ -31,7 +31,7 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	switch {
 	case next && (trusted || !current):
 		s.current, s.next = s.next, nil
-		return s.tidied(now), stepPromote, nil
+		return s.withoutExpired(now), stepPromote, nil
 	case !current:
 		// No client accepts the present pair, so serving a pair that is not trusted yet
 		// makes nothing worse.
@@ -40,22 +40,22 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 			return s, stepNone, err
 		}
 		s.current, s.next, s.authorities = made, nil, append(slices.Clip(s.authorities), authority)
-		return s.tidied(now), stepMake, nil
+		return s.withoutExpired(now), stepMake, nil
 	case !next && now.After(s.current.leaf.NotAfter.Add(-p.renewBefore)):
 		made, authority, err := issue()
 		if err != nil {
 			return s, stepNone, err
 		}
 		s.next, s.authorities = made, append(slices.Clip(s.authorities), authority)
-		return s.tidied(now), stepStage, nil
+		return s.withoutExpired(now), stepStage, nil
 	default:
 		return s, stepNone, nil
 	}
 }
 
-// tidied drops expired authorities. Authorities of earlier pairs stay until they expire,
+// withoutExpired drops expired authorities. Authorities of earlier pairs stay until they expire,
 // because a process that has not read the Secret since still serves such a pair.
-func (s state) tidied(now time.Time) state {
+func (s state) withoutExpired(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {
 		if now.Before(c.NotAfter) {

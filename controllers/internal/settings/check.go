@@ -21,9 +21,9 @@ import (
 const None = "none"
 
 const (
-	maxAtOnce = 256
-	maxImage  = 512 // the bound of spec.image
-	maxPort   = 1<<16 - 1
+	maxConcurrency = 256
+	maxImage       = 512 // the bound of spec.image
+	maxPort        = 1<<16 - 1
 )
 
 // CheckImage checks that an image of the relay is named.
@@ -71,8 +71,8 @@ func (w Work) check() (problems []error) {
 		flag  string
 		value int
 	}{{"concurrent-reconciles", w.ConcurrentReconciles}, {"check-workers", w.CheckWorkers}} {
-		if n.value < 1 || n.value > maxAtOnce {
-			note(n.flag, "expected 1 to %d, received %d", maxAtOnce, n.value)
+		if n.value < 1 || n.value > maxConcurrency {
+			note(n.flag, "expected 1 to %d, received %d", maxConcurrency, n.value)
 		}
 	}
 	for _, d := range []struct {

@@ -18,8 +18,8 @@ func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
 
 func (r Run) load(namespaceFile string) (*Config, error) {
 	c := &Config{Run: r}
-	c.Found = nil
-	problems := append(commandline.Problems{}, r.Found...)
+	c.EarlierProblems = nil
+	problems := append(commandline.Problems{}, r.EarlierProblems...)
 	var err error
 	if c.Rest, err = r.Cluster.Load(); err != nil {
 		problems = append(problems, err)

@@ -29,8 +29,8 @@ type Run struct {
 	Leading   `embed:"" prefix:"lease-"`
 	Logging   `embed:"" prefix:"log-"`
 
-	// Found are problems that were found before Load, which returns them with its own.
-	Found []error `kong:"-"`
+	// EarlierProblems are problems that were found before Load, which returns them with its own.
+	EarlierProblems []error `kong:"-"`
 }
 
 // Cluster says how to reach the cluster.

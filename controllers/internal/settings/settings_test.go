@@ -54,7 +54,7 @@ func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags.Found = malformed.Of(parsed.Flags())
+	flags.EarlierProblems = malformed.Of(parsed.Flags())
 	return flags.load(namespaceFile)
 }
 

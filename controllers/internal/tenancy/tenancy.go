@@ -39,22 +39,22 @@ type Policy struct {
 	Usable []string
 }
 
-// below is the suffix of a path that stands for all repositories below the path.
-const below = "/*"
+// anyBelow is the suffix of a path that stands for all repositories below the path.
+const anyBelow = "/*"
 
 // ParseRepository returns the full name of an image's repository, registry included,
 // or of all repositories below it when text ends in /*.
 func ParseRepository(text string) (string, error) {
-	prefix, all := strings.CutSuffix(text, below)
+	prefix, all := strings.CutSuffix(text, anyBelow)
 	if all {
 		prefix += "/x"
 	}
 	named, err := reference.ParseNormalizedNamed(prefix)
 	if err != nil || !reference.IsNameOnly(named) {
-		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters that are none", below, len(text))
+		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters that are none", anyBelow, len(text))
 	}
 	if all {
-		return strings.TrimSuffix(named.Name(), "/x") + below, nil
+		return strings.TrimSuffix(named.Name(), "/x") + anyBelow, nil
 	}
 	return named.Name(), nil
 }
@@ -81,7 +81,7 @@ func (p Policy) imageFault(image, ownImage string) string {
 	}
 	found := "no name of an image"
 	if named, err := reference.ParseNormalizedNamed(image); err == nil {
-		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return covers(allowed, named.Name()) }) {
+		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return allows(allowed, named.Name()) }) {
 			return ""
 		}
 	}
@@ -89,7 +89,7 @@ func (p Policy) imageFault(image, ownImage string) string {
 		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
 }
 
-func covers(allowed, repository string) bool {
+func allows(allowed, repository string) bool {
 	if prefix, all := strings.CutSuffix(allowed, "*"); all {
 		return strings.HasPrefix(repository, prefix)
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// patience is the time limit of anything on the local chain: finality takes 13 s,
+	// pollTimeout is the time limit of anything on the local chain: finality takes 13 s,
 	// and the machine may be busy.
-	patience     = 90 * time.Second
+	pollTimeout  = 90 * time.Second
 	pollInterval = 100 * time.Millisecond
 )
 
@@ -25,14 +25,14 @@ type chain struct{ *rpc.Client }
 
 // poll calls a function until it is ready, or patience ends.
 func poll(ctx context.Context, what string, ready func(context.Context) bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for !ready(ctx) {
 		select {
 		case <-ctx.Done():
-			doing("wait until "+what, context.Cause(ctx))
+			withContext("wait until "+what, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
@@ -40,14 +40,14 @@ func poll(ctx context.Context, what string, ready func(context.Context) bool) {
 
 func (c chain) lamports(ctx context.Context, key solana.PublicKey) uint64 {
 	balance, err := c.GetBalance(ctx, key, rpc.CommitmentConfirmed)
-	doing("read a balance", err)
+	withContext("read a balance", err)
 	return balance.Value
 }
 
 // tree reads the pool's Merkle tree account and checks that it is consistent.
 func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.TreeAccount {
 	account, err := c.GetAccountInfoWithOpts(ctx, pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed})
-	doing("read the tree account", err)
+	withContext("read the tree account", err)
 	check(equal("owner of the tree account", pool.Profile.ProgramID, account.Value.Owner))
 	tree := must(pool.Profile.ParseTree(account.Value.Data.GetBinary()))
 	check(tree.SelfCheck())
@@ -57,7 +57,7 @@ func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.Tree
 // fund asks the local chain's faucet and waits until the lamports are there.
 func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) solana.Signature {
 	signature, err := c.RequestAirdrop(ctx, to, lamports, rpc.CommitmentConfirmed)
-	doing("ask for an airdrop", err)
+	withContext("ask for an airdrop", err)
 	c.confirmed(ctx, signature)
 	return signature
 }
@@ -66,7 +66,7 @@ func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) s
 func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot uint64) {
 	poll(ctx, "the transaction is confirmed", func(ctx context.Context) bool {
 		statuses, err := c.GetSignatureStatuses(ctx, false, signature)
-		doing("ask for the transaction's status", err)
+		withContext("ask for the transaction's status", err)
 		status := statuses.Value[0]
 		if status == nil || status.ConfirmationStatus == rpc.ConfirmationStatusProcessed {
 			return false
@@ -83,9 +83,9 @@ func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot 
 // receipt is the chain's record of a landed transaction.
 type receipt struct {
 	slot, fee uint64
-	// payer is the change of its fee payer's balance, which is negative for a cost.
-	payer int64
-	tx    *solana.Transaction
+	// payerChange is the change of its fee payer's balance, which is negative for a cost.
+	payerChange int64
+	tx          *solana.Transaction
 }
 
 func (c chain) receipt(ctx context.Context, signature solana.Signature) *receipt {
@@ -93,23 +93,23 @@ func (c chain) receipt(ctx context.Context, signature solana.Signature) *receipt
 	found, err := c.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{
 		Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &newest,
 	})
-	doing("read the transaction", err)
+	withContext("read the transaction", err)
 	if found.Meta == nil || found.Meta.Err != nil {
 		check(errors.New("read the transaction: the chain says that it failed, expected success"))
 	}
 	tx, err := found.Transaction.GetTransaction()
-	doing("decode the transaction", err)
+	withContext("decode the transaction", err)
 	if len(found.Meta.PreBalances) == 0 || len(found.Meta.PostBalances) == 0 {
 		check(errors.New("read the transaction: the chain gives no balances of its accounts"))
 	}
 	payer := int64(found.Meta.PostBalances[0]) - int64(found.Meta.PreBalances[0]) //nolint:gosec // far below
-	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payer: payer, tx: tx}
+	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payerChange: payer, tx: tx}
 }
 
 // receiptsOf reads every transaction that names the account, the oldest first.
 func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) (receipts []*receipt) {
 	found, err := c.GetSignaturesForAddressWithOpts(ctx, account, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
-	doing("list an account's transactions", err)
+	withContext("list an account's transactions", err)
 	for _, transaction := range slices.Backward(found) {
 		receipts = append(receipts, c.receipt(ctx, transaction.Signature))
 	}
@@ -120,7 +120,7 @@ func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) (receip
 func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	for _, ix := range r.tx.Message.Instructions {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)
-		doing("decode the transaction", err)
+		withContext("decode the transaction", err)
 		if program.Equals(profile.ProgramID) {
 			return must(profile.ParseData(ix.Data))
 		}

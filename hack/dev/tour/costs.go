@@ -18,15 +18,15 @@ type kept struct {
 // costs adds up what the relay paid for a swap and got back, transaction by
 // transaction as the chain has them, and checks pool, treasury and payer to the
 // lamport.
-func (t *tour) costs(ctx context.Context, o *order, before books, kept kept) {
-	after := t.readBooks(ctx, solana.PublicKey{})
+func (t *tour) costs(ctx context.Context, o *order, before balances, kept kept) {
+	after := t.readBalances(ctx, solana.PublicKey{})
 	var sum int64
 	var fees uint64
 	for _, r := range t.chain.receiptsOf(ctx, o.accounts.State) {
 		check(equal("payer of the swap's transactions", t.FeePayer, r.tx.Message.AccountKeys[0]))
-		sum += r.payer
+		sum += r.payerChange
 		fees += r.fee
-		t.Print.Fact("the relay", "%s by %s, network fee %s", signed(r.payer), r.purpose(t.pool.Profile), terminal.Grouped(r.fee))
+		t.Print.Fact("the relay", "%s by %s, network fee %s", signed(r.payerChange), r.purpose(t.pool.Profile), terminal.Grouped(r.fee))
 	}
 	paid := before.payer - after.payer
 	t.Print.Fact("the relay paid", "%s: rent of nullifiers %s, rent that stays in %s %s, network fees %s",
@@ -50,7 +50,7 @@ func signed(lamports int64) string {
 
 // balance adds up the amounts that the tour moved, and checks for unfinished work.
 func (t *tour) balance(ctx context.Context) {
-	now := t.readBooks(ctx, solana.PublicKey{})
+	now := t.readBalances(ctx, solana.PublicKey{})
 	pending := t.pending(ctx)
 	var fees uint64
 	for _, gross := range []uint64{payout, laterPayout, swapped, returned} {
@@ -61,14 +61,14 @@ func (t *tour) balance(ctx context.Context) {
 	t.Print.Fact("withdrawn", "%s", terminal.Lamports(payout+laterPayout))
 	t.Print.Fact("swapped", "%s for %s; %s more were returned", terminal.Lamports(swapped), units(t.tokens), terminal.Grouped(returned))
 	t.Print.Fact("fees of these", "%s", terminal.Lamports(fees))
-	t.Print.Fact("left in the pool", "%s = %s in the wallet's notes and %s in the given one", terminal.Lamports(now.pool-t.opening.pool), terminal.Grouped(kept), terminal.Grouped(gift))
-	t.Print.Fact("treasury", "%s more", terminal.Lamports(now.treasury-t.opening.treasury))
-	t.Print.Fact("the relay paid", "%s for two withdrawals, a transfer and two swaps", terminal.Lamports(t.opening.payer-now.payer))
+	t.Print.Fact("left in the pool", "%s = %s in the wallet's notes and %s in the given one", terminal.Lamports(now.pool-t.openingBalances.pool), terminal.Grouped(kept), terminal.Grouped(fundedLamports))
+	t.Print.Fact("treasury", "%s more", terminal.Lamports(now.treasury-t.openingBalances.treasury))
+	t.Print.Fact("the relay paid", "%s for two withdrawals, a transfer and two swaps", terminal.Lamports(t.openingBalances.payer-now.payer))
 	t.Print.Fact(getBacklog, "%d pending", pending)
 	check(
-		equal("lamports left in the pool", kept+gift, now.pool-t.opening.pool),
-		equal("lamports left in the pool besides deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.opening.pool),
-		equal("lamports that the relay paid", t.paidByRelay, t.opening.payer-now.payer),
-		equal("lamports that the treasury earned", fees, now.treasury-t.opening.treasury),
+		equal("lamports left in the pool", kept+fundedLamports, now.pool-t.openingBalances.pool),
+		equal("lamports left in the pool besides deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.openingBalances.pool),
+		equal("lamports that the relay paid", t.paidByRelay, t.openingBalances.payer-now.payer),
+		equal("lamports that the treasury earned", fees, now.treasury-t.openingBalances.treasury),
 		equal("submissions that are pending", int64(0), pending))
 }

@@ -38,8 +38,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// doing is check for an error that does not name the action.
-func doing(what string, err error) {
+// withContext is check for an error that does not name the action.
+func withContext(what string, err error) {
 	if err != nil {
 		check(fmt.Errorf("%s: %w", what, err))
 	}
@@ -53,8 +53,8 @@ func equal[T comparable](what string, want, got T) error {
 	return nil
 }
 
-// answered ends the step unless the relay's answer is the expected one.
-func answered(wanted bool, what, want string, got *http.Response, body []byte) {
+// checkAnswer ends the step unless the relay's answer is the expected one.
+func checkAnswer(wanted bool, what, want string, got *http.Response, body []byte) {
 	if !wanted {
 		check(fmt.Errorf("%s: expected %s, received %s: %s", what, want, got.Status, body))
 	}

@@ -33,7 +33,7 @@ func (t *tour) visitPool(ctx context.Context) {
 	empty := merkle.Zero(merkle.Height)
 	want := merkle.Bytes(&empty)
 	check(equal("root of a pool just initialised", hex.EncodeToString(want[:]), hex.EncodeToString(tree.Root[:])))
-	t.opening = t.readBooks(ctx, solana.PublicKey{})
+	t.openingBalances = t.readBalances(ctx, solana.PublicKey{})
 	said := t.merkleRoot(ctx)
 	t.Print.Fact(getRoot, "the same, at slot %s", terminal.Grouped(uint64(said.Slot))) //nolint:gosec // a slot
 	check(equal("merkle_tree of "+getRoot, t.pool.MerkleTree.String(), said.MerkleTree))
@@ -42,7 +42,7 @@ func (t *tour) visitPool(ctx context.Context) {
 
 func (t *tour) fundWallet(ctx context.Context) {
 	_, private, err := ed25519.GenerateKey(t.Random)
-	doing("make a wallet", err)
+	withContext("make a wallet", err)
 	t.wallet = solana.PrivateKey(private)
 	done := t.Print.Busy("asking the faucet")
 	defer done()
@@ -80,13 +80,13 @@ func (t *tour) deposit(ctx context.Context) {
 func (t *tour) sendDeposit(ctx context.Context, s *submission) (signature solana.Signature, slot uint64) {
 	defer t.Print.Busy("sending the deposit and waiting until the chain confirms it")()
 	latest, err := t.chain.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
-	doing("read the latest blockhash", err)
+	withContext("read the latest blockhash", err)
 	call := &shieldpool.Call{Proof: s.proof[:], Inputs: &s.public}
 	tx := must(t.pool.Transaction(t.wallet.PublicKey(), call, shieldpool.Compute{Limit: depositUnits}, latest.Value.Blockhash, nil))
 	_, err = tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &t.wallet })
-	doing("sign the deposit", err)
+	withContext("sign the deposit", err)
 	signature, err = t.chain.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
-	doing("send the deposit", err)
+	withContext("send the deposit", err)
 	return signature, t.chain.confirmed(ctx, signature)
 }
 
@@ -95,17 +95,17 @@ func (t *tour) sendDeposit(ctx context.Context, s *submission) (signature solana
 func (t *tour) register(ctx context.Context) {
 	key := hex.EncodeToString(newViewingKey(t.Random).private[:])
 	signature, err := t.wallet.Sign([]byte(shieldpool.DefaultSignInMessage))
-	doing("sign the sign-in message", err)
+	withContext("sign the sign-in message", err)
 	t.registration = openapi.RegisterRequest{
 		UserPubkey: t.wallet.PublicKey().String(), ViewingKey: key, Signature: base64.StdEncoding.EncodeToString(signature[:]),
 	}
 	const post, get = "POST " + contract.ViewingKeyRegisterPath, "GET " + contract.ComplianceKeyPath
 	answer, err := t.relay.RegisterViewingKeyWithResponse(ctx, t.registration)
-	doing(post, err)
-	answered(answer.JSON200 != nil, post, "200", answer.HTTPResponse, answer.Body)
+	withContext(post, err)
+	checkAnswer(answer.JSON200 != nil, post, "200", answer.HTTPResponse, answer.Body)
 	officer, err := t.relay.GetComplianceKeyWithResponse(ctx)
-	doing(get, err)
-	answered(officer.JSON200 != nil, get, "200", officer.HTTPResponse, officer.Body)
+	withContext(get, err)
+	checkAnswer(officer.JSON200 != nil, get, "200", officer.HTTPResponse, officer.Body)
 	t.Print.Fact("identifier", "%s", answer.JSON200.Data.Identifier)
 	t.Print.Fact("sealed to", "key %s of the compliance officer (%s)", officer.JSON200.KeyID, get)
 	want := sha256.Sum256([]byte(t.wallet.PublicKey().String() + key))

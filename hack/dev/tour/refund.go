@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// watched is the number of slots that pass in real time, leftToWait the number before
+	// watchedSlots is the number of slots that pass in real time, leftToWait the number before
 	// the timeout that are not skipped.
-	watched, leftToWait = 5, 10
+	watchedSlots, leftToWait = 5, 10
 	// slotTime is the slot duration of mainnet and of the local chain.
 	slotTime = 400 * time.Millisecond
 )
@@ -28,14 +28,14 @@ const (
 // refund swaps for twice what the market gives: the relay waits for a price
 // until the timeout slot, and then gives the lamports to the recipient's wallet.
 func (t *tour) refund(ctx context.Context) {
-	before := t.readBooks(ctx, solana.PublicKey{})
+	before := t.readBalances(ctx, solana.PublicKey{})
 	t.later = must(wallet.NewNote(t.Random, reserved, t.mint))
 	change := must(wallet.NewNote(t.Random, t.note.Amount-returned-reserved, t.mint))
 	o := t.order(ctx, t.note, returned, func(quoted uint64) uint64 { return 2 * quoted }, change, t.later)
 	began := t.Now()
 	answer := t.begin(ctx, o)
 	skipped := false
-	end := t.settle(ctx, answer, began, func(s *openapi.SubmissionStatus) {
+	end := t.awaitSwapEnd(ctx, answer, began, func(s *openapi.SubmissionStatus) {
 		if !skipped && s.SwapWaits != nil {
 			skipped = true
 			t.skipTo(ctx, s)
@@ -67,7 +67,7 @@ func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) {
 	left := first
 	poll(ctx, "some slots have passed", func(ctx context.Context) bool {
 		left = t.slotsLeft(ctx, *s.SwapTimeoutSlot)
-		return left <= first-watched
+		return left <= first-watchedSlots
 	})
 	t.printLeft(left)
 	if left > leftToWait {
@@ -78,7 +78,7 @@ func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) {
 
 func (t *tour) slotsLeft(ctx context.Context, timeout int64) int64 {
 	slot, err := t.chain.GetSlot(ctx, rpc.CommitmentConfirmed)
-	doing("read the slot", err)
+	withContext("read the slot", err)
 	return timeout - int64(slot) //nolint:gosec // a slot
 }
 
@@ -91,7 +91,7 @@ func (t *tour) skip(ctx context.Context, slots int64) {
 	body := strings.NewReader(fmt.Sprintf(`{"slots":%d}`, slots))
 	request := must(http.NewRequestWithContext(ctx, http.MethodPost, t.AdminURL+"/skip", body))
 	answer, err := t.HTTP.Do(request)
-	doing("skip slots", err)
+	withContext("skip slots", err)
 	if answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("skip slots: the chain's admin port answers %s", answer.Status)
 	}
@@ -110,8 +110,8 @@ func (t *tour) gotBack(ctx context.Context, o *order) {
 // repeatRefunded sends the same swap again, whose answer says where the lamports are.
 func (t *tour) repeatRefunded(ctx context.Context, o *order, refund string) {
 	answer, err := t.relay.TransactSwapWithResponse(ctx, nil, o.body())
-	doing(postSwap, err)
-	answered(answer.JSON409 != nil && answer.JSON409.RefundSignature != nil, postSwap, "409 with refund_signature", answer.HTTPResponse, answer.Body)
+	withContext(postSwap, err)
+	checkAnswer(answer.JSON409 != nil && answer.JSON409.RefundSignature != nil, postSwap, "409 with refund_signature", answer.HTTPResponse, answer.Body)
 	t.Print.Fact("the same again", "409 %s, with the refund's signature", answer.JSON409.Code)
 	check(
 		equal("code", openapi.ErrorCodeSwapRefunded, answer.JSON409.Code),

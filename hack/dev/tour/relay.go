@@ -84,8 +84,8 @@ func (t *tour) transact(ctx context.Context, s *submission) *openapi.SubmissionR
 	began := t.Now()
 	defer t.Print.Busy("%s until the chain confirms", postTransact)()
 	answer, err := t.relay.TransactWithResponse(ctx, nil, s.body())
-	doing(postTransact, err)
-	answered(answer.JSON200 != nil, postTransact, "200", answer.HTTPResponse, answer.Body)
+	withContext(postTransact, err)
+	checkAnswer(answer.JSON200 != nil, postTransact, "200", answer.HTTPResponse, answer.Body)
 	t.Print.Fact(postTransact, "200 in %s, request %s", terminal.Seconds(t.Now().Sub(began)), answer.JSON200.RequestID)
 	return &answer.JSON200.Data
 }
@@ -93,12 +93,12 @@ func (t *tour) transact(ctx context.Context, s *submission) *openapi.SubmissionR
 // refused posts a submission that must be refused.
 func (t *tour) refused(ctx context.Context, s *submission, status int, codes ...openapi.ErrorCode) *openapi.Error {
 	answer, err := t.relay.TransactWithResponse(ctx, nil, s.body())
-	doing(postTransact, err)
+	withContext(postTransact, err)
 	refusal := answer.JSON400
 	if refusal == nil {
 		refusal = answer.JSON409
 	}
-	answered(answer.StatusCode() == status && refusal != nil && slices.Contains(codes, refusal.Code),
+	checkAnswer(answer.StatusCode() == status && refusal != nil && slices.Contains(codes, refusal.Code),
 		postTransact, fmt.Sprintf("%d with one of %v", status, codes), answer.HTTPResponse, answer.Body)
 	return refusal
 }
@@ -115,17 +115,17 @@ func (t *tour) refresh(ctx context.Context, want int) *openapi.MerkleRoot {
 	poll(ctx, fmt.Sprintf("%s lists %d leaves", getLeaves, want), func(ctx context.Context) bool {
 		from := int64(len(t.leaves))
 		answer, err := t.relay.ListCommitmentsWithResponse(ctx, &openapi.ListCommitmentsParams{FromIndex: &from})
-		doing(getLeaves, err)
-		answered(answer.JSON200 != nil, getLeaves, "200", answer.HTTPResponse, answer.Body)
-		t.take(answer.JSON200)
+		withContext(getLeaves, err)
+		checkAnswer(answer.JSON200 != nil, getLeaves, "200", answer.HTTPResponse, answer.Body)
+		t.addLeaves(answer.JSON200)
 		return len(t.leaves) >= want
 	})
 	check(equal("number of commitments", want, len(t.leaves)))
 	return t.compareRoots(ctx)
 }
 
-// take adds a page of the list, which must continue after the last one.
-func (t *tour) take(page *openapi.CommitmentList) {
+// addLeaves adds a page of the list, which must continue after the last one.
+func (t *tour) addLeaves(page *openapi.CommitmentList) {
 	check(equal("count of commitments beside the list", len(page.Commitments), page.Count))
 	for _, c := range page.Commitments {
 		check(equal("index of a commitment", int64(len(t.leaves)), c.Index))
@@ -134,7 +134,7 @@ func (t *tour) take(page *openapi.CommitmentList) {
 			check(fmt.Errorf("commitment %d: expected 64 hexadecimal digits, received %d characters", c.Index, len(c.Commitment)))
 		}
 		leaf, err := merkle.FromBytes([32]byte(b))
-		doing(fmt.Sprint("commitment ", c.Index), err)
+		withContext(fmt.Sprint("commitment ", c.Index), err)
 		t.leaves = append(t.leaves, leaf)
 	}
 }
@@ -158,16 +158,16 @@ func (t *tour) compareRoots(ctx context.Context) *openapi.MerkleRoot {
 
 func (t *tour) merkleRoot(ctx context.Context) *openapi.MerkleRoot {
 	answer, err := t.relay.GetMerkleRootWithResponse(ctx, nil)
-	doing(getRoot, err)
-	answered(answer.JSON200 != nil, getRoot, "200", answer.HTTPResponse, answer.Body)
+	withContext(getRoot, err)
+	checkAnswer(answer.JSON200 != nil, getRoot, "200", answer.HTTPResponse, answer.Body)
 	return answer.JSON200
 }
 
 // pending counts the submissions that the relay has not completed yet.
 func (t *tour) pending(ctx context.Context) int64 {
 	answer, err := t.relay.GetBacklogWithResponse(ctx)
-	doing(getBacklog, err)
-	answered(answer.JSON200 != nil, getBacklog, "200", answer.HTTPResponse, answer.Body)
+	withContext(getBacklog, err)
+	checkAnswer(answer.JSON200 != nil, getBacklog, "200", answer.HTTPResponse, answer.Body)
 	return answer.JSON200.PendingCount
 }
 
@@ -176,7 +176,7 @@ func (t *tour) pending(ctx context.Context) int64 {
 func (t *tour) rpcCalls(ctx context.Context) (calls uint64) {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, t.OperationsURL+contract.MetricsPath, http.NoBody))
 	answer, err := t.HTTP.Do(request)
-	doing("GET "+contract.MetricsPath, err)
+	withContext("GET "+contract.MetricsPath, err)
 	defer func() { _ = answer.Body.Close() }() // the body that was read has been checked
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
@@ -184,7 +184,7 @@ func (t *tour) rpcCalls(ctx context.Context) (calls uint64) {
 			continue
 		}
 		n, err := strconv.ParseFloat(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], 64)
-		doing("read "+contract.MetricRPCCalls.Name, err)
+		withContext("read "+contract.MetricRPCCalls.Name, err)
 		calls += uint64(n)
 	}
 	check(lines.Err())

@@ -20,14 +20,14 @@ const (
 	registerRequest = "viewing-key.json"
 )
 
-// patientBPS is the part of a quote that the reader's swap requires as its minimum: the
+// requestMinimumBPS is the part of a quote that the reader's swap requires as its minimum: the
 // market may have moved by then.
-const patientBPS = 9_000
+const requestMinimumBPS = 9_000
 
 // leaveRequests proves two more withdrawals and a swap, one for each remaining note, and
 // does not send them, because a reader cannot make a proof with curl.
 func (t *tour) leaveRequests(ctx context.Context) {
-	doing("make the folder of requests", os.MkdirAll(t.Requests, 0o750))
+	withContext("make the folder of requests", os.MkdirAll(t.Requests, 0o750))
 	for _, request := range []struct {
 		name string
 		note wallet.Note
@@ -38,7 +38,7 @@ func (t *tour) leaveRequests(ctx context.Context) {
 		t.Print.Fact(request.name, "a withdrawal of %s to %s", terminal.Lamports(request.note.Amount), recipient)
 	}
 	gross := int64(t.later.Amount) //nolint:gosec // the tour's amounts are far below
-	o := t.order(ctx, t.later, gross, func(quoted uint64) uint64 { return trade.Minimum(quoted, patientBPS) })
+	o := t.order(ctx, t.later, gross, func(quoted uint64) uint64 { return trade.Minimum(quoted, requestMinimumBPS) })
 	t.Print.Fact(swapRequest, "a swap of %s for %s, for POST %s", terminal.Lamports(o.net), o.recipient, contract.TransactSwapPath)
 	t.leave(swapRequest, o.body())
 	t.Print.Fact(registerRequest, "the registration of step 4, for POST %s", contract.ViewingKeyRegisterPath)
@@ -47,6 +47,6 @@ func (t *tour) leaveRequests(ctx context.Context) {
 
 func (t *tour) leave(name string, body any) {
 	content, err := json.MarshalIndent(body, "", "  ")
-	doing("write a request", err)
-	doing("write a request", os.WriteFile(filepath.Join(t.Requests, name), append(content, '\n'), 0o600))
+	withContext("write a request", err)
+	withContext("write a request", os.WriteFile(filepath.Join(t.Requests, name), append(content, '\n'), 0o600))
 }

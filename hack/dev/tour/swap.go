@@ -22,8 +22,8 @@ const (
 	// that of a token account (protocol.md §4), in lamports.
 	stateRent = 2_011_440
 	tokenRent = 2_039_280
-	// contentBPS is the part of a quote that the wallet requires as its minimum.
-	contentBPS = 9_900
+	// tourMinimumBPS is the part of a quote that the wallet requires as its minimum.
+	tourMinimumBPS = 9_900
 )
 
 // order is a proven swap.
@@ -68,12 +68,12 @@ func units(amount uint64) string { return terminal.Grouped(amount) + " units" }
 // swap turns a note into tokens in the account of a recipient that has neither lamports
 // nor tokens yet.
 func (t *tour) swap(ctx context.Context) {
-	before := t.readBooks(ctx, solana.PublicKey{})
+	before := t.readBalances(ctx, solana.PublicKey{})
 	change := must(wallet.NewNote(t.Random, t.note.Amount-swapped, t.mint))
-	o := t.order(ctx, t.note, swapped, func(quoted uint64) uint64 { return trade.Minimum(quoted, contentBPS) }, change)
+	o := t.order(ctx, t.note, swapped, func(quoted uint64) uint64 { return trade.Minimum(quoted, tourMinimumBPS) }, change)
 	began := t.Now()
 	answer := t.begin(ctx, o)
-	end := t.settle(ctx, answer, began, func(*openapi.SubmissionStatus) {})
+	end := t.awaitSwapEnd(ctx, answer, began, func(*openapi.SubmissionStatus) {})
 	if !trade.Executed(end) || end.SwapSignature == nil {
 		check(fmt.Errorf("phase of the swap: expected executed, with its signature, received %v: %s", end.Status, text(end.Error)))
 	}
@@ -113,11 +113,11 @@ func (t *tour) begin(ctx context.Context, o *order) *openapi.SwapAnswer {
 
 func (t *tour) trader() *trade.Relay { return &trade.Relay{Client: t.relay, Poll: pollInterval} }
 
-// settle follows the second leg and prints what changes. The end must be
+// awaitSwapEnd follows the second leg and prints what changes. The end must be
 // confirmed in time.
-func (t *tour) settle(ctx context.Context, answer *openapi.SwapAnswer, began time.Time, changed func(*openapi.SubmissionStatus)) *openapi.SubmissionStatus {
+func (t *tour) awaitSwapEnd(ctx context.Context, answer *openapi.SwapAnswer, began time.Time, changed func(*openapi.SubmissionStatus)) *openapi.SubmissionStatus {
 	defer t.Print.Busy("GET /status until the swap is executed or refunded")()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	return must(t.trader().Follow(ctx, answer.RequestID, func(s *openapi.SubmissionStatus) {
 		t.Print.Fact("GET /status", "%s after %s", phase(s), terminal.Seconds(t.Now().Sub(began)))

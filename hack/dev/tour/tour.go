@@ -25,12 +25,12 @@ import (
 
 // The amounts of the tour, in lamports.
 const (
-	funding       = 5_000_000_000
-	depositAmount = 4_000_000_000
-	payout        = 1_000_000_000
-	laterPayout   = 500_000_000
-	gift          = 1_000_000_000
-	swapped       = 500_000_000
+	funding        = 5_000_000_000
+	depositAmount  = 4_000_000_000
+	payout         = 1_000_000_000
+	laterPayout    = 500_000_000
+	fundedLamports = 1_000_000_000
+	swapped        = 500_000_000
 	// returned is the amount of the refunded swap, reserved that of the reader's swap.
 	returned = 250_000_000
 	reserved = 250_000_000
@@ -68,9 +68,9 @@ type tour struct {
 	mint  fr.Element
 
 	// wallet is the depositor, who appears in no later transaction.
-	wallet       solana.PrivateKey
-	registration openapi.RegisterRequest
-	opening      books
+	wallet          solana.PrivateKey
+	registration    openapi.RegisterRequest
+	openingBalances balances
 	// leaves are the pool's commitments, as the relay lists them.
 	leaves []fr.Element
 	// note is the wallet's note; spent is the one before its first withdrawal, and
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for i, step := range steps {
 		t.Print.Step(i+1, step.title)
-		if err := try(func() { step.take(ctx) }); err != nil {
+		if err := try(func() { step.run(ctx) }); err != nil {
 			return fmt.Errorf("step %d (%s): %w", i+1, step.title, err)
 		}
 	}
@@ -121,7 +121,7 @@ func Run(ctx context.Context, o Options) error {
 
 type step struct {
 	title string
-	take  func(context.Context)
+	run   func(context.Context)
 }
 
 func newTour(o Options) (*tour, error) {

@@ -18,7 +18,7 @@ type viewingKey struct{ public, private *[32]byte }
 
 func newViewingKey(random io.Reader) *viewingKey {
 	public, private, err := box.GenerateKey(random)
-	doing("make a viewing key", err)
+	withContext("make a viewing key", err)
 	return &viewingKey{public, private}
 }
 
@@ -26,12 +26,12 @@ func newViewingKey(random io.Reader) *viewingKey {
 // The other owner learns of it by an encrypted note on the chain.
 func (t *tour) transfer(ctx context.Context) {
 	other := newViewingKey(t.Random)
-	given := must(wallet.NewNote(t.Random, gift, t.mint))
-	kept := must(wallet.NewNote(t.Random, t.note.Amount-gift, t.mint))
+	given := must(wallet.NewNote(t.Random, fundedLamports, t.mint))
+	kept := must(wallet.NewNote(t.Random, t.note.Amount-fundedLamports, t.mint))
 	s := t.prove(ctx, wallet.Spend{Inputs: []wallet.Note{t.note}, Outputs: []wallet.Note{given, kept}, Leaves: t.leaves})
 	sealed := seal(&given, other, t.Random)
 	s.notes = [][]byte{sealed}
-	before := t.readBooks(ctx, solana.PublicKey{})
+	before := t.readBalances(ctx, solana.PublicKey{})
 	result := t.transact(ctx, s)
 	t.landed(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, 0)
 	t.note, t.given = kept, given
@@ -39,7 +39,7 @@ func (t *tour) transfer(ctx context.Context) {
 	check(t.given.Locate(t.leaves))
 	amount := t.openNote(ctx, *result.SolanaSignature, other)
 	t.Print.Fact("encrypted note", "%d bytes; the receiver's viewing key opens it on the chain: %s at leaf %d", len(sealed), terminal.Lamports(amount), t.given.Index)
-	check(equal("amount in the encrypted note", uint64(gift), amount))
+	check(equal("amount in the encrypted note", uint64(fundedLamports), amount))
 }
 
 // seal encrypts the amount and the blinding, which the receiver needs in addition to
@@ -48,14 +48,14 @@ func seal(note *wallet.Note, to *viewingKey, random io.Reader) []byte {
 	blinding := note.Blinding.Bytes()
 	plain := append(binary.LittleEndian.AppendUint64(nil, note.Amount), blinding[:]...)
 	sealed, err := box.SealAnonymous(nil, plain, to.public, random)
-	doing("seal a note", err)
+	withContext("seal a note", err)
 	return sealed
 }
 
 // openNote reads the transaction from the chain as its receiver does.
 func (t *tour) openNote(ctx context.Context, text string, key *viewingKey) (amount uint64) {
 	signature, err := solana.SignatureFromBase58(text)
-	doing("solana_signature", err)
+	withContext("solana_signature", err)
 	call := t.chain.receipt(ctx, signature).call(t.pool.Profile)
 	check(equal("number of encrypted notes on the chain", 1, len(call.Notes)))
 	plain, ok := box.OpenAnonymous(nil, call.Notes[0], key.public, key.private)

@@ -23,7 +23,7 @@ const nullifierRent = 2 * 890_880
 // withdraw pays a recipient without an account, through the relay.
 func (t *tour) withdraw(ctx context.Context) {
 	recipient := t.stranger()
-	before := t.readBooks(ctx, recipient)
+	before := t.readBalances(ctx, recipient)
 	s, change := t.pay(ctx, t.note, t.leaves, payout, recipient)
 	result := t.transact(ctx, s)
 	t.landed(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, payout)
@@ -34,18 +34,18 @@ func (t *tour) withdraw(ctx context.Context) {
 // stranger makes a new wallet.
 func (t *tour) stranger() solana.PublicKey {
 	public, _, err := ed25519.GenerateKey(t.Random)
-	doing("make a wallet", err)
+	withContext("make a wallet", err)
 	return solana.PublicKey(public)
 }
 
-// books are the balances that a transaction can move, in lamports.
-type books struct {
+// balances are the balances that a transaction can move, in lamports.
+type balances struct {
 	who                              solana.PublicKey
 	recipient, pool, treasury, payer uint64
 }
 
-func (t *tour) readBooks(ctx context.Context, recipient solana.PublicKey) books {
-	b := books{who: recipient}
+func (t *tour) readBalances(ctx context.Context, recipient solana.PublicKey) balances {
+	b := balances{who: recipient}
 	for key, into := range map[solana.PublicKey]*uint64{recipient: &b.recipient, t.pool.Address: &b.pool, t.pool.Treasury: &b.treasury, t.FeePayer: &b.payer} {
 		if !key.IsZero() {
 			*into = t.chain.lamports(ctx, key)
@@ -56,14 +56,14 @@ func (t *tour) readBooks(ctx context.Context, recipient solana.PublicKey) books 
 
 // landed compares the relay's answer with the chain, and every balance with the
 // fee schedule. gross is 0 for a transfer.
-func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves []int64, before books, gross uint64) {
+func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves []int64, before balances, gross uint64) {
 	if answer == nil || slot == nil {
 		check(errors.New("a completed submission must have a signature and a slot"))
 	}
 	signature, err := solana.SignatureFromBase58(*answer)
-	doing("solana_signature", err)
+	withContext("solana_signature", err)
 	receipt := t.chain.receipt(ctx, signature)
-	after := t.readBooks(ctx, before.who)
+	after := t.readBalances(ctx, before.who)
 	t.Print.Fact("signature", "%s", signature)
 	t.Print.Fact("slot", "%s", terminal.Grouped(receipt.slot))
 	t.Print.Fact("leaves", "%d and %d", len(t.leaves), len(t.leaves)+1)
@@ -72,11 +72,11 @@ func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves [
 		equal("leaf_indices", fmt.Sprint([]int{len(t.leaves), len(t.leaves) + 1}), fmt.Sprint(leaves)),
 		equal("the transaction's payer", t.FeePayer, receipt.tx.Message.AccountKeys[0]),
 		equal("presence of the depositor's wallet in the transaction", false, slices.Contains(receipt.tx.Message.AccountKeys, t.wallet.PublicKey())))
-	t.moved(before, after, gross, receipt.fee)
+	t.checkMoved(before, after, gross, receipt.fee)
 }
 
-// moved prints the balances and checks them to the lamport.
-func (t *tour) moved(before, after books, gross, networkFee uint64) {
+// checkMoved prints the balances and checks them to the lamport.
+func (t *tour) checkMoved(before, after balances, gross, networkFee uint64) {
 	var fee, net uint64
 	if gross > 0 {
 		fee = t.pool.Profile.Fees.Fee(gross)
@@ -103,9 +103,9 @@ func (t *tour) follow(ctx context.Context) {
 
 // repeat sends the landed submission again, like a client that lost the answer.
 func (t *tour) repeat(ctx context.Context) {
-	before := t.readBooks(ctx, t.paid.recipient)
+	before := t.readBalances(ctx, t.paid.recipient)
 	result := t.transact(ctx, t.paid)
-	after := t.readBooks(ctx, t.paid.recipient)
+	after := t.readBalances(ctx, t.paid.recipient)
 	if result.SolanaSignature == nil {
 		check(errors.New("a repeated submission must answer with the first one's signature, received none"))
 	}
@@ -119,13 +119,13 @@ func (t *tour) repeat(ctx context.Context) {
 // withdrawal.
 func (t *tour) withdrawLater(ctx context.Context) {
 	recipient := t.stranger()
-	before := t.readBooks(ctx, recipient)
+	before := t.readBalances(ctx, recipient)
 	s, change := t.pay(ctx, t.note, t.leaves, laterPayout, recipient)
 	began := t.Now()
 	const call = "POST " + contract.WithdrawPath
 	answer, err := t.relay.WithdrawWithResponse(ctx, nil, s.body())
-	doing(call, err)
-	answered(answer.JSON202 != nil, call, "202", answer.HTTPResponse, answer.Body)
+	withContext(call, err)
+	checkAnswer(answer.JSON202 != nil, call, "202", answer.HTTPResponse, answer.Body)
 	id, location := answer.JSON202.Data.RequestID, answer.HTTPResponse.Header.Get("Location")
 	t.Print.Fact(call, "202 in %s: %s", terminal.Seconds(t.Now().Sub(began)), answer.JSON202.Data.Status)
 	t.Print.Fact("Location", "%s", location)
@@ -145,10 +145,10 @@ func (t *tour) status(ctx context.Context, id uuid.UUID, what string, wanted fun
 	defer t.Print.Busy("%s until it is %s", call, what)()
 	poll(ctx, "the submission is "+what, func(ctx context.Context) bool {
 		answer, err := t.relay.GetStatusWithResponse(ctx, id)
-		doing(call, err)
-		answered(answer.JSON200 != nil, call, http.StatusText(http.StatusOK), answer.HTTPResponse, answer.Body)
+		withContext(call, err)
+		checkAnswer(answer.JSON200 != nil, call, http.StatusText(http.StatusOK), answer.HTTPResponse, answer.Body)
 		found = &answer.JSON200.Data
-		answered(found.Status != openapi.JobStatusFailed, call, "a submission that does not fail", answer.HTTPResponse, answer.Body)
+		checkAnswer(found.Status != openapi.JobStatusFailed, call, "a submission that does not fail", answer.HTTPResponse, answer.Body)
 		return wanted(found)
 	})
 	return found

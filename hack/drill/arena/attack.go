@@ -82,7 +82,7 @@ func (at *attacker) newSpend(ctx context.Context) (load.Request, bool) {
 		return load.Request{}, false
 	}
 	at.next++
-	return at.load.Draw(at.next, root), true
+	return at.load.NewRequest(at.next, root), true
 }
 
 // repeat repeats an attacker's action until ctx ends.
@@ -241,7 +241,7 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	q, err := at.load.DrawSwap(ctx, at.next, root, owner.PublicKey())
+	q, err := at.load.NewSwapRequest(ctx, at.next, root, owner.PublicKey())
 	if err != nil {
 		return
 	}

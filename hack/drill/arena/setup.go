@@ -129,7 +129,7 @@ func (a *arena) makeLoad() error {
 	}
 	a.load, err = load.New(load.Options{
 		Relays: a.box.URLs(), Simulator: prover, Mint: a.box.Pool.Mint, Seed: a.o.Seed, HTTP: a.http, Now: time.Now,
-		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct,
+		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, DirectShare: 0.03, Direct: a.direct,
 		Swaps: a.o.Swaps, Unreachable: unreachableShare, Market: a.box.Market(),
 		PollMin: a.o.PollMin, PollMax: a.o.PollMax, PauseMax: a.o.PauseMax,
 	})

@@ -12,7 +12,7 @@ import (
 
 func TestAFleetShrinksSlowlyAndOnlyWhenItIsCalm(t *testing.T) {
 	t.Parallel()
-	pace := Pace{Calm: 5 * time.Minute, Apart: time.Minute, Slack: 10 * time.Second}
+	pace := Pace{Stable: 5 * time.Minute, Interval: time.Minute, Slack: 10 * time.Second}
 	size := func(seconds float64, pods int32) Size { return Size{At: after(seconds), Pods: pods} }
 	for name, tc := range map[string]struct {
 		sizes []Size

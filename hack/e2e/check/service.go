@@ -72,11 +72,11 @@ func (s Service) String() string {
 
 // Bounds are the limits of a service.
 type Bounds struct {
-	// Away is the longest time without an accepted submission.
-	Away time.Duration
-	// Share is the greatest share of calls, from 0 to 1, that are refused or stay
+	// MaxSilence is the longest time without an accepted submission.
+	MaxSilence time.Duration
+	// MinAccepted is the greatest share of calls, from 0 to 1, that are refused or stay
 	// without an answer.
-	Share float64
+	MinAccepted float64
 }
 
 // Within is an error that says which limit was exceeded.
@@ -84,10 +84,10 @@ func (s Service) Within(b Bounds) error {
 	switch {
 	case s.Calls == 0:
 		return errors.New("clients asked for nothing: nothing is shown of the service")
-	case s.Longest > b.Away:
-		return fmt.Errorf("no submission was accepted for %.1f s, expected %.0f s at most", s.Longest.Seconds(), b.Away.Seconds())
-	case float64(s.Refused+s.Silent) > b.Share*float64(s.Calls):
-		return fmt.Errorf("%d of %d calls were refused and %d stayed without an answer, expected %.0f %% together at most", s.Refused, s.Calls, s.Silent, 100*b.Share)
+	case s.Longest > b.MaxSilence:
+		return fmt.Errorf("no submission was accepted for %.1f s, expected %.0f s at most", s.Longest.Seconds(), b.MaxSilence.Seconds())
+	case float64(s.Refused+s.Silent) > b.MinAccepted*float64(s.Calls):
+		return fmt.Errorf("%d of %d calls were refused and %d stayed without an answer, expected %.0f %% together at most", s.Refused, s.Calls, s.Silent, 100*b.MinAccepted)
 	}
 	return nil
 }

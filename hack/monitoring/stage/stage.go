@@ -37,8 +37,8 @@ const (
 	relays, payers, endpoints = 2, 2, 2
 	// minimum is the balance that a payer has to keep. The second payer starts with only
 	// little above it, and runs out of funds.
-	minimum, little = 50_000_000, 60_000_000
-	plenty          = 50 * solana.LAMPORTS_PER_SOL
+	minimum, lowFunds = 50_000_000, 60_000_000
+	highFunds         = 50 * solana.LAMPORTS_PER_SOL
 	// budget is the second endpoint's limit, in requests a second. It is too small.
 	budget = 6
 	// inFlight bounds the clients.
@@ -89,7 +89,7 @@ func Start(ctx context.Context, o Options) (_ *Stage, err error) {
 		{"starting the chain", s.startChain}, {"starting Postgres", s.startPostgres},
 		{fmt.Sprintf("starting %d relays", relays), s.startRelays}, {"building and starting the operator", s.startOperator},
 	} {
-		s.say("%s", step.doing)
+		s.progressf("%s", step.doing)
 		if err := step.do(ctx); err != nil {
 			return nil, fmt.Errorf("start the stage: %w", err)
 		}
@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (_ *Stage, err error) {
 	return s, nil
 }
 
-func (s *Stage) say(format string, args ...any) {
+func (s *Stage) progressf(format string, args ...any) {
 	fmt.Fprintf(s.o.Progress, "%6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
@@ -109,7 +109,7 @@ func (s *Stage) startChain(ctx context.Context) error {
 		return err
 	}
 	if err := s.StartChain(ctx, localnet.Options{SlotDuration: s.o.Slot, Seed: 1}, sandbox.Addresses{}, map[solana.PublicKey]uint64{
-		s.Pool.Address: sandbox.PoolLamports, s.Payers[0].PublicKey(): plenty, s.Payers[1].PublicKey(): minimum + little,
+		s.Pool.Address: sandbox.PoolLamports, s.Payers[0].PublicKey(): highFunds, s.Payers[1].PublicKey(): minimum + lowFunds,
 	}); err != nil {
 		return err
 	}

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// patience is longer than a relay's longest wait.
-	patience = 90 * time.Second
+	// clientTimeout is longer than a relay's longest wait.
+	clientTimeout = 90 * time.Second
 	// withdrawals is the share of withdrawals, as in hack/drill.
 	withdrawals = 0.6
 	// rootAge is the maximum age of a root that Stream proves against, streamAhead
 	// how many requests it proves ahead.
 	rootAge     = 250 * time.Millisecond
 	streamAhead = 64
-	mostIdle    = 4096
+	maxIdle     = 4096
 )
 
 // Crowd is many clients. Its methods must not be called concurrently.
@@ -50,8 +50,8 @@ func New(o load.Options) (*Crowd, error) {
 	if o.Market != nil {
 		c.path = contract.TransactSwapPath
 	}
-	o.Withdrawals, o.Patience, o.InFlight = withdrawals, patience, 1
-	o.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConns: mostIdle, MaxIdleConnsPerHost: mostIdle, DisableCompression: true}}
+	o.Withdrawals, o.Timeout, o.InFlight = withdrawals, clientTimeout, 1
+	o.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, DisableCompression: true}}
 	var err error
 	c.Load, err = load.New(o)
 	return c, err
@@ -76,8 +76,8 @@ func (c *Crowd) Answered() int {
 	return len(c.calls)
 }
 
-// Passed reports whether one of the answers of Calls passed since then.
-func (c *Crowd) Passed(since time.Time) (bool, error) {
+// LoadPassed reports whether one of the answers of Calls passed since then.
+func (c *Crowd) LoadPassed(since time.Time) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.calls {
@@ -109,10 +109,10 @@ func (c *Crowd) Prepare(ctx context.Context, n int) ([][]byte, error) {
 func (c *Crowd) prove(ctx context.Context, root [32]byte) ([]byte, error) {
 	number := int(c.number.Add(1))
 	if c.Market == nil {
-		q := c.Draw(number, root)
+		q := c.NewRequest(number, root)
 		return q.Body(0)
 	}
-	q, err := c.DrawSwap(ctx, number, root, solana.PublicKey{})
+	q, err := c.NewSwapRequest(ctx, number, root, solana.PublicKey{})
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (c *Crowd) Steady(ctx context.Context, rate float64, bodies [][]byte) {
 // Source gives requests one by one; false when there are no more.
 type Source func() (body []byte, ok bool)
 
-// Of returns prepared bodies.
-func Of(bodies [][]byte) Source {
+// SourceOf returns prepared bodies.
+func SourceOf(bodies [][]byte) Source {
 	var next atomic.Int64
 	return func() ([]byte, bool) {
 		i := int(next.Add(1)) - 1
@@ -198,10 +198,10 @@ func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, pref
 	})
 }
 
-// Chase runs clients that read the newest root, prove and submit, until ctx ends. They
+// ProveAnew runs clients that read the newest root, prove and submit, until ctx ends. They
 // repeat that when the root was evicted or the pool was busy. They start one by one
 // within ramp.
-func (c *Crowd) Chase(ctx context.Context, clients int, ramp time.Duration) {
+func (c *Crowd) ProveAnew(ctx context.Context, clients int, ramp time.Duration) {
 	c.each(ctx, clients, ramp, func(n int) {
 		r := rand.New(rand.NewPCG(c.Seed, uint64(n))) //nolint:gosec // see Steady
 		for ctx.Err() == nil {

@@ -155,7 +155,7 @@ func TestFloodSendsEachRequestOnceInRotation(t *testing.T) {
 	t.Parallel()
 	first, second := &relay{t: t, answer: accepting}, &relay{t: t, answer: accepting}
 	c := newCrowd(t, first, second)
-	c.Flood(t.Context(), 4, time.Millisecond, "respond-async", crowd.Of(prepare(t, c, 20)))
+	c.Flood(t.Context(), 4, time.Millisecond, "respond-async", crowd.SourceOf(prepare(t, c, 20)))
 	if a, b := len(first.all()), len(second.all()); a != 10 || b != 10 {
 		t.Errorf("the relays received %d and %d, want 10 each", a, b)
 	}
@@ -176,7 +176,7 @@ func TestAFloodEndsWhenItIsStopped(t *testing.T) {
 		return http.StatusOK, ""
 	}}
 	c := newCrowd(t, r)
-	c.Flood(ctx, 1, 0, "", crowd.Of(prepare(t, c, 100)))
+	c.Flood(ctx, 1, 0, "", crowd.SourceOf(prepare(t, c, 100)))
 	if n := len(r.all()); n != 6 {
 		t.Errorf("%d requests were sent, want 6", n)
 	}
@@ -223,7 +223,7 @@ func TestChaseProvesAgainstTheNewestRoot(t *testing.T) {
 		return http.StatusOK, ""
 	}}
 	c := newCrowd(t, r)
-	c.Chase(ctx, 1, 0)
+	c.ProveAnew(ctx, 1, 0)
 	var roots [][32]byte
 	for _, got := range r.all() {
 		roots = append(roots, got.root)

@@ -129,8 +129,8 @@ func TestOthersIsBusyTimeThatIsNotOurs(t *testing.T) {
 	before := gauge.Processor{Relays: 1, Database: 1, Clients: 1, Busy: 10, Total: 100}
 	after := gauge.Processor{Relays: 3, Database: 4, Clients: 6, Busy: 60, Total: 200}
 	p := after.Since(before)
-	if p.Ours() != 10 || p.Others() != 0.4 {
-		t.Errorf("ours is %d and others %g, want 10 and 0.4", p.Ours(), p.Others())
+	if p.Own() != 10 || p.Others() != 0.4 {
+		t.Errorf("ours is %d and others %g, want 10 and 0.4", p.Own(), p.Others())
 	}
 	if none := (gauge.Processor{}); none.Others() != 0 {
 		t.Errorf("without a time others are %g, want 0", none.Others())

@@ -29,15 +29,15 @@ func (p Processor) Since(before Processor) Processor {
 	}
 }
 
-// Ours is the sum over the parts.
-func (p Processor) Ours() time.Duration { return p.Relays + p.Database + p.Clients }
+// Own is the sum over the parts.
+func (p Processor) Own() time.Duration { return p.Relays + p.Database + p.Clients }
 
 // Others is the share of the machine that other programs took, from 0 to 1.
 func (p Processor) Others() float64 {
 	if p.Total <= 0 {
 		return 0
 	}
-	return max(0, float64(p.Busy-p.Ours())/float64(p.Total))
+	return max(0, float64(p.Busy-p.Own())/float64(p.Total))
 }
 
 // tick is the kernel's unit of processor time in /proc: a hundredth of a second

@@ -45,13 +45,13 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		if signature, ok := signatureOf(body); ok {
-			r.note(signature, at)
+			r.record(signature, at)
 		}
 	}
 	r.next.ServeHTTP(w, q)
 }
 
-func (r *recorder) note(signature solana.Signature, at time.Time) {
+func (r *recorder) record(signature solana.Signature, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.first[signature]; !known {

@@ -24,11 +24,11 @@ import (
 const (
 	// payers is how many fee payers the relays share.
 	payers = 4
-	// connections is the number for all relays to the database, and mostEach the most
+	// connections is the number for all relays to the database, and maxConnectionsEach the most
 	// of one relay, by the relay's own default.
-	connections, mostEach = 160, 40
-	// longUnits is a compute limit that never binds.
-	longUnits         = 1_000_000_000
+	connections, maxConnectionsEach = 160, 40
+	// unlimitedUnits is a compute limit that never binds.
+	unlimitedUnits    = 1_000_000_000
 	readHeaderTimeout = 5 * time.Second
 )
 
@@ -83,8 +83,8 @@ func NewLab(ctx context.Context, root, state string, rows []int, progress io.Wri
 
 // Setup is the configuration of one measurement.
 type Setup struct {
-	// Ring is how many roots the program remembers.
-	Ring int
+	// RootHistorySize is how many roots the program remembers.
+	RootHistorySize int
 	// Processes are the relays, Concurrency is that of each.
 	Processes, Concurrency int
 	// Rows is how many finished submissions the database begins with.
@@ -123,9 +123,9 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.SQL(ctx, "postgres", "CHECKPOINT"); err != nil {
 		return nil, err
 	}
-	o := localnet.Options{Ring: setup.Ring}
+	o := localnet.Options{Ring: setup.RootHistorySize}
 	if !setup.Limits {
-		o.Limits = bank.BlockLimits{Block: longUnits, Account: longUnits}
+		o.Limits = bank.BlockLimits{Block: unlimitedUnits, Account: unlimitedUnits}
 	}
 	funds := map[solana.PublicKey]uint64{l.Pool.Address: sandbox.PoolLamports}
 	for _, key := range l.Payers {
@@ -159,7 +159,7 @@ func (s *Stand) record(ctx context.Context) (url string, err error) {
 func (s *Stand) startRelays(ctx context.Context, url string) error {
 	router := ""
 	flags := []string{
-		fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)), fmt.Sprintf("--root-history-size=%d", s.Ring),
+		fmt.Sprintf("--database-max-connections=%d", min(maxConnectionsEach, connections/s.Processes)), fmt.Sprintf("--root-history-size=%d", s.RootHistorySize),
 		"--rate-limit=0", "--spend-cap-transfers-day=0", fmt.Sprintf("--concurrency=%d", s.Concurrency), "--log-format=json", "--log-level=info",
 	}
 	if s.Swaps {

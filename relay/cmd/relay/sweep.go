@@ -226,7 +226,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 			log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
 		}
 		if !pause(ctx, time.Second) {
-			return &sweep.Unfinished{Waits: fmt.Sprintf("no RPC endpoint answered (%v)", err), Err: ctx.Err()}
+			return &sweep.Unfinished{WaitingFor: fmt.Sprintf("no RPC endpoint answered (%v)", err), Err: ctx.Err()}
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// slotTrust is how long a reading's slot rules out readings at lower slots. A node that
+// slotMaxAge is how long a reading's slot rules out readings at lower slots. A node that
 // once reported a false slot must not make all later readings count as old.
-const slotTrust = 2 * time.Minute
+const slotMaxAge = 2 * time.Minute
 
 // account is one payer. Its methods are called under the lock of Payers.
 type account struct {
@@ -18,17 +18,17 @@ type account struct {
 	lamports, slot uint64
 	at             time.Time
 	// doubted: the last reading fell below the minimum and nothing explained it.
-	doubted bool
+	unconfirmed bool
 
 	inFlight int
 	reserved uint64
 	// released are the costs of attempts whose reservations ended since the reading was
 	// made, and unread is their sum.
-	released []expense
-	unread   uint64
+	released         []expense
+	unconfirmedSpend uint64
 
 	breaker breaker
-	dry     bool // as last logged
+	empty   bool // as last logged
 }
 
 // expense is the sum of the costs released within one second; at is when the last was.
@@ -65,7 +65,7 @@ func (a *account) before(b *account) bool {
 
 // outstanding is what this process may have spent and the reading does not show:
 // reservations in flight, and those that ended since the reading.
-func (a *account) outstanding() uint64 { return a.reserved + a.unread }
+func (a *account) outstanding() uint64 { return a.reserved + a.unconfirmedSpend }
 
 // usable reports whether the payer is ready, regardless of what it already has to pay.
 func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
@@ -96,7 +96,7 @@ func (a *account) release(now time.Time, lamports uint64) {
 	a.inFlight--
 	lamports = min(lamports, a.reserved)
 	a.reserved -= lamports
-	a.unread += lamports
+	a.unconfirmedSpend += lamports
 	if last := len(a.released) - 1; last >= 0 && a.released[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
 		a.released[last].at = now
 		a.released[last].lamports += lamports
@@ -111,35 +111,35 @@ type reading struct {
 	lamports, slot uint64
 	// began is when the call was made: the reading shows nothing that happened later.
 	began time.Time
-	// atTwo: each balance is the higher of two endpoints' readings, where there are two.
-	atTwo bool
+	// fromTwo: each balance is the higher of two endpoints' readings, where there are two.
+	fromTwo bool
 }
 
-// learn replaces the last good reading, unless the new one is older or in doubt. doubt
+// update replaces the last good reading, unless the new one is older or in doubt. doubt
 // means that the balance fell below the minimum, that this process's own spending does not
 // explain it, and that this reading is the first to say so or comes from one endpoint
 // alone.
-func (a *account) learn(n reading, minimum uint64) (doubt bool) {
-	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
+func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
+	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
 		return false // this node is behind the one that gave the last good reading
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()
-	if fell && !explained && (!a.doubted || !n.atTwo) {
-		a.doubted = true
+	if fell && !explained && (!a.unconfirmed || !n.fromTwo) {
+		a.unconfirmed = true
 		return true
 	}
-	a.doubted = false
+	a.unconfirmed = false
 	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
 	a.released = slices.DeleteFunc(a.released, func(e expense) bool {
 		seen := e.at.Before(n.began)
 		if seen {
-			a.unread -= e.lamports
+			a.unconfirmedSpend -= e.lamports
 		}
 		return seen
 	})
 	if n.lamports >= minimum {
-		a.breaker.funded(n)
+		a.breaker.closeIfFunded(n)
 	}
 	return false
 }

@@ -3,10 +3,10 @@ package feepayer
 import "time"
 
 const (
-	// firstProbe and lastProbe bound how long a refused payer waits before one attempt may
+	// minProbeDelay and maxProbeDelay bound how long a refused payer waits before one attempt may
 	// try it; each refusal in a row doubles the time.
-	firstProbe = 5 * time.Second
-	lastProbe  = time.Minute
+	minProbeDelay = 5 * time.Second
+	maxProbeDelay = time.Minute
 )
 
 // breaker takes a payer out of use when the chain refuses it although its known balance
@@ -16,10 +16,10 @@ type breaker struct {
 	// refusals counts the refusals in a row, with no attempt that worked in between.
 	refusals int
 	since    time.Time
-	// believed is the balance, in lamports, that the last refusal contradicted.
-	believed uint64
-	probeAt  time.Time
-	probing  bool
+	// knownLamports is the balance, in lamports, that the last refusal contradicted.
+	knownLamports uint64
+	probeAt       time.Time
+	probing       bool
 }
 
 // allows reports whether an attempt may use the payer: any while the breaker is closed, one
@@ -39,34 +39,34 @@ func (b *breaker) release(now time.Time) {
 }
 
 // refused opens the breaker and reports whether it was closed.
-func (b *breaker) refused(now time.Time, believed uint64) (opened bool) {
+func (b *breaker) refused(now time.Time, knownLamports uint64) (opened bool) {
 	if b.open && !b.probing {
 		return false // an attempt from before the breaker opened
 	}
 	opened = !b.open
 	b.refusals++
-	b.open, b.probing, b.since, b.believed = true, false, now, believed
+	b.open, b.probing, b.since, b.knownLamports = true, false, now, knownLamports
 	b.probeAt = now.Add(b.wait())
 	return opened
 }
 
-// worked closes the breaker and reports whether it was open.
-func (b *breaker) worked() (closed bool) {
+// closeAfterSuccess closes the breaker and reports whether it was open.
+func (b *breaker) closeAfterSuccess() (closed bool) {
 	closed = b.open
 	*b = breaker{}
 	return closed
 }
 
-// funded closes the breaker when a balance of at least the minimum was read after the
+// closeIfFunded closes the breaker when a balance of at least the minimum was read after the
 // refusal. From the second refusal in a row on, the balance also has to differ from the one
 // that the chain contradicted: otherwise a node that shows lamports which do not exist
 // would have every attempt refused.
-func (b *breaker) funded(n reading) {
-	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.believed) {
+func (b *breaker) closeIfFunded(n reading) {
+	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.knownLamports) {
 		b.open, b.probing = false, false
 	}
 }
 
 func (b *breaker) wait() time.Duration {
-	return min(firstProbe<<min(b.refusals-1, 10), lastProbe)
+	return min(minProbeDelay<<min(b.refusals-1, 10), maxProbeDelay)
 }

@@ -82,7 +82,7 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 		p.mu.Unlock()
 		p.MarkRefused(p.Keys()[0], errDown)
 		p.MarkRefused(p.Keys()[0], errDown) // another attempt of the same time
-		time.Sleep(2*firstProbe - time.Nanosecond)
+		time.Sleep(2*minProbeDelay - time.Nanosecond)
 		refused(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(time.Nanosecond)
 		if got := pick(t, p, 1); got != 0 {
@@ -92,13 +92,13 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 
 		p.Release(p.Keys()[0], 1) // the result is not known
 		refused(t, p, 1, refusal.FeePayerEmpty)
-		time.Sleep(2 * firstProbe)
+		time.Sleep(2 * minProbeDelay)
 		pick(t, p, 1)
 		p.MarkRefused(p.Keys()[0], errDown)
 		p.Release(p.Keys()[0], 1)
-		time.Sleep(3 * firstProbe)
+		time.Sleep(3 * minProbeDelay)
 		refused(t, p, 1, refusal.FeePayerEmpty) // the wait has doubled
-		time.Sleep(firstProbe)
+		time.Sleep(minProbeDelay)
 		pick(t, p, 1)
 		p.MarkWorking(p.Keys()[0])
 		refused(t, p, 1, "")
@@ -109,7 +109,7 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 func TestTheWaitForAProbeIsBounded(t *testing.T) {
 	t.Parallel()
 	b := breaker{refusals: 1 << 40}
-	if got := b.wait(); got != lastProbe {
-		t.Errorf("wait is %s, want %s", got, lastProbe)
+	if got := b.wait(); got != maxProbeDelay {
+		t.Errorf("wait is %s, want %s", got, maxProbeDelay)
 	}
 }

@@ -22,9 +22,9 @@ const MaxKeys = 100
 
 const (
 	defaultInterval = 15 * time.Second
-	// dryInterval is the time between two reads while some payer cannot be used, so that
+	// emptyInterval is the time between two reads while some payer cannot be used, so that
 	// funding is noticed at once.
-	dryInterval = 2 * time.Second
+	emptyInterval = 2 * time.Second
 	// minInterval is the least time between reads on demand: an empty wallet must not turn
 	// every request into a call to the chain.
 	minInterval = time.Second
@@ -71,8 +71,8 @@ type Payers struct {
 
 	keys   []solana.PublicKey
 	flight singleflight.Group
-	// soon asks Run for a read before it is due.
-	soon chan struct{}
+	// readNow asks Run for a read before it is due.
+	readNow chan struct{}
 
 	mu       sync.Mutex
 	accounts []*account // in the order of keys
@@ -98,7 +98,7 @@ func New(o Options) (*Payers, error) {
 	p := &Payers{
 		balances: o.Balances, log: o.Log, now: o.Now, funded: o.Funded,
 		minBalance: max(o.MinBalance, 1), interval: o.Interval,
-		soon: make(chan struct{}, 1), byKey: map[solana.PublicKey]*account{},
+		readNow: make(chan struct{}, 1), byKey: map[solana.PublicKey]*account{},
 	}
 	if p.interval == 0 {
 		p.interval = defaultInterval
@@ -131,15 +131,15 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 //
 // begun says that the transaction ends work in progress: it may also use the minimum, which
 // is kept for that.
-func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.Payer, error) {
+func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
-	if begun {
+	if endsWork {
 		minimum = lamports + shieldpool.RentExempt
 	}
 	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}
-	err := p.onDemand(ctx)
+	err := p.refreshOnDemand(ctx)
 	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}
@@ -152,7 +152,7 @@ func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	if p.canSpend(lamports) {
 		return nil
 	}
-	err := p.onDemand(ctx)
+	err := p.refreshOnDemand(ctx)
 	if p.canSpend(lamports) {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
-	closed := a != nil && a.breaker.worked()
+	closed := a != nil && a.breaker.closeAfterSuccess()
 	turned := p.overallTransition()
 	p.mu.Unlock()
 	if closed {

@@ -190,7 +190,7 @@ func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
 		p := newPayers(t, w, nil)
 		refresh(t, p)
 		w.set(10, nil, 400)
-		time.Sleep(slotTrust - time.Second)
+		time.Sleep(slotMaxAge - time.Second)
 		refresh(t, p)
 		if got := p.Balances()[0].Lamports; got != 500 {
 			t.Errorf("balance is %d, want 500: the reading's slot is lower", got)
@@ -376,7 +376,7 @@ func TestADoubtLastsUntilTheNextRead(t *testing.T) {
 		if got := p.Balances()[0].Lamports; got != 1000 {
 			t.Errorf("balance is %d after one answer of 0, want 1000", got)
 		}
-		time.Sleep(dryInterval)
+		time.Sleep(emptyInterval)
 		synctest.Wait()
 		if got := p.Balances()[0]; got.Lamports != 0 || got.State != StateDry {
 			t.Errorf("payer is %+v after the second answer of 0, want it dry", got)
@@ -411,13 +411,13 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 				t.Errorf("payer %d pays, want 1: the other is dry", got)
 			}
 		}
-		step(3, dryInterval, 50, 60)
+		step(3, emptyInterval, 50, 60)
 		refused(t, p, 1, refusal.FeePayerEmpty)
-		step(4, dryInterval, 50, 60) // nothing new, nothing logged
+		step(4, emptyInterval, 50, 60) // nothing new, nothing logged
 		if funded != 0 {
 			t.Errorf("funding was told %d times before there was any", funded)
 		}
-		step(5, dryInterval, 1000, 60)
+		step(5, emptyInterval, 1000, 60)
 		refused(t, p, 10, "")
 		if funded != 1 {
 			t.Errorf("funding was told %d times, want once", funded)

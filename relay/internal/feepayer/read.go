@@ -34,7 +34,7 @@ func (p *Payers) Run(ctx context.Context) {
 func (p *Payers) wait(ctx context.Context) bool {
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
-	soon := p.soon
+	soon := p.readNow
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,23 +50,23 @@ func (p *Payers) wait(ctx context.Context) bool {
 
 // pause is the time until the next read.
 func (p *Payers) pause() time.Duration {
-	if p.anyInDoubt() {
-		return min(dryInterval, p.interval)
+	if p.anyUnconfirmed() {
+		return min(emptyInterval, p.interval)
 	}
 	return p.interval
 }
 
-// anyInDoubt reports whether some payer cannot be used, or its last reading is in doubt.
-func (p *Payers) anyInDoubt() bool {
+// anyUnconfirmed reports whether some payer cannot be used, or its last reading is in doubt.
+func (p *Payers) anyUnconfirmed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.doubted || !a.usable(p.minBalance) })
+	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.unconfirmed || !a.usable(p.minBalance) })
 }
 
 // readSoon makes Run read within a second.
 func (p *Payers) readSoon() {
 	select {
-	case p.soon <- struct{}{}:
+	case p.readNow <- struct{}{}:
 	default:
 	}
 }
@@ -88,9 +88,9 @@ func (p *Payers) Refresh(ctx context.Context) error {
 	}
 }
 
-// onDemand reads the balances for a caller who would be refused, unless the last read was
+// refreshOnDemand reads the balances for a caller who would be refused, unless the last read was
 // less than a second ago.
-func (p *Payers) onDemand(ctx context.Context) error {
+func (p *Payers) refreshOnDemand(ctx context.Context) error {
 	p.mu.Lock()
 	ask := p.tried.IsZero() || p.now().Sub(p.tried) >= minInterval
 	p.mu.Unlock()
@@ -104,9 +104,9 @@ func (p *Payers) onDemand(ctx context.Context) error {
 // endpoint that reports too little must not stop the relay, nor hide that a payer is
 // funded. Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
-	atTwo := p.anyInDoubt()
-	doubt, err := p.readOnce(ctx, atTwo)
-	if doubt && err == nil {
+	fromTwo := p.anyUnconfirmed()
+	unconfirmed, err := p.readOnce(ctx, fromTwo)
+	if unconfirmed && err == nil {
 		_, err = p.readOnce(ctx, true)
 	}
 	p.mu.Lock()
@@ -116,9 +116,9 @@ func (p *Payers) read(ctx context.Context) error {
 }
 
 // readOnce reads all balances at one endpoint, or at two.
-func (p *Payers) readOnce(ctx context.Context, atTwo bool) (doubt bool, err error) {
+func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, err error) {
 	began, balances := p.now(), p.balances.Balances
-	if atTwo {
+	if fromTwo {
 		balances = p.balances.HighestBalances
 	}
 	lamports, slot, err := balances(ctx, p.keys)
@@ -130,7 +130,7 @@ func (p *Payers) readOnce(ctx context.Context, atTwo bool) (doubt bool, err erro
 	p.failing = err != nil
 	var changes []change
 	if err == nil {
-		doubt, changes = p.learn(lamports, reading{slot: slot, began: began, atTwo: atTwo})
+		unconfirmed, changes = p.update(lamports, reading{slot: slot, began: began, fromTwo: fromTwo})
 	}
 	turned := p.overallTransition()
 	p.mu.Unlock()
@@ -144,39 +144,39 @@ func (p *Payers) readOnce(ctx context.Context, atTwo bool) (doubt bool, err erro
 		p.logChange(c)
 	}
 	p.logTransition(turned)
-	return doubt, err
+	return unconfirmed, err
 }
 
 // change says that a payer is used from now on, or no longer.
 type change struct {
 	payer    solana.PublicKey
 	lamports uint64
-	dry      bool
+	empty    bool
 	// trusted: the chain had refused the payer, and its breaker has closed.
 	trusted bool
 }
 
-// learn applies one reading to all payers, under the lock. n is the reading without its
+// update applies one reading to all payers, under the lock. n is the reading without its
 // lamports.
-func (p *Payers) learn(lamports []uint64, n reading) (doubt bool, changes []change) {
+func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
 		n.lamports = lamports[i]
-		if a.learn(n, p.minBalance) {
-			doubt = true
+		if a.update(n, p.minBalance) {
+			unconfirmed = true
 		}
 		trusted := refused && !a.breaker.open
-		if dry := a.state(p.minBalance) == StateDry; dry != a.dry || trusted {
-			a.dry = dry
-			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, dry: dry, trusted: trusted})
+		if dry := a.state(p.minBalance) == StateDry; dry != a.empty || trusted {
+			a.empty = dry
+			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, empty: dry, trusted: trusted})
 		}
 	}
-	return doubt, changes
+	return unconfirmed, changes
 }
 
 func (p *Payers) logChange(c change) {
 	switch {
-	case c.dry:
+	case c.empty:
 		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
 	case c.trusted:
 		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
@@ -191,9 +191,9 @@ type transition int
 const (
 	same transition = iota
 	// exhausted: the last payer that could be used no longer can.
-	exhausted
+	allEmpty
 	// revived: a payer can be used after none could.
-	revived
+	anyFunded
 )
 
 // overallTransition returns how the payers as a whole have changed since its last call,
@@ -205,14 +205,14 @@ func (p *Payers) overallTransition() transition {
 		if a.usable(p.minBalance) {
 			if p.exhausted {
 				p.exhausted = false
-				return revived
+				return anyFunded
 			}
 			return same
 		}
 	}
 	if known && !p.exhausted {
 		p.exhausted = true
-		return exhausted
+		return allEmpty
 	}
 	return same
 }
@@ -221,9 +221,9 @@ func (p *Payers) overallTransition() transition {
 // called without the lock.
 func (p *Payers) logTransition(t transition) {
 	switch t {
-	case exhausted:
+	case allEmpty:
 		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
-	case revived:
+	case anyFunded:
 		p.log.Info("fee payer usable again; paying resumed")
 		if p.funded != nil {
 			p.funded()

@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// retryDefault is the Retry-After of a temporary refusal that names none.
-const retryDefault = 5 * time.Second
+// defaultRetryAfter is the Retry-After of a temporary refusal that names none.
+const defaultRetryAfter = 5 * time.Second
 
 // answer encodes v before it writes anything, so that an error of the encoding can
 // still be answered as an internal error.
@@ -67,7 +67,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusa
 	}
 	after := ref.RetryAfter
 	if after <= 0 && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
-		after = retryDefault
+		after = defaultRetryAfter
 	}
 	if after > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))

@@ -17,8 +17,8 @@ const (
 	// chunkLeaves is how many leaves are encoded together: 100 KB of text, which is
 	// also the most that a stalled reader keeps in memory.
 	chunkLeaves = 1024
-	// chunksKept is how many encoded chunks are cached for all readers together: 25 MB.
-	chunksKept = 256
+	// maxChunks is how many encoded chunks are cached for all readers together: 25 MB.
+	maxChunks = 256
 
 	leafText, indexText, entryEnd = `{"commitment":"`, `","index":`, `},`
 	// entrySize is the bytes of an entry with its comma, without the digits of its
@@ -38,37 +38,37 @@ type chunks struct {
 
 	loading singleflight.Group
 	mu      sync.Mutex
-	kept    map[chunkName][]byte
+	cached  map[chunkName][]byte
 }
 
 func newChunks(source Commitments, timeout time.Duration) *chunks {
-	return &chunks{source: source, timeout: timeout, kept: map[chunkName][]byte{}}
+	return &chunks{source: source, timeout: timeout, cached: map[chunkName][]byte{}}
 }
 
-// text returns the encoded leaves from the index from up to the index to, exclusive,
+// read returns the encoded leaves from the index from up to the index to, exclusive,
 // or up to the end of the chunk that from is in. Each entry has a comma after it;
 // next is the index of the first leaf after them. Only fully published chunks are
 // shared between readers.
-func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
+func (c *chunks) read(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
 	number := from / chunkLeaves
 	first, end := number*chunkLeaves, (number+1)*chunkLeaves
 	next = min(to, end)
 	if end > pos.Published {
-		text, err = c.read(ctx, pos.Generation, from, next)
+		text, err = c.readChunk(ctx, pos.Generation, from, next)
 		return text, next, err
 	}
-	text, err = c.shared(ctx, chunkName{pos.Generation, number})
+	text, err = c.cachedOrRead(ctx, chunkName{pos.Generation, number})
 	if err != nil {
 		return nil, 0, err
 	}
 	return text[textSize(first, from):textSize(first, next)], next, nil
 }
 
-// shared returns a chunk. One read serves all concurrent requests for it, and a
+// cachedOrRead returns a chunk. One read serves all concurrent requests for it, and a
 // client that leaves does not cancel the read for the others.
-func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
+func (c *chunks) cachedOrRead(ctx context.Context, name chunkName) ([]byte, error) {
 	c.mu.Lock()
-	text := c.kept[name]
+	text := c.cached[name]
 	c.mu.Unlock()
 	if text != nil {
 		return text, nil
@@ -77,9 +77,9 @@ func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
 	loaded := c.loading.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		defer cancel()
-		text, err := c.read(ctx, name.generation, name.number*chunkLeaves, (name.number+1)*chunkLeaves)
+		text, err := c.readChunk(ctx, name.generation, name.number*chunkLeaves, (name.number+1)*chunkLeaves)
 		if err == nil {
-			c.keep(name, text)
+			c.store(name, text)
 		}
 		return text, err
 	})
@@ -92,28 +92,28 @@ func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
 	}
 }
 
-// keep caches a chunk. It drops chunks of other generations, and any others while the
+// store caches a chunk. It drops chunks of other generations, and any others while the
 // cache is full: which ones hardly matters, because a list is read from end to end.
-func (c *chunks) keep(name chunkName, text []byte) {
+func (c *chunks) store(name chunkName, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for other := range c.kept {
+	for other := range c.cached {
 		if other.generation != name.generation {
-			delete(c.kept, other)
+			delete(c.cached, other)
 		}
 	}
-	for other := range c.kept {
-		if len(c.kept) < chunksKept {
+	for other := range c.cached {
+		if len(c.cached) < maxChunks {
 			break
 		}
-		delete(c.kept, other)
+		delete(c.cached, other)
 	}
-	c.kept[name] = text
+	c.cached[name] = text
 }
 
-// read reads and encodes leaves. The store returns fewer leaves than requested when a
+// readChunk reads and encodes leaves. The store returns fewer leaves than requested when a
 // rollback shortened the index, which ends the generation.
-func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte, error) {
+func (c *chunks) readChunk(ctx context.Context, generation, from, to uint64) ([]byte, error) {
 	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
 	if err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// readersMax is how many answers of GET /commitments may be under way, and
+	// maxReaders is how many answers of GET /commitments may be under way, and
 	// readersPerAddress how many of them to one client address. Each keeps a chunk in
 	// memory, and a socket's buffer until the client has read it.
-	readersMax        = 128
+	maxReaders        = 128
 	readersPerAddress = 8
 )
 
@@ -34,9 +34,9 @@ func (r *readers) enter(address string) (leave func(), err error) {
 	case r.byAddress[address] >= readersPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
 			"%d lists are being read from your address: that is the limit; read those to their end, or close them", readersPerAddress)
-	case r.all >= readersMax:
+	case r.all >= maxReaders:
 		return nil, refusal.New(refusal.RateLimited,
-			"%d lists are being read from this relay, as many as it serves at once: send the request again after Retry-After", readersMax)
+			"%d lists are being read from this relay, as many as it serves at once: send the request again after Retry-After", maxReaders)
 	}
 	r.all++
 	r.byAddress[address]++
@@ -92,12 +92,12 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began t
 func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint64, error) {
 	ctx, cancel := a.call(ctx)
 	defer cancel()
-	return a.chunks.text(ctx, l.pos, from, l.to)
+	return a.chunks.read(ctx, l.pos, from, l.to)
 }
 
-// brokeOff says why a list was cut off. A network error contains the client's
+// disconnectReason says why a list was cut off. A network error contains the client's
 // address, so only its kind is logged.
-func brokeOff(err error) string {
+func disconnectReason(err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, commitments.ErrMoved):

@@ -17,9 +17,9 @@ import (
 const (
 	// maxCommitments is the most leaves in one answer: some ten megabytes.
 	maxCommitments = 100_000
-	// listMovedTries is how many times openList tries to open a list whose generation
+	// maxListRetries is how many times openList tries to open a list whose generation
 	// changes meanwhile.
-	listMovedTries = 3
+	maxListRetries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
@@ -83,14 +83,14 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	if err := a.writeList(w, r, l, began); err != nil {
 		// The client sees that the answer is shorter than its Content-Length. A
 		// client that has left is not an error of the relay.
-		a.Log.DebugContext(r.Context(), "list response cut off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
+		a.Log.DebugContext(r.Context(), "list response cut off", "request_id", exchangeOf(r.Context()).id, "error", disconnectReason(err))
 	}
 }
 
 // openList fixes the leaves of the answer and reads their first chunk, while an error
 // can still be answered.
 func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
-	for range listMovedTries {
+	for range maxListRetries {
 		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {
 			return l, err
 		}
@@ -123,7 +123,7 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 	}
 	const named = 8 // bytes of the leaf in the tag
 	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:named]))
-	l.text, l.next, err = a.chunks.text(ctx, pos, l.from, l.to)
+	l.text, l.next, err = a.chunks.read(ctx, pos, l.from, l.to)
 	return l, err
 }
 

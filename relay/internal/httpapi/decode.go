@@ -80,7 +80,7 @@ func (o object) submission() (req submission.Request, err error) {
 	if req.PublicInputs, err = o.bytes("public_inputs", shieldpool.PublicInputsLength, refusal.InvalidPublicInputsLength); err != nil {
 		return req, err
 	}
-	recipient, err := o.optionalText(field{"recipient", "the recipient's address in base58", longestAddress, refusal.InvalidRecipient})
+	recipient, err := o.optionalText(field{"recipient", "the recipient's address in base58", maxAddressLength, refusal.InvalidRecipient})
 	if err != nil {
 		return req, err
 	}
@@ -98,16 +98,16 @@ func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
 	if err != nil {
 		return reg, err
 	}
-	if reg.UserPubkey, err = o.text(field{"user_pubkey", "the wallet's address in base58", longestAddress, refusal.InvalidRequest}); err != nil {
+	if reg.UserPubkey, err = o.text(field{"user_pubkey", "the wallet's address in base58", maxAddressLength, refusal.InvalidRequest}); err != nil {
 		return reg, err
 	}
-	if reg.ViewingKeyHex, err = o.text(field{"viewing_key", "64 hexadecimal digits", longestHex32, refusal.InvalidViewingKey}); err != nil {
+	if reg.ViewingKeyHex, err = o.text(field{"viewing_key", "64 hexadecimal digits", maxHex32Length, refusal.InvalidViewingKey}); err != nil {
 		return reg, err
 	}
-	if reg.Signature, err = o.text(field{"signature", "the wallet's signature in base64, base58 or hexadecimal", longestSignature, refusal.InvalidSignature}); err != nil {
+	if reg.Signature, err = o.text(field{"signature", "the wallet's signature in base64, base58 or hexadecimal", maxSignatureLength, refusal.InvalidSignature}); err != nil {
 		return reg, err
 	}
-	reg.Identifier, err = o.optionalText(field{"identifier", "64 hexadecimal digits", longestHex32, refusal.InvalidIdentifier})
+	reg.Identifier, err = o.optionalText(field{"identifier", "64 hexadecimal digits", maxHex32Length, refusal.InvalidIdentifier})
 	return reg, err
 }
 
@@ -115,26 +115,26 @@ func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
 // text is refused before it is decoded: the time to decode base58 grows with the
 // square of the length.
 const (
-	longestAddress   = 44  // 32 bytes in base58
-	longestHex32     = 64  // 32 bytes in hexadecimal
-	longestSignature = 128 // 64 bytes in hexadecimal, the longest of three encodings
-	longestAmount    = 20  // 2^64-1
-	// longestNote is the length of a note as large as a whole transaction, in base64.
-	longestNote = (shieldpool.MaxTransactionSize + 2) / 3 * 4
+	maxAddressLength   = 44  // 32 bytes in base58
+	maxHex32Length     = 64  // 32 bytes in hexadecimal
+	maxSignatureLength = 128 // 64 bytes in hexadecimal, the longest of three encodings
+	maxAmountLength    = 20  // 2^64-1
+	// maxNoteLength is the length of a note as large as a whole transaction, in base64.
+	maxNoteLength = (shieldpool.MaxTransactionSize + 2) / 3 * 4
 )
 
 // field is a member whose value is text.
 type field struct {
 	// name is the member's name; want describes the expected text.
 	name, want string
-	// longest is the most bytes of the text; tooLong is the code for a longer one.
-	longest int
-	tooLong refusal.Code
+	// maxLength is the most bytes of the text; tooLong is the code for a longer one.
+	maxLength int
+	tooLong   refusal.Code
 }
 
 func (f field) check(text string) error {
-	if len(text) > f.longest {
-		return refusal.New(f.tooLong, "%s has %d characters: expected %s, at most %d", f.name, len(text), f.want, f.longest)
+	if len(text) > f.maxLength {
+		return refusal.New(f.tooLong, "%s has %d characters: expected %s, at most %d", f.name, len(text), f.want, f.maxLength)
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (o object) notes() ([][]byte, error) {
 	notes := make([][]byte, len(items))
 	for i, item := range items {
 		entry := fmt.Sprintf("%s[%d]", name, i)
-		s, err := stringOf(item, field{entry, base64Text, longestNote, refusal.NotesTooLarge})
+		s, err := stringOf(item, field{entry, base64Text, maxNoteLength, refusal.NotesTooLarge})
 		if err != nil {
 			return nil, err
 		}

@@ -25,10 +25,10 @@ func decodeSwap(raw []byte) (submission.Request, error) {
 		return req, err
 	}
 	terms := new(submission.SwapRequest)
-	if terms.OutputMint, err = o.text(field{"output_mint", outputMintText, longestAddress, refusal.InvalidSwap}); err != nil {
+	if terms.OutputMint, err = o.text(field{"output_mint", outputMintText, maxAddressLength, refusal.InvalidSwap}); err != nil {
 		return req, err
 	}
-	if terms.RecipientATA, err = o.text(field{"recipient_ata", recipientATAText, longestAddress, refusal.InvalidSwap}); err != nil {
+	if terms.RecipientATA, err = o.text(field{"recipient_ata", recipientATAText, maxAddressLength, refusal.InvalidSwap}); err != nil {
 		return req, err
 	}
 	if terms.MinOutput, err = o.amount("min_output_amount"); err != nil {
@@ -51,7 +51,7 @@ func (o object) amount(name string) (uint64, error) {
 	switch kind {
 	case "number":
 	case "string":
-		s, err := stringOf(raw, field{name, amountText, longestAmount, refusal.InvalidSwap})
+		s, err := stringOf(raw, field{name, amountText, maxAmountLength, refusal.InvalidSwap})
 		if err != nil {
 			return 0, err
 		}
@@ -70,7 +70,7 @@ const amountText = "a whole number from 1 to 18446744073709551615 in the output 
 
 // parseAmount returns the amount, or why the text is not one.
 func parseAmount(text string) (amount uint64, fault string) {
-	if len(text) > longestAmount {
+	if len(text) > maxAmountLength {
 		return 0, "of " + strconv.Itoa(len(text)) + " characters"
 	}
 	other := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })

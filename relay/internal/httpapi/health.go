@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// healthAge is how long the result of a health check is reused: each check makes RPC
+// healthMaxAge is how long the result of a health check is reused: each check makes RPC
 // calls, and GET /health needs no API key.
-const healthAge = time.Second
+const healthMaxAge = time.Second
 
 // health has the result of the last health check.
 type health struct {
@@ -20,13 +20,13 @@ type health struct {
 	at     time.Time
 }
 
-// look returns the last report, or a new one once the last is healthAge old. Requests
+// readHealth returns the last report, or a new one once the last is healthMaxAge old. Requests
 // during a check wait for it. A request that leaves does not cancel the check for the
 // others.
-func (a *api) look(ctx context.Context) HealthReport {
+func (a *api) readHealth(ctx context.Context) HealthReport {
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()
-	if a.health.report == nil || a.Now().Sub(a.health.at) >= healthAge {
+	if a.health.report == nil || a.Now().Sub(a.health.at) >= healthMaxAge {
 		ctx, cancel := a.call(context.WithoutCancel(ctx))
 		defer cancel()
 		report := a.Health.Check(ctx)
@@ -37,7 +37,7 @@ func (a *api) look(ctx context.Context) HealthReport {
 
 // GetHealth is public: it returns the relay's health, and only the status of each part.
 func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
-	report := a.look(r.Context())
+	report := a.readHealth(r.Context())
 	checks := make(map[string]openapi.HealthCheck, len(report.Checks))
 	for name, check := range report.Checks {
 		checks[name] = openapi.HealthCheck{Status: check.Status}
@@ -47,7 +47,7 @@ func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
 
 // healthDetails is for the operator: it also returns what is wrong with each part.
 func (a *api) healthDetails(w http.ResponseWriter, r *http.Request) {
-	a.answerHealth(w, r, a.look(r.Context()))
+	a.answerHealth(w, r, a.readHealth(r.Context()))
 }
 
 // answerHealth answers 503 only when the relay is down.

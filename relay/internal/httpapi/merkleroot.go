@@ -48,7 +48,7 @@ func (a *api) checkQuery(r *http.Request, mint *string) error {
 		return nil
 	}
 	for _, m := range a.Info.Profile.Mints {
-		if len(*mint) > longestAddress {
+		if len(*mint) > maxAddressLength {
 			break
 		}
 		if m.Address.String() == *mint {

@@ -57,7 +57,7 @@ func exchangeOf(ctx context.Context) *exchange {
 func (a *api) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{id: r.Header.Get(requestIDHeader)}
-		if !saneID(x.id) {
+		if !isValidID(x.id) {
 			x.id = a.NewID()
 		}
 		h := w.Header()
@@ -68,7 +68,7 @@ func (a *api) identify(next http.Handler) http.Handler {
 	})
 }
 
-func saneID(id string) bool {
+func isValidID(id string) bool {
 	const longest = 64
 	if id == "" || len(id) > longest {
 		return false

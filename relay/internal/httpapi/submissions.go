@@ -27,7 +27,7 @@ func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.Tr
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSubmission(w, r, a.await(r, s, prefer.wait))
+	a.answerSubmission(w, r, a.awaitOutcome(r, s, prefer.wait))
 }
 
 // Withdraw relays a withdrawal without waiting for it.
@@ -37,7 +37,7 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 		a.fail(w, r, err)
 		return
 	}
-	s = a.await(r, s, 0)
+	s = a.awaitOutcome(r, s, 0)
 	if s.Repeated && s.State == submission.Failed {
 		a.fail(w, r, failure(s))
 		return

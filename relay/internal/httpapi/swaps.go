@@ -26,7 +26,7 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSwap(w, r, a.await(r, s, prefer.wait))
+	a.answerSwap(w, r, a.awaitOutcome(r, s, prefer.wait))
 }
 
 // answerSwap answers 200 once the first leg is confirmed, unless the swap was
@@ -36,7 +36,7 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 	case s.State == submission.Failed:
 		a.fail(w, r, failure(s))
 		return
-	case refunded(s):
+	case isRefunded(s):
 		ref := swapRefunded()
 		if !s.Repeated {
 			ref = ref.With("request_id", s.ID.String())
@@ -84,13 +84,13 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 		return nil
 	}
 	data.Status, data.CompletedAt = statusOf(s), nil
-	data.Finalized = s.Finalized && settled(s) && s.Swap.Finalized
-	if refunded(s) {
+	data.Finalized = s.Finalized && swapEnded(s) && s.Swap.Finalized
+	if isRefunded(s) {
 		why := swapRefunded()
 		code := string(why.Code)
 		data.Error, data.ErrorCode = &why.Message, &code
 	}
-	if settled(s) && s.Swap.EndedAt != nil {
+	if swapEnded(s) && s.Swap.EndedAt != nil {
 		at := s.Swap.EndedAt.UTC()
 		data.CompletedAt = &at
 	}
@@ -107,12 +107,12 @@ func swapRefunded() *refusal.Refusal {
 // first leg is processing again, and what is stored of the second leg belongs to the
 // dead fork.
 
-func settled(s *submission.Submission) bool {
+func swapEnded(s *submission.Submission) bool {
 	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
 }
 
-func refunded(s *submission.Submission) bool {
-	return settled(s) && s.Swap.Phase == submission.PhaseRefunded
+func isRefunded(s *submission.Submission) bool {
+	return swapEnded(s) && s.Swap.Phase == submission.PhaseRefunded
 }
 
 // statusOf is the public status of a submission. A swap's status covers both legs.
@@ -120,9 +120,9 @@ func statusOf(s *submission.Submission) openapi.JobStatus {
 	switch {
 	case s.Kind != shieldpool.KindSwap || s.State != submission.Completed:
 		return openapi.JobStatus(s.State)
-	case refunded(s):
+	case isRefunded(s):
 		return openapi.JobStatusFailed
-	case settled(s):
+	case swapEnded(s):
 		return openapi.JobStatusCompleted
 	default:
 		return openapi.JobStatusProcessing
@@ -145,7 +145,7 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 		slot := int64(s.Swap.TimeoutSlot) //nolint:gosec // slots stay far below 2^63
 		p.SwapTimeoutSlot = &slot
 	}
-	if !settled(s) {
+	if !swapEnded(s) {
 		if s.Swap.HeldBy != "" {
 			p.SwapWaits = &s.Swap.HeldBy
 		}
@@ -155,7 +155,7 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 		return p
 	}
 	text := s.Swap.Signature.String()
-	if refunded(s) {
+	if isRefunded(s) {
 		p.RefundSignature = &text
 	} else {
 		p.SwapSignature = &text

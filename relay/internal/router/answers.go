@@ -135,6 +135,6 @@ func decodeAccount(text []byte) (solana.AccountMeta, error) {
 		return solana.AccountMeta{}, badResponse("accounts: %v", err)
 	}
 	r := reader{object: o}
-	account := solana.AccountMeta{PublicKey: r.address("pubkey"), IsSigner: r.flag("isSigner"), IsWritable: r.flag("isWritable")}
+	account := solana.AccountMeta{PublicKey: r.address("pubkey"), IsSigner: r.boolean("isSigner"), IsWritable: r.boolean("isWritable")}
 	return account, r.fault
 }

@@ -45,7 +45,7 @@ func parseObject(text []byte) (object, error) {
 		if err := decoder.Decode(&value); err != nil {
 			return nil, errors.New("it is no JSON")
 		}
-		if _, twice := o[name]; twice {
+		if _, repeated := o[name]; repeated {
 			return nil, errors.New("a key is there twice")
 		}
 		o[name] = value
@@ -66,7 +66,7 @@ func isObject(text []byte) bool {
 
 // errorCode returns the error code of an answer; is reports whether the answer is a refusal
 // at all.
-func errorCode(body []byte) (code string, is bool) {
+func errorCode(body []byte) (code string, ok bool) {
 	o, err := parseObject(body)
 	if err != nil {
 		return "", false
@@ -87,7 +87,7 @@ type reader struct {
 	fault error
 }
 
-func (r *reader) note(key, expected string) {
+func (r *reader) fail(key, expected string) {
 	if r.fault == nil {
 		r.fault = badResponse("%s: expected %s", key, expected)
 	}
@@ -104,7 +104,7 @@ func (o object) text(key string) (string, error) {
 func (r *reader) text(key string) string {
 	text, err := r.object.text(key)
 	if err != nil {
-		r.note(key, "text")
+		r.fail(key, "text")
 	}
 	return text
 }
@@ -114,7 +114,7 @@ func (r *reader) address(key string) solana.PublicKey {
 	text, err := r.object.text(key)
 	address, ok := parseAddress(text)
 	if err != nil || !ok {
-		r.note(key, "32 bytes in base58")
+		r.fail(key, "32 bytes in base58")
 	}
 	return address
 }
@@ -132,7 +132,7 @@ func (r *reader) amount(key string) uint64 {
 	text, err := r.object.text(key)
 	n, invalid := strconv.ParseUint(text, 10, 64)
 	if err != nil || invalid != nil || (len(text) > 1 && text[0] == '0') {
-		r.note(key, "a whole number of 0 or more below 2^64, as text")
+		r.fail(key, "a whole number of 0 or more below 2^64, as text")
 	}
 	return n
 }
@@ -141,16 +141,16 @@ func (r *reader) amount(key string) uint64 {
 func (r *reader) number(key string) uint64 {
 	var n *uint64
 	if err := json.Unmarshal(r.object[key], &n); err != nil || n == nil {
-		r.note(key, "a whole number of 0 or more")
+		r.fail(key, "a whole number of 0 or more")
 		return 0
 	}
 	return *n
 }
 
-func (r *reader) flag(key string) bool {
+func (r *reader) boolean(key string) bool {
 	var b *bool
 	if err := json.Unmarshal(r.object[key], &b); err != nil || b == nil {
-		r.note(key, "true or false")
+		r.fail(key, "true or false")
 		return false
 	}
 	return *b
@@ -163,7 +163,7 @@ func (r *reader) list(key string, required bool) []json.RawMessage {
 	case !r.has(key) && !required:
 		return nil
 	case json.Unmarshal(r.object[key], &list) != nil || list == nil:
-		r.note(key, "a list")
+		r.fail(key, "a list")
 		return nil
 	}
 	return *list
@@ -174,7 +174,7 @@ func (r *reader) bytes(key string) []byte {
 	text, err := r.object.text(key)
 	data, invalid := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || invalid != nil || strings.ContainsAny(text, "\r\n") {
-		r.note(key, "base64")
+		r.fail(key, "base64")
 	}
 	return data
 }

@@ -26,9 +26,9 @@ const (
 	// maxPause bounds the pause that one Retry-After can cause: a swap has about 80 seconds
 	// in all.
 	maxPause = 15 * time.Second
-	// abandoned is how long a call must have run for the caller's deadline to count as a
+	// abandonAfter is how long a call must have run for the caller's deadline to count as a
 	// failure of the router.
-	abandoned = time.Second
+	abandonAfter = time.Second
 )
 
 // call is one request, and how to decode its answer.
@@ -54,7 +54,7 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	defer cancel()
 	answer, fault := attempt(ctx, limited, c, q)
 	took := c.now().Sub(start)
-	c.learn(permit, took, fault)
+	c.recordResult(permit, took, fault)
 	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
 	var hostile *swap.RejectedRoute
 	if errors.As(fault, &hostile) {
@@ -71,11 +71,11 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
-	leave = func() { <-c.places }
+	leave = func() { <-c.inFlight }
 	select {
-	case c.places <- struct{}{}:
+	case c.inFlight <- struct{}{}:
 	case <-ctx.Done():
-		return permit, nil, unmade(parent, "every place for a call is taken")
+		return permit, nil, notSent(parent, "every place for a call is taken")
 	}
 	permit, ok := c.breaker.Try()
 	if !ok {
@@ -85,13 +85,13 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 	if err := c.budget.Wait(ctx, outbound.Read, c.timeout); err != nil {
 		permit.Done(outbound.NoOutcome)
 		leave()
-		return permit, nil, unmade(parent, "the budget of requests a second is spent")
+		return permit, nil, notSent(parent, "the budget of requests a second is spent")
 	}
 	return permit, leave, nil
 }
 
-// unmade is the error of a call that was not made for lack of capacity.
-func unmade(parent context.Context, why string) *swap.RouterUnavailable {
+// notSent is the error of a call that was not made for lack of capacity.
+func notSent(parent context.Context, why string) *swap.RouterUnavailable {
 	if parent.Err() != nil {
 		return contextEnded(parent)
 	}
@@ -214,8 +214,8 @@ func connectionDetail(err error) string {
 	}
 }
 
-// learn reports a call's outcome to the breaker, and releases the permit.
-func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
+// recordResult reports a call's outcome to the breaker, and releases the permit.
+func (c *Client) recordResult(permit outbound.Permit, took time.Duration, err error) {
 	var u *swap.RouterUnavailable
 	var h *swap.RejectedRoute
 	outcome, pause := outbound.Good, time.Duration(0)
@@ -225,7 +225,7 @@ func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
 		// NoRoute is a good answer: the router works.
-	case u.Kind == swap.FaultCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
+	case u.Kind == swap.FaultCancelled && (took < abandonAfter || !errors.Is(u.Err, context.DeadlineExceeded)):
 		outcome = outbound.NoOutcome
 	default:
 		outcome, pause = outbound.Bad, u.RetryAfter
@@ -246,19 +246,19 @@ func (c *Client) breakerChanged(from, to outbound.State) {
 	}
 }
 
-// lastKind is the kind of the last failed call's error.
-type lastKind struct {
+// lastFault is the kind of the last failed call's error.
+type lastFault struct {
 	mu   sync.Mutex
 	kind string
 }
 
-func (l *lastKind) set(kind string) {
+func (l *lastFault) set(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kind = kind
 }
 
-func (l *lastKind) get() string {
+func (l *lastFault) get() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.kind

@@ -102,10 +102,10 @@ type Client struct {
 	log      *slog.Logger
 	observer Observer
 	timeout  time.Duration
-	places   chan struct{}
+	inFlight chan struct{}
 	budget   *outbound.Budget
 	breaker  *outbound.Breaker
-	last     *lastKind
+	last     *lastFault
 }
 
 // New makes a client. It makes no call: a router that is down when the relay
@@ -133,8 +133,8 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		base: func() *url.URL { return u }, key: func() string { return key },
 		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
-		timeout: cmp.Or(o.Timeout, defaultTimeout), places: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
-		last: new(lastKind),
+		timeout: cmp.Or(o.Timeout, defaultTimeout), inFlight: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
+		last: new(lastFault),
 	}
 	if c.observer == nil {
 		c.observer = noObserver{}

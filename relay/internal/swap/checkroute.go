@@ -17,9 +17,9 @@ const (
 	maxTables = 8
 )
 
-// neverRouters are programs that cannot be routers: called with the swap state's signature,
+// forbiddenPrograms are programs that cannot be routers: called with the swap state's signature,
 // they would do whatever the router's instruction says.
-func neverRouters() []solana.PublicKey {
+func forbiddenPrograms() []solana.PublicKey {
 	return []solana.PublicKey{
 		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
 		solana.ComputeBudget, solana.AddressLookupTableProgramID, solana.BPFLoaderProgramID,
@@ -27,17 +27,17 @@ func neverRouters() []solana.PublicKey {
 	}
 }
 
-// guard decides which accounts a router's instruction may name. The pool program passes on
+// routeGuard decides which accounts a router's instruction may name. The pool program passes on
 // the permissions that accounts have in the whole transaction, whatever the router's list
 // says: an account that is a signer or writable elsewhere in the transaction is so for the
 // router too. So forbidden accounts are refused by address, even as read-only ones.
-type guard struct {
+type routeGuard struct {
 	program solana.PublicKey
 	// state is the swap state. It may sign but must not be writable: only the program that
 	// owns it moves its lamports.
 	state solana.PublicKey
-	// own are the state's token accounts, of the input and of the output.
-	own [2]solana.PublicKey
+	// ownAccounts are the state's token accounts, of the input and of the output.
+	ownAccounts [2]solana.PublicKey
 	// forbidden are accounts that no router may name: fee payers and their token accounts,
 	// the pool's own accounts, and the recipient's wallet and token account, which the
 	// pool's program itself pays. A router that could name them could also take tokens that
@@ -46,13 +46,13 @@ type guard struct {
 }
 
 // newGuard makes the guard of a swap; payers are all keys that may pay.
-func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*guard, error) {
+func newGuard(r *state, program solana.PublicKey, payers []solana.PublicKey) (*routeGuard, error) {
 	p := r.swap.Pool
-	g := &guard{program: program, state: r.swap.State, own: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
+	g := &routeGuard{program: program, state: r.swap.State, ownAccounts: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
 		p.Address: true, p.MerkleTree: true, p.Treasury: true, p.Profile.ProgramID: true,
-		r.wallet: true, r.terms.RecipientATA: true, r.c.Call.Recipient: true,
+		r.wallet: true, r.terms.RecipientATA: true, r.submission.Call.Recipient: true,
 	}}
-	for _, n := range r.c.Call.Inputs.Nullifiers {
+	for _, n := range r.submission.Call.Inputs.Nullifiers {
 		address, _, err := p.Nullifier(n)
 		if err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*g
 
 // forbid forbids fee payers and their token accounts, of wrapped SOL and of the output
 // mint.
-func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) error {
+func (g *routeGuard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) error {
 	for _, payer := range payers {
 		g.forbidden[payer] = true
 		for _, mint := range []solana.PublicKey{solana.WrappedSol, outputMint} {
@@ -83,34 +83,34 @@ func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) 
 	return nil
 }
 
-// check returns an *ownRejection for an instruction that must not be signed, and
+// check returns an *rejectedByGuard for an instruction that must not be signed, and
 // errTooLarge for one that fits no transaction.
-func (g *guard) check(ix *Instructions) error {
+func (g *routeGuard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
-		return &ownRejection{RejectedRoute{What: RejectedProgram}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedProgram}}
 	}
 	if len(ix.Accounts) > maxAccounts || len(ix.Data) > maxData {
 		return errTooLarge
 	}
 	if len(ix.LookupTables) > maxTables {
-		return &ownRejection{RejectedRoute{What: RejectedTable}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedTable}}
 	}
 	var written [2]bool
 	for _, a := range ix.Accounts {
 		isState := a.PublicKey.Equals(g.state)
 		switch {
 		case a.IsSigner && !isState:
-			return &ownRejection{RejectedRoute{What: RejectedSigner}}
+			return &rejectedByGuard{RejectedRoute{What: RejectedSigner}}
 		case g.forbidden[a.PublicKey], isState && a.IsWritable:
-			return &ownRejection{RejectedRoute{What: RejectedAccount}}
+			return &rejectedByGuard{RejectedRoute{What: RejectedAccount}}
 		}
-		for i, own := range g.own {
+		for i, own := range g.ownAccounts {
 			written[i] = written[i] || a.IsWritable && a.PublicKey.Equals(own)
 		}
 	}
 	if !written[0] || !written[1] {
 		// The instruction would not swap from and to this swap's accounts.
-		return &ownRejection{RejectedRoute{What: RejectedAccount}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedAccount}}
 	}
 	return nil
 }

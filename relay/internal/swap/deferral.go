@@ -89,22 +89,22 @@ const (
 // is not known.
 func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
-	if left > 0 && left < uint64(maxLeft) {
+	if left > 0 && left < uint64(maxSlotsLeft) {
 		d = min(d, time.Duration(left+1)*slotTime)
 	}
 	return d
 }
 
-// maxLeft is more slots than any wait takes. More slots are not converted to a duration,
+// maxSlotsLeft is more slots than any wait takes. More slots are not converted to a duration,
 // because they could overflow it.
-const maxLeft = 1 << 20
+const maxSlotsLeft = 1 << 20
 
 // deferral makes the *txmgr.Deferral of a round, and counts it.
-func (s *Planner) deferral(r *round, reason string, cause error) *txmgr.Deferral {
+func (s *Planner) deferral(r *state, reason string, cause error) *txmgr.Deferral {
 	return s.deferFor(r, reason, cause, maxWait)
 }
 
-func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
+func (s *Planner) deferFor(r *state, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
 	if cause == nil {
 		cause = causeOf(reason)
 	}
@@ -117,5 +117,5 @@ func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Dur
 		left = r.timeout - r.slot
 	}
 	s.observer.SwapDeferred(reason)
-	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
+	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.submission.CreatedAt), atLeast, atMost, left), Cause: cause}
 }

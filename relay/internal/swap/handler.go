@@ -76,9 +76,9 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 
 // order asks the planner what to do, once no attempt of the second leg can land any more.
 // It stores the swap's phase and timeout when the chain shows others than are stored.
-func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order, error) {
+func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64) (Order, error) {
 	s := submission.FromJob(j)
-	order, err := h.planner.Next(ctx, s, floor)
+	order, err := h.planner.Next(ctx, s, minContextSlot)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		// The swap state is gone and no history shows how the swap ended: an attempt of
 		// ours that counts as dead may have ended it.

@@ -46,7 +46,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 // so that an index means the address that was checked. Addresses are only ever added to a
 // table, so that an index keeps its meaning.
 func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, error) {
-	hostile := &ownRejection{RejectedRoute{What: RejectedTable}}
+	hostile := &rejectedByGuard{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
 		return shieldpool.LookupTable{}, hostile
 	}
@@ -60,9 +60,9 @@ func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, 
 // maxAddresses is how many addresses a lookup table can hold (Solana).
 const maxAddresses = 256
 
-// worthwhile returns the tables that make a transaction with these accounts smaller: a
+// worthwhileTables returns the tables that make a transaction with these accounts smaller: a
 // table takes 34 bytes, and each account found in it saves 31.
-func worthwhile(tables []shieldpool.LookupTable, accounts []*solana.AccountMeta) (out []shieldpool.LookupTable) {
+func worthwhileTables(tables []shieldpool.LookupTable, accounts []*solana.AccountMeta) (out []shieldpool.LookupTable) {
 	left := map[solana.PublicKey]bool{}
 	for _, a := range accounts {
 		if !a.IsSigner {

@@ -55,8 +55,8 @@ type facts struct {
 	slot, timeout uint64
 	state         stateFact
 	end           endFact
-	// young says that a fork may still undo the first leg.
-	young bool
+	// recentlyFunded says that a fork may still undo the first leg.
+	recentlyFunded bool
 	// walletKnown says that it is known which wallet owns the recipient's token account.
 	walletKnown bool
 	// wsol and output are the state's token accounts, recipient is the recipient's.
@@ -138,7 +138,7 @@ func planEnd(f *facts) (next step, reason string) {
 		return stepFindEnd, ""
 	case f.end == endFound:
 		return stepEnd, ""
-	case f.young:
+	case f.recentlyFunded:
 		return stepWait, ReasonStateMissing
 	default:
 		return stepWait, txmgr.HoldHistory

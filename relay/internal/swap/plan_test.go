@@ -38,7 +38,7 @@ func wanted(f *facts) (step, string) {
 		return found, ""
 	}
 	switch {
-	case !there && f.young:
+	case !there && f.recentlyFunded:
 		return stepWait, ReasonStateMissing
 	case !there:
 		return stepWait, txmgr.HoldHistory
@@ -84,7 +84,7 @@ func everyFacts(do func(facts)) {
 							for _, recipient := range accounts {
 								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
 									do(facts{
-										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0,
+										slot: slot, timeout: 200, state: state, end: end, recentlyFunded: flags&1 > 0, walletKnown: flags&2 > 0,
 										wsol: wsol, output: output, recipient: recipient, quote: quote,
 									})
 								}
@@ -119,7 +119,7 @@ func TestPlanOf(t *testing.T) {
 		"a state that contradicts the proof is never executed":          {func(f *facts) { f.state = stateWrong }, stepWait, ReasonStateWrong},
 		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},
 		"the end of a missing state is looked for in the history":       {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
-		"a missing state without a known end, soon after the first leg": {func(f *facts) { f.state, f.end, f.young = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
+		"a missing state without a known end, soon after the first leg": {func(f *facts) { f.state, f.end, f.recentlyFunded = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
 		"a missing state without a known end, long after the first leg": {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, txmgr.HoldHistory},
 		"an unknown wallet is not guessed, not even for a refund":       {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
 		"a swap whose token accounts are somebody else's does not swap": {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},

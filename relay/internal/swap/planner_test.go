@@ -509,9 +509,9 @@ func TestBuildInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(quoteLife)
+	w.now = w.now.Add(quoteMaxAge)
 	if err := build(w, order.Draft); err != nil {
-		t.Errorf("a quote of %s is not signed: %v", quoteLife, err)
+		t.Errorf("a quote of %s is not signed: %v", quoteMaxAge, err)
 	}
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)

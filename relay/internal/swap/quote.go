@@ -15,10 +15,10 @@ import (
 const (
 	// wholeBps is the whole price, in hundredths of a percent.
 	wholeBps = 10_000
-	// quoteLife is how old a quote may be when its transaction is signed, and quoteSlots
+	// quoteMaxAge is how old a quote may be when its transaction is signed, and quoteSlots
 	// how many slots the router may be behind the chain.
-	quoteLife  = 2 * time.Second
-	quoteSlots = 150
+	quoteMaxAge = 2 * time.Second
+	quoteSlots  = 150
 )
 
 // routeWidth limits a route: to about as many accounts, 0 for no limit, and with direct to
@@ -40,7 +40,7 @@ var errTooLarge = errors.New("the route does not fit a transaction")
 // quote asks for a price, first with the configured slippage. When the expected output
 // meets the user's minimum but the threshold does not, quote asks again with less slippage,
 // so that the router's program itself enforces the minimum.
-func (s *Planner) quote(ctx context.Context, r *round) error {
+func (s *Planner) quote(ctx context.Context, r *state) error {
 	q, err := s.ask(ctx, r, s.slippage)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Planner) quote(ctx context.Context, r *round) error {
 			return err
 		}
 	}
-	r.offer, r.facts.quote = q, quoteShort
+	r.quote, r.facts.quote = q, quoteShort
 	if q.Threshold >= r.terms.MinOutput {
 		r.facts.quote = quoteMeets
 	}
@@ -67,7 +67,7 @@ func slippageFor(out, least uint64) int {
 
 // ask asks the router for a quote, and for narrower routes while it answers that a route is
 // too large.
-func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, error) {
+func (s *Planner) ask(ctx context.Context, r *state, slippage int) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
@@ -83,7 +83,7 @@ func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, erro
 		if err = s.classify(ctx, r, err); !errors.Is(err, errTooLarge) {
 			return q, err
 		}
-		if err := s.narrowRoute(r); err != nil {
+		if err := s.retryNarrower(r); err != nil {
 			return nil, err
 		}
 	}
@@ -93,40 +93,40 @@ func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, erro
 func checkQuote(q *Quote, lamports uint64) error {
 	switch {
 	case q.InAmount != lamports:
-		return &ownRejection{RejectedRoute{What: RejectedAmount}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedAmount}}
 	case q.Threshold > q.OutAmount:
-		return &ownRejection{RejectedRoute{What: RejectedThreshold}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedThreshold}}
 	default:
 		return nil
 	}
 }
 
-// narrowRoute moves the round to the next narrower width, or defers the swap when there is
+// retryNarrower moves the round to the next narrower width, or defers the swap when there is
 // none.
-func (s *Planner) narrowRoute(r *round) error {
+func (s *Planner) retryNarrower(r *state) error {
 	if r.level+1 >= len(routeWidths()) {
 		// The next round starts with the widest route again: routes change.
-		s.remember(r, func(k *notes) { k.level = 0 })
+		s.remember(r, func(k *remembered) { k.level = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
 	r.level++
-	r.offer, r.facts.quote = nil, quoteUnread
-	s.remember(r, func(k *notes) { k.level = r.level })
+	r.quote, r.facts.quote = nil, quoteUnread
+	s.remember(r, func(k *remembered) { k.level = r.level })
 	return nil
 }
 
-func (s *Planner) remember(r *round, change func(*notes)) {
-	s.memory.note(r.c.ID, s.now(), change)
+func (s *Planner) remember(r *state, change func(*remembered)) {
+	s.memory.update(r.submission.ID, s.now(), change)
 }
 
-// ownRejection is a rejection by the planner, in contrast to one by the router's client.
-type ownRejection struct{ RejectedRoute }
+// rejectedByGuard is a rejection by the planner, in contrast to one by the router's client.
+type rejectedByGuard struct{ RejectedRoute }
 
 // classify turns a router's error into a deferral. It passes on errTooLarge and deferrals,
 // and wraps other errors.
-func (s *Planner) classify(ctx context.Context, r *round, err error) error {
+func (s *Planner) classify(ctx context.Context, r *state, err error) error {
 	var (
-		own     *ownRejection
+		own     *rejectedByGuard
 		hostile *RejectedRoute
 		none    *NoRoute
 		wait    *txmgr.Deferral
@@ -144,7 +144,7 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	case errors.As(err, &none):
 		// Perhaps only routes this narrow are missing, so the next round starts with the
 		// widest.
-		s.remember(r, func(k *notes) { k.level = 0 })
+		s.remember(r, func(k *remembered) { k.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
@@ -158,10 +158,10 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
 // rejection only when it differs from the swap's last one, because the same one returns
 // with every try.
-func (s *Planner) rejectRoute(ctx context.Context, r *round, h *RejectedRoute) error {
-	if s.memory.recall(r.c.ID).warnedOf != h.What {
-		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.c.Parent, "what", h.What)
+func (s *Planner) rejectRoute(ctx context.Context, r *state, h *RejectedRoute) error {
+	if s.memory.get(r.submission.ID).warnedOf != h.What {
+		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "what", h.What)
 	}
-	s.remember(r, func(k *notes) { k.warnedOf = h.What })
+	s.remember(r, func(k *remembered) { k.warnedOf = h.What })
 	return s.deferral(r, ReasonRouteRejected, h)
 }

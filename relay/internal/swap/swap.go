@@ -106,7 +106,7 @@ func New(o Options) (*Planner, error) {
 		return nil, errors.New("swaps need an observer, a log and a clock")
 	case o.SlippageBps < 1 || o.SlippageBps > wholeBps:
 		return nil, fmt.Errorf("swap slippage is %d hundredths of a percent: expected 1 to %d", o.SlippageBps, wholeBps)
-	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(neverRouters(), o.RouterProgram):
+	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(forbiddenPrograms(), o.RouterProgram):
 		return nil, fmt.Errorf("router program %s is the pool's own or one of the network's: expected the program of the swap router", o.RouterProgram)
 	}
 	return &Planner{
@@ -115,11 +115,11 @@ func New(o Options) (*Planner, error) {
 	}, nil
 }
 
-// round is one reading of a swap and the decision that follows from it.
-type round struct {
-	c     *submission.Submission
-	swap  *shieldpool.Swap
-	terms shieldpool.SwapTerms
+// state is one reading of a swap and the decision that follows from it.
+type state struct {
+	submission *submission.Submission
+	swap       *shieldpool.Swap
+	terms      shieldpool.SwapTerms
 	facts
 	// began is the slot in which the first leg landed, 0 when not known.
 	began uint64
@@ -135,7 +135,7 @@ type round struct {
 	// level is the index in routeWidths of the route asked for; offer is the quote
 	// received.
 	level int
-	offer *Quote
+	quote *Quote
 }
 
 // Order is the next action for a second leg. Without an error, either Draft or Ended is
@@ -157,8 +157,8 @@ type Order struct {
 // once no earlier attempt of the leg can land. Its error is a *txmgr.Deferral for one of
 // Reasons when there is nothing to do yet, else the chain's error. While the chain shows
 // the swap state, Phase and Timeout are set even with an error.
-func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint64) (Order, error) {
-	r, err := s.observe(ctx, c, floor)
+func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContextSlot uint64) (Order, error) {
+	r, err := s.observe(ctx, c, minContextSlot)
 	if err != nil {
 		return Order{}, err
 	}
@@ -197,8 +197,8 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint
 
 // ended is the order for a swap that has already ended, possibly by an attempt of ours that
 // was given up.
-func (s *Planner) ended(r *round) Order {
-	s.memory.forget(r.c.ID)
+func (s *Planner) ended(r *state) Order {
+	s.memory.forget(r.submission.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
 	if r.ended.How == shieldpool.Refunded {
 		phase, purpose = submission.PhaseRefunded, txmgr.PurposeRefund
@@ -207,19 +207,19 @@ func (s *Planner) ended(r *round) Order {
 }
 
 // findEnd searches the history for the transaction that ended the swap.
-func (s *Planner) findEnd(ctx context.Context, r *round) error {
+func (s *Planner) findEnd(ctx context.Context, r *state) error {
 	// Strangers can send any number of transactions to the state's address, so the range is
 	// as short as possible. It starts forkSlots before the newest slot at which the state
 	// was seen, because a fork may have shown the state once more after its end. It ends at
 	// the slot of this reading, because a fork may also have hidden the state before its
 	// end.
-	held := s.memory.recall(r.c.ID).held
-	settled, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
+	known := s.memory.get(r.submission.ID).held
+	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.began, known-min(known, forkSlots)), r.slot)
 	if err != nil {
 		return fmt.Errorf("look for the swap's end: %w", err)
 	}
-	r.ended, r.end = settled, endUnknown
-	if settled != nil {
+	r.ended, r.end = ended, endUnknown
+	if ended != nil {
 		r.end = endFound
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 
 // refund drafts the return of all lamports to the recipient's wallet. It needs no answer of
 // the router and no lookup table.
-func (s *Planner) refund(r *round) *txmgr.Draft {
-	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
+func (s *Planner) refund(r *state) *txmgr.Draft {
+	wrapped := r.wrapped != s.memory.get(r.submission.ID).other
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeRefund, EndsWork: true,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
@@ -29,15 +29,15 @@ func (s *Planner) refund(r *round) *txmgr.Draft {
 
 // execution is what the transaction of an execution is built from.
 type execution struct {
-	*round
+	*state
 	ix     *Instructions
 	tables []shieldpool.LookupTable
-	guard  *guard
+	guard  *routeGuard
 }
 
-// kept counts the accounts that the execution creates and that stay open: at most one, the
+// keptLamports counts the accounts that the execution creates and that stay open: at most one, the
 // recipient's.
-func (e *execution) kept() uint64 {
+func (e *execution) keptLamports() uint64 {
 	if e.recipient == accountMissing {
 		return 1
 	}
@@ -45,20 +45,20 @@ func (e *execution) kept() uint64 {
 }
 
 // rent is the rent, in lamports, that the payer does not get back.
-func (e *execution) rent() uint64 { return e.kept() * shieldpool.TokenAccountRent }
+func (e *execution) rent() uint64 { return e.keptLamports() * shieldpool.TokenAccountRent }
 
 // execute drafts the execution at the quoted price. It returns neither a draft nor an error
 // when the route does not fit a transaction and the next narrower one is to be asked for.
-func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
+func (s *Planner) execute(ctx context.Context, r *state) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
-		return nil, s.narrowRoute(r)
+		return nil, s.retryNarrower(r)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * shieldpool.TokenAccountRent,
+		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.keptLamports()) * shieldpool.TokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},
@@ -66,12 +66,12 @@ func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
 }
 
 // prepare asks for the quote's instructions, and checks all that is to be signed.
-func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
-	ix, err := s.router.Instructions(ctx, r.offer, r.swap.State)
+func (s *Planner) prepare(ctx context.Context, r *state) (*execution, error) {
+	ix, err := s.router.Instructions(ctx, r.quote, r.swap.State)
 	if err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	e := &execution{round: r, ix: ix}
+	e := &execution{state: r, ix: ix}
 	if e.guard, err = newGuard(r, s.program, s.payers.Keys()); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 		return nil, s.classify(ctx, r, err)
 	}
 	// Any payer will do here: the size is the same for every payer.
-	if _, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
+	if _, err = e.layOut(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
@@ -92,12 +92,12 @@ func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 // near by now.
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
-	if now.Sub(e.offer.Received) > quoteLife {
-		return nil, s.deferFor(e.round, ReasonQuoteStale, nil, minWait)
+	if now.Sub(e.quote.Received) > quoteMaxAge {
+		return nil, s.deferFor(e.state, ReasonQuoteStale, nil, minWait)
 	}
 	// Slots have passed since the chain was read.
 	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
-		return nil, s.deferral(e.round, ReasonTimeoutNear, nil)
+		return nil, s.deferral(e.state, ReasonTimeoutNear, nil)
 	}
 	// The payer may have been added after the guard was made.
 	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
@@ -106,17 +106,17 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	err := e.guard.check(e.ix)
 	var tx *solana.Transaction
 	if err == nil {
-		tx, err = e.lay(payer, compute, hash)
+		tx, err = e.layOut(payer, compute, hash)
 	}
 	if errors.Is(err, errTooLarge) {
-		return nil, s.deferral(e.round, ReasonRouteTooLarge, err)
+		return nil, s.deferral(e.state, ReasonRouteTooLarge, err)
 	}
-	return tx, s.classify(ctx, e.round, err)
+	return tx, s.classify(ctx, e.state, err)
 }
 
-// lay assembles the transaction. It returns errTooLarge when the transaction exceeds the
+// layOut assembles the transaction. It returns errTooLarge when the transaction exceeds the
 // network's limits.
-func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+func (e *execution) layOut(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	prepare, err := e.swap.Prepare(payer)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 	for _, ix := range all {
 		named = append(named, ix.Accounts()...)
 	}
-	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhile(e.tables, named), all...)
+	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, named), all...)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	if tx.Message.Header.NumRequiredSignatures != 1 || !tx.Message.AccountKeys[0].Equals(payer) {
-		return nil, &ownRejection{RejectedRoute{What: RejectedSigner}}
+		return nil, &rejectedByGuard{RejectedRoute{What: RejectedSigner}}
 	}
 	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > maxLocks {
 		return nil, errTooLarge

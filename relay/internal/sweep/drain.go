@@ -16,8 +16,8 @@ func (r *run) drain(ctx context.Context) error {
 		if u.Total() == 0 {
 			return nil
 		}
-		waits := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final, which a relay that serves settles", u.Open, u.Unfinalized)
-		if err := r.pause(ctx, waits); err != nil {
+		waitingFor := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final, which a relay that serves settles", u.Open, u.Unfinalized)
+		if err := r.pause(ctx, waitingFor); err != nil {
 			return err
 		}
 	}

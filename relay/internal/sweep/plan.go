@@ -48,7 +48,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	level := waterLevel(to, available, o.Target)
 	poorest := slices.MinFunc(to, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
 	if poorest < least && level < least {
-		return nil, shortOf(to, sources, available, least)
+		return nil, shortage(to, sources, available, least)
 	}
 	needs := slices.Clone(to)
 	for i := range needs {
@@ -58,19 +58,19 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 		}
 	}
 	for _, s := range sources {
-		if m := fill(s, needs, to); len(m.transfers) > 0 {
+		if m := fillNeeds(s, needs, to); len(m.transfers) > 0 {
 			m.price = price
 			moves = append(moves, m)
 		}
 	}
 	if len(moves) == 0 && poorest < least {
-		return nil, shortOf(to, sources, sources[0].lamports, least) // no single source can create a new payer's account
+		return nil, shortage(to, sources, sources[0].lamports, least) // no single source can create a new payer's account
 	}
 	return moves, nil
 }
 
-// shortOf says how much is missing for every new payer to hold least.
-func shortOf(to, sources []balance, available, least uint64) *Short {
+// shortage says how much is missing for every new payer to hold least.
+func shortage(to, sources []balance, available, least uint64) *Short {
 	var need uint64
 	for _, t := range to {
 		need += subtract(least, t.lamports)
@@ -78,10 +78,10 @@ func shortOf(to, sources []balance, available, least uint64) *Short {
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
-// fill plans the transfers of one source to the accounts in need, and lowers the needs by
+// fillNeeds plans the transfers of one source to the accounts in need, and lowers the needs by
 // them. It plans none that would leave its account below the rent-exempt minimum: that
 // transfer could land before the rest comes from another source, and would fail.
-func fill(s balance, needs, to []balance) move {
+func fillNeeds(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
 		part := min(needs[i].lamports, s.lamports)

@@ -22,14 +22,14 @@ func (r *run) resolveOpen(ctx context.Context) error {
 		if r.minContextSlot = max(r.minContextSlot, newest); len(open) == 0 {
 			return nil
 		}
-		waits, err := r.searchAttempts(ctx, open)
+		waitingFor, err := r.searchAttempts(ctx, open)
 		if err != nil {
 			return err
 		}
-		if waits == "" {
+		if waitingFor == "" {
 			continue // all are over
 		}
-		if err := r.pause(ctx, waits); err != nil {
+		if err := r.pause(ctx, waitingFor); err != nil {
 			return err
 		}
 	}
@@ -37,32 +37,32 @@ func (r *run) resolveOpen(ctx context.Context) error {
 
 // searchAttempts searches the chain once for open attempts, and resolves those whose
 // outcome is final. It returns what the run waits for; "" when all are resolved.
-func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string, err error) {
+func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor string, err error) {
 	signatures := make([]solana.Signature, len(open))
 	for i := range open {
 		signatures[i] = open[i].Signature
 	}
-	look, err := r.Chain.Search(ctx, signatures)
+	search, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
 		// Without an answer no attempt is known to be on the chain: due ones are sent again.
-		look = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
-		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
+		search = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
+		waitingFor = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
 	}
 	for i := range open {
-		waiting, err := r.resolve(ctx, &open[i], &look, look.Statuses[i])
+		waiting, err := r.resolve(ctx, &open[i], &search, search.Statuses[i])
 		if err != nil {
 			return "", err
 		}
-		if waiting != "" && waits == "" {
-			waits = waiting
+		if waiting != "" && waitingFor == "" {
+			waitingFor = waiting
 		}
 	}
-	return waits, nil
+	return waitingFor, nil
 }
 
 // resolve acts on the search result l for one attempt, and returns what the run waits for;
 // "" when the attempt is resolved.
-func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, st *onchain.Status) (waits string, err error) {
+func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, st *onchain.Status) (waitingFor string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):
 		r.result.Transactions++

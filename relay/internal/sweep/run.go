@@ -39,7 +39,7 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 		moves, short := fundPlan(from, to, &o, price)
 		return moves, 0, short
 	}
-	return r.do(ctx, slices.Concat(r.payers(), o.To))
+	return r.execute(ctx, slices.Concat(r.payers(), o.To))
 }
 
 // All waits until no attempt of the payers can land any more, moves all their lamports to
@@ -51,14 +51,14 @@ func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicK
 		moves, left := allPlan(from, to, price)
 		return moves, left, nil
 	}
-	return r.do(ctx, r.payers())
+	return r.execute(ctx, r.payers())
 }
 
 // Drain waits until no transaction of the payers can land any more and all landed ones are
 // finalized. Its errors are *Unfinished when ctx ends, and the store's.
 func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, addresses: payers}
-	err := r.locked(ctx, payers, func(ctx context.Context) error {
+	err := r.withLocks(ctx, payers, func(ctx context.Context) error {
 		if err := r.resolveOpen(ctx); err != nil {
 			return err
 		}
@@ -85,8 +85,8 @@ type run struct {
 	refused map[solana.Signature]bool
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
-	// waits is what the run waits for, and reportedAt when it last logged that.
-	waits      string
+	// waitingFor is what the run waits for, and reportedAt when it last logged that.
+	waitingFor string
 	reportedAt time.Time
 	result     Result
 }
@@ -102,14 +102,14 @@ func (r *run) payers() []solana.PublicKey {
 	return keys
 }
 
-// do runs a step that moves lamports.
-func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
+// execute runs a step that moves lamports.
+func (r *run) execute(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 	for _, to := range r.to {
 		if slices.Contains(r.payers(), to) {
 			return r.result, fmt.Errorf("%s is among the old keys and the new ones: expected others to move lamports to", to)
 		}
 	}
-	err := r.locked(ctx, lock, func(ctx context.Context) error {
+	err := r.withLocks(ctx, lock, func(ctx context.Context) error {
 		if err := r.resolveOpen(ctx); err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 	return r.result, err
 }
 
-// locked waits for the lock of the accounts, and runs f under it.
-func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
+// withLocks waits for the lock of the accounts, and runs f under it.
+func (r *run) withLocks(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
 	r.refused, r.sent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
 	for {
 		session, err := r.Store.Lock(ctx, accounts)
@@ -136,45 +136,45 @@ func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(co
 			break
 		}
 		if !errors.Is(err, ErrLocked) {
-			return r.ended(ctx, fmt.Errorf("lock the keys: %w", err))
+			return r.wrapEnd(ctx, fmt.Errorf("lock the keys: %w", err))
 		}
 		if err := r.pause(ctx, err.Error()); err != nil {
 			return err
 		}
 	}
 	defer r.session.Close()
-	return r.ended(ctx, f(ctx))
+	return r.wrapEnd(ctx, f(ctx))
 }
 
-// ended turns an error into *Unfinished when ctx has ended, and returns others unchanged.
-func (r *run) ended(ctx context.Context, err error) error {
+// wrapEnd turns an error into *Unfinished when ctx has ended, and returns others unchanged.
+func (r *run) wrapEnd(ctx context.Context, err error) error {
 	var already *Unfinished
 	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
 		return err
 	}
-	if r.waits == "" {
-		r.waits = "it had just begun"
+	if r.waitingFor == "" {
+		r.waitingFor = "it had just begun"
 	}
-	return &Unfinished{Waits: r.waits, Err: ctx.Err()}
+	return &Unfinished{WaitingFor: r.waitingFor, Err: ctx.Err()}
 }
 
 // pause waits for one poll interval. It logs what for, when that has changed or was last
 // logged long ago.
-func (r *run) pause(ctx context.Context, waits string) error {
-	if ctx.Err() != nil && r.waits != "" {
+func (r *run) pause(ctx context.Context, waitingFor string) error {
+	if ctx.Err() != nil && r.waitingFor != "" {
 		// The last call may have failed only because ctx ended, so the earlier reason is
 		// kept.
-		return r.ended(ctx, ctx.Err())
+		return r.wrapEnd(ctx, ctx.Err())
 	}
-	if now := r.Now(); waits != r.waits || now.Sub(r.reportedAt) >= reportInterval {
-		r.waits, r.reportedAt = waits, now
-		r.Log.InfoContext(ctx, "sweep deferred", "for", waits)
+	if now := r.Now(); waitingFor != r.waitingFor || now.Sub(r.reportedAt) >= reportInterval {
+		r.waitingFor, r.reportedAt = waitingFor, now
+		r.Log.InfoContext(ctx, "sweep deferred", "for", waitingFor)
 	}
 	timer := time.NewTimer(r.Poll)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return &Unfinished{Waits: waits, Err: ctx.Err()}
+		return &Unfinished{WaitingFor: waitingFor, Err: ctx.Err()}
 	case <-timer.C:
 		return nil
 	}
@@ -185,7 +185,7 @@ func (r *run) moveAll(ctx context.Context) error {
 	for {
 		price := r.price(ctx)
 		commitment := onchain.Confirmed
-		moves, left, short, err := r.planned(ctx, commitment, price)
+		moves, left, short, err := r.planMoves(ctx, commitment, price)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (r *run) moveAll(ctx context.Context) error {
 			// A plan without moves ends the run only when it rests on finalized balances.
 			commitment = onchain.Finalized
 			var final []move
-			if final, left, short, err = r.planned(ctx, commitment, price); err != nil {
+			if final, left, short, err = r.planMoves(ctx, commitment, price); err != nil {
 				return err
 			}
 			if len(final) > 0 {
@@ -221,8 +221,8 @@ func (r *run) moveAll(ctx context.Context) error {
 	}
 }
 
-// planned reads the balances and plans the moves.
-func (r *run) planned(ctx context.Context, c onchain.Commitment, price uint64) ([]move, uint64, *Short, error) {
+// planMoves reads the balances and plans the moves.
+func (r *run) planMoves(ctx context.Context, c onchain.Commitment, price uint64) ([]move, uint64, *Short, error) {
 	from, err := r.balances(ctx, r.payers(), c)
 	if err != nil {
 		return nil, 0, nil, err

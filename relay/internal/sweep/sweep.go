@@ -190,8 +190,8 @@ func (r Result) String() string {
 // Unfinished says that a step ended before it was done, because its time was over or it was
 // stopped. Nothing is lost: the next run continues.
 type Unfinished struct {
-	// Waits is what the step waited for.
-	Waits string
+	// WaitingFor is what the step waited for.
+	WaitingFor string
 	// Err is the context's error.
 	Err error
 }
@@ -202,7 +202,7 @@ func (e *Unfinished) Error() string {
 	if errors.Is(e.Err, context.Canceled) {
 		why = "it was told to stop"
 	}
-	return fmt.Sprintf("not done, and %s: %s; run it again, it goes on from there", why, e.Waits)
+	return fmt.Sprintf("not done, and %s: %s; run it again, it goes on from there", why, e.WaitingFor)
 }
 
 // Unwrap gives the context's error.

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// newPerHour is how many new keys one process accepts in an hour: in total,
-	// newPerAddress from one client address, and newPerWallet for one wallet. Rows
+	// maxPerHour is how many new keys one process accepts in an hour: in total,
+	// maxPerAddress from one client address, and maxPerWallet for one wallet. Rows
 	// are never deleted, and anybody can make wallets. The limits bound the growth of
 	// the table, and keep one client from using up the total.
-	newPerHour    = 3600
-	newPerAddress = 60
-	newPerWallet  = 8
+	maxPerHour    = 3600
+	maxPerAddress = 60
+	maxPerWallet  = 8
 )
 
-// allowance counts the new keys of the current hour. It keeps the counts only in
+// newKeyLimit counts the new keys of the current hour. It keeps the counts only in
 // memory, because stored counts would reveal wallets. The zero value is ready.
-type allowance struct {
+type newKeyLimit struct {
 	mu        sync.Mutex
 	until     time.Time
 	all       int
@@ -27,34 +27,34 @@ type allowance struct {
 	addresses map[string]int
 }
 
-// take counts a new key of the wallet and the client address, or refuses it until the
-// hour is over. giveBack removes the count of a key that was not stored.
-func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
+// acquire counts a new key of the wallet and the client address, or refuses it until the
+// hour is over. release removes the count of a key that was not stored.
+func (a *newKeyLimit) acquire(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.until) {
 		a.until, a.all, a.wallets, a.addresses = now.Add(time.Hour), 0, map[[32]byte]int{}, map[string]int{}
 	}
 	switch {
-	case a.wallets[wallet] >= newPerWallet:
+	case a.wallets[wallet] >= maxPerWallet:
 		return nil, refusal.New(refusal.RateLimited,
-			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", newPerWallet).Retry(a.until.Sub(now))
-	case a.addresses[address] >= newPerAddress:
+			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", maxPerWallet).Retry(a.until.Sub(now))
+	case a.addresses[address] >= maxPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
-			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", newPerAddress).Retry(a.until.Sub(now))
-	case a.all >= newPerHour:
+			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerAddress).Retry(a.until.Sub(now))
+	case a.all >= maxPerHour:
 		return nil, refusal.New(refusal.RateLimited,
-			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", newPerHour).Retry(a.until.Sub(now))
+			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerHour).Retry(a.until.Sub(now))
 	}
 	a.all++
 	a.wallets[wallet]++
 	a.addresses[address]++
 	hour := a.until
-	return func() { a.giveBack(wallet, address, hour) }, nil
+	return func() { a.release(wallet, address, hour) }, nil
 }
 
-// giveBack removes the count of a key, unless the hour in which it was counted is over.
-func (a *allowance) giveBack(wallet [32]byte, address string, hour time.Time) {
+// release removes the count of a key, unless the hour in which it was counted is over.
+func (a *newKeyLimit) release(wallet [32]byte, address string, hour time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.until.Equal(hour) {

@@ -68,9 +68,9 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	full := func() (address string) {
 		clients++
 		address = fmt.Sprint("client ", clients)
-		for range newPerAddress/newPerWallet + 1 {
+		for range maxPerAddress/maxPerWallet + 1 {
 			user, signature := walletOf(t, message)
-			for range newPerWallet {
+			for range maxPerWallet {
 				register(address, user, signature, newKey())
 			}
 		}
@@ -79,21 +79,21 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	user, signature := walletOf(t, message)
 	first := newKey()
 	register("", user, signature, first)
-	for range newPerWallet + 5 {
+	for range maxPerWallet + 5 {
 		register("", user, signature, newKey())
 	}
-	if n := len(kept.records); n != newPerWallet {
-		t.Errorf("one wallet registered %d keys within an hour, want %d", n, newPerWallet)
+	if n := len(kept.records); n != maxPerWallet {
+		t.Errorf("one wallet registered %d keys within an hour, want %d", n, maxPerWallet)
 	}
 	exhausted := full()
-	if n := len(kept.records); n != newPerWallet+newPerAddress {
-		t.Errorf("one address registered %d keys within an hour, want %d", n-newPerWallet, newPerAddress)
+	if n := len(kept.records); n != maxPerWallet+maxPerAddress {
+		t.Errorf("one address registered %d keys within an hour, want %d", n-maxPerWallet, maxPerAddress)
 	}
-	for range newPerHour / newPerAddress {
+	for range maxPerHour / maxPerAddress {
 		full()
 	}
-	if n := len(kept.records); n != newPerHour {
-		t.Errorf("%d keys were registered within an hour, want %d", n, newPerHour)
+	if n := len(kept.records); n != maxPerHour {
+		t.Errorf("%d keys were registered within an hour, want %d", n, maxPerHour)
 	}
 	clock = clock.Add(45 * time.Minute)
 	if _, refused := register(exhausted, user, signature, first); refused {
@@ -135,11 +135,11 @@ func TestKeysThatWereNotStoredAreNotCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept := &failingStore{failures: newPerWallet}
+			kept := &failingStore{failures: maxPerWallet}
 			s, _ := officer(t, kept, "Sign in")
 			user, signature := walletOf(t, "Sign in")
 			var err error
-			for range newPerWallet + 1 {
+			for range maxPerWallet + 1 {
 				ctx, leave := context.WithCancel(t.Context())
 				kept.leave = func() {
 					if tt.leaves {
@@ -150,7 +150,7 @@ func TestKeysThatWereNotStoredAreNotCounted(t *testing.T) {
 				leave()
 			}
 			if _, refused := refusal.As(err); refused != tt.refused || !refused && err != nil {
-				t.Errorf("after %d inserts that failed, the next is answered %v", newPerWallet, err)
+				t.Errorf("after %d inserts that failed, the next is answered %v", maxPerWallet, err)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ type Service struct {
 	keyID     string
 	random    io.Reader
 	now       func() time.Time
-	allowance allowance
+	newKeys   newKeyLimit
 }
 
 // New checks the options and makes the service. Its error lists every fault.
@@ -164,13 +164,13 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 		return fmt.Errorf("read viewing key: %w", err)
 	}
 	if existing != nil {
-		return same(existing, fingerprint(id, key))
+		return checkSame(existing, fingerprint(id, key))
 	}
 	sealed, err := box.SealAnonymous(nil, key[:], &s.publicKey, s.random)
 	if err != nil {
 		return fmt.Errorf("seal viewing key: %w", err)
 	}
-	giveBack, err := s.allowance.take(wallet, address, s.now())
+	release, err := s.newKeys.acquire(wallet, address, s.now())
 	if err != nil {
 		return err
 	}
@@ -179,19 +179,19 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	// The insert of a cancelled request may have succeeded: not counting its key would bypass
 	// the limit.
 	if existing != nil || err != nil && ctx.Err() == nil {
-		giveBack()
+		release()
 	}
 	if err != nil {
 		return fmt.Errorf("store viewing key: %w", err)
 	}
 	if existing != nil {
-		return same(existing, record.Fingerprint)
+		return checkSame(existing, record.Fingerprint)
 	}
 	return nil
 }
 
-// same refuses a key that differs from the one stored under the identifier.
-func same(existing *Record, fingerprint [32]byte) error {
+// checkSame refuses a key that differs from the one stored under the identifier.
+func checkSame(existing *Record, fingerprint [32]byte) error {
 	if subtle.ConstantTimeCompare(existing.Fingerprint[:], fingerprint[:]) == 0 {
 		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")
 	}

@@ -113,20 +113,20 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		}
 		for _, pod := range pods {
-			if err := k.tend(ctx, pod); err != nil && ctx.Err() == nil && !passing(err) {
+			if err := k.syncPod(ctx, pod); err != nil && ctx.Err() == nil && !isTransient(err) {
 				t.Errorf("kubelet: %v", err)
 			}
 		}
 	}
 }
 
-// passing reports whether an error is expected to disappear in the next round.
-func passing(err error) bool {
+// isTransient reports whether an error is expected to disappear in the next round.
+func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		!errors.As(err, new(apierrors.APIStatus)) // a connection error
 }
 
-func (k *Kubelet) tend(ctx context.Context, pod *corev1.Pod) error {
+func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		if pod.DeletionTimestamp != nil {
 			return nil

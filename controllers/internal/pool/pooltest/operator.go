@@ -105,7 +105,7 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 		t.Fatalf("make the operator: %v", err)
 	}
 	op := &Operator{ended: make(chan error, 1)}
-	poller, err := pool.NewPoller(orHTTP(o.Backlog), orMachine(o.Now))
+	poller, err := pool.NewPoller(orHTTPBacklog(o.Backlog), orSystemClock(o.Now))
 	if err != nil {
 		t.Fatalf("wire the operator: %v", err)
 	}
@@ -129,14 +129,14 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 	return op
 }
 
-func orHTTP(r pool.BacklogReader) pool.BacklogReader {
+func orHTTPBacklog(r pool.BacklogReader) pool.BacklogReader {
 	if r == nil {
 		return pool.NewHTTPBacklog()
 	}
 	return r
 }
 
-func orMachine(now func() time.Time) func() time.Time {
+func orSystemClock(now func() time.Time) func() time.Time {
 	if now == nil {
 		return time.Now
 	}

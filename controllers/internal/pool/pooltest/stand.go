@@ -25,8 +25,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// patience is how long a test waits for an expected event.
-const patience = 5 * time.Minute
+// eventuallyTimeout is how long a test waits for an expected event.
+const eventuallyTimeout = 5 * time.Minute
 
 // Stand is a test environment: a namespace on a real API server, and a chain.
 type Stand struct {
@@ -45,15 +45,15 @@ func NewStand(t testing.TB, config *rest.Config) *Stand {
 	s := &Stand{}
 	key := verifyingKey(t)
 	s.startChain(t, key)
-	s.furnish(t, config, key)
+	s.createSecrets(t, config, key)
 	return s
 }
 
-// Beside makes another namespace on the same API server and chain.
-func (s *Stand) Beside(t testing.TB) *Stand {
+// SecondNamespace makes another namespace on the same API server and chain.
+func (s *Stand) SecondNamespace(t testing.TB) *Stand {
 	t.Helper()
 	other := &Stand{Chain: s.Chain, RPC: s.RPC}
-	other.furnish(t, s.Config, verifyingKey(t))
+	other.createSecrets(t, s.Config, verifyingKey(t))
 	return other
 }
 
@@ -70,8 +70,8 @@ func verifyingKey(t testing.TB) []byte {
 	return key
 }
 
-// furnish makes the namespace and its objects.
-func (s *Stand) furnish(t testing.TB, config *rest.Config, key []byte) {
+// createSecrets makes the namespace and its objects.
+func (s *Stand) createSecrets(t testing.TB, config *rest.Config, key []byte) {
 	t.Helper()
 	s.Config, s.Namespace = config, apiservertest.NamespaceOn(t, config)
 	scheme := runtime.NewScheme()
@@ -258,14 +258,14 @@ func (s *Stand) AwaitEvent(t testing.TB, name, reason string) string {
 // error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(eventuallyTimeout)
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %s: %v", what, patience, err)
+			t.Fatalf("%s: not after %s: %v", what, eventuallyTimeout, err)
 		}
 		select {
 		case <-t.Context().Done():

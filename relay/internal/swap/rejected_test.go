@@ -105,16 +105,16 @@ func TestMemoryIsBounded(t *testing.T) {
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range maxRemembered + 10 {
-		m.note(id(i), now.Add(time.Duration(i)), func(k *notes) { k.level = 3 })
+		m.update(id(i), now.Add(time.Duration(i)), func(k *remembered) { k.level = 3 })
 	}
-	if len(m.of) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
-		t.Errorf("%d swaps are remembered, want the last %d", len(m.of), maxRemembered)
+	if len(m.notes) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
+		t.Errorf("%d swaps are remembered, want the last %d", len(m.notes), maxRemembered)
 	}
 	now = now.Add(rememberedFor + time.Second)
-	m.note(id(10), now, func(*notes) {})
-	m.note(id(maxRemembered+10), now, func(k *notes) { k.level = 2 })
-	if len(m.of) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
-		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.of))
+	m.update(id(10), now, func(*remembered) {})
+	m.update(id(maxRemembered+10), now, func(k *remembered) { k.level = 2 })
+	if len(m.notes) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
+		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.notes))
 	}
 	m.forget(id(10))
 	if m.level(id(10)) != 0 {

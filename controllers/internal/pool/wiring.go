@@ -16,8 +16,8 @@ import (
 
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
-	"github.com/relaypool/relaypool/controllers/internal/collector"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/operatormetrics"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
@@ -114,7 +114,7 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err := errors.Join(m.Add(watcher), m.Add(poller)); err != nil {
 		return Options{}, fmt.Errorf("add watchers: %w", err)
 	}
-	passes, err := collector.NewPasses(applier)
+	passes, err := operatormetrics.NewCountingApplier(applier)
 	if err != nil {
 		return Options{}, err
 	}
@@ -129,11 +129,11 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 }
 
 // register registers the metrics.
-func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *collector.Passes) error {
+func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *operatormetrics.CountingApplier) error {
 	if w.Metrics == nil {
 		return nil
 	}
-	reported, err := collector.New(collector.Options{Pools: m.GetClient(), Readings: watcher})
+	reported, err := operatormetrics.New(operatormetrics.Options{Pools: m.GetClient(), Readings: watcher})
 	if err != nil {
 		return err
 	}

@@ -32,12 +32,12 @@ const (
 // at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
-	fresh := measured(last, f, p)
+	fresh := measureFigures(last, f, p)
 	if f.KeysKnown && f.References.Known() {
 		next.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
 	}
 	changed := !equality.Semantic.DeepEqual(last, next)
-	if !changed && (!moved(last, &fresh, f) || f.Now.Before(figuresAt(last, f.Now))) {
+	if !changed && (!figuresMoved(last, &fresh, f) || f.Now.Before(figuresAt(last, f.Now))) {
 		return
 	}
 	next.NextIndex, next.Backlog, next.FeePayers = fresh.NextIndex, fresh.Backlog, fresh.FeePayers
@@ -59,15 +59,15 @@ func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 
 // figuresDue returns when changed figures may be written; zero if none changed enough.
 func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
-	fresh := measured(written, f, p)
-	if written.ObservedAt == nil || !moved(written, &fresh, f) {
+	fresh := measureFigures(written, f, p)
+	if written.ObservedAt == nil || !figuresMoved(written, &fresh, f) {
 		return time.Time{}
 	}
 	return figuresAt(written, f.Now)
 }
 
-// measured returns the newest figures, rounded; unknown figures stay unchanged.
-func measured(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
+// measureFigures returns the newest figures, rounded; unknown figures stay unchanged.
+func measureFigures(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
 	fresh := v1alpha1.RelayPoolStatus{NextIndex: last.NextIndex, Backlog: last.Backlog, FeePayers: last.FeePayers}
 	if n, ok := f.Chain.Report.NextIndex(); f.ChainRead && ok {
 		fresh.NextIndex = ptr.To(rounded(int64(min(n, 1<<62)), 3))
@@ -106,11 +106,11 @@ func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerSt
 	return out
 }
 
-// moved reports whether a figure differs enough from the one in the status.
-func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
-	if differs(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
+// figuresMoved reports whether a figure differs enough from the one in the status.
+func figuresMoved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
+	if differsBy(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
 		return distance(a, b) >= max(indexStep, float64(a)*indexChange)
-	}) || differs(shown.Backlog, fresh.Backlog, backlogMoved) {
+	}) || differsBy(shown.Backlog, fresh.Backlog, backlogMoved) {
 		return true
 	}
 	limits := thresholds(&f.Pool.Spec.FeePayers)
@@ -121,9 +121,9 @@ func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 			return true
 		}
 		was := &shown.FeePayers[at]
-		if differs(was.BalanceLamports, now.BalanceLamports, func(a, b int64) bool {
-			return distance(a, b) >= float64(a)*balanceChange || crosses(a, b, limits)
-		}) || differs(was.RunwayHours, now.RunwayHours, func(a, b int64) bool {
+		if differsBy(was.BalanceLamports, now.BalanceLamports, func(a, b int64) bool {
+			return distance(a, b) >= float64(a)*balanceChange || crossesLimit(a, b, limits)
+		}) || differsBy(was.RunwayHours, now.RunwayHours, func(a, b int64) bool {
 			return distance(a, b) >= float64(a)*runwayChange
 		}) {
 			return true
@@ -132,9 +132,9 @@ func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	return false
 }
 
-// differs reports whether two figures differ enough, as far decides. nil is unknown, and
+// differsBy reports whether two figures differ enough, as far decides. nil is unknown, and
 // differs from any known figure.
-func differs(a, b *int64, far func(a, b int64) bool) bool {
+func differsBy(a, b *int64, far func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)
 	}
@@ -147,7 +147,7 @@ func backlogMoved(a, b int64) bool {
 
 func distance(a, b int64) float64 { return float64(max(a, b) - min(a, b)) }
 
-func crosses(a, b int64, limits []uint64) bool {
+func crossesLimit(a, b int64, limits []uint64) bool {
 	for _, limit := range limits {
 		if (uint64(max(a, 0)) < limit) != (uint64(max(b, 0)) < limit) {
 			return true

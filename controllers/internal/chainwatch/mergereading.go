@@ -19,19 +19,19 @@ func (p *pool) keepReading(a answer, now time.Time) {
 		}
 		// Without an earlier reading, the first failure counts at once.
 		if p.reading.Since.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
-			p.reading.Since, p.reading.Why = p.failedAt, a.why
+			p.reading.Since, p.reading.Cause = p.failedAt, a.cause
 		}
 		return
 	}
 	p.failures = 0
-	p.reading.Since, p.reading.Why = time.Time{}, ""
+	p.reading.Since, p.reading.Cause = time.Time{}, ""
 	before, _, _ := p.reading.Report.Summary()
 	after, _, _ := a.report.Summary()
-	if before == poolcheck.OK && after != poolcheck.OK && !p.doubtful {
-		p.doubtful = true
+	if before == poolcheck.OK && after != poolcheck.OK && !p.unconfirmed {
+		p.unconfirmed = true
 		return
 	}
-	p.doubtful = false
+	p.unconfirmed = false
 	p.reading.Report, p.reading.At = a.report, now
 	payers := make(map[solana.PublicKey]Payer, len(p.query.Payers))
 	for _, key := range p.query.Payers {

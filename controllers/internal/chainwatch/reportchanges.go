@@ -30,9 +30,9 @@ type reported struct {
 }
 
 type reportedPayer struct {
-	lamports uint64
-	runway   time.Duration
-	runs     bool // the runway is known
+	lamports  uint64
+	runway    time.Duration
+	hasRunway bool // the runway is known
 }
 
 func reportedOf(r *Reading) reported {
@@ -52,7 +52,7 @@ func (s *reported) differs(next *reported, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
 		return true
 	}
-	if apart(s.next, next.next) >= max(leavesChange, s.next/leavesShare) {
+	if difference(s.next, next.next) >= max(leavesChange, s.next/leavesShare) {
 		return true
 	}
 	if len(s.payers) != len(next.payers) {
@@ -68,7 +68,7 @@ func (s *reported) differs(next *reported, thresholds []uint64) bool {
 }
 
 func (p reportedPayer) differs(next reportedPayer, thresholds []uint64) bool {
-	if change := apart(p.lamports, next.lamports); change > 0 && change >= p.lamports/balanceShare {
+	if change := difference(p.lamports, next.lamports); change > 0 && change >= p.lamports/balanceShare {
 		return true
 	}
 	for _, t := range thresholds {
@@ -76,11 +76,11 @@ func (p reportedPayer) differs(next reportedPayer, thresholds []uint64) bool {
 			return true
 		}
 	}
-	if p.runs != next.runs {
+	if p.hasRunway != next.hasRunway {
 		return true
 	}
 	change := max(p.runway, next.runway) - min(p.runway, next.runway)
 	return change > 0 && change >= p.runway/runwayShare
 }
 
-func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }

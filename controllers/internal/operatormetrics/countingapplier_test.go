@@ -1,4 +1,4 @@
-package collector_test
+package operatormetrics_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
-	"github.com/relaypool/relaypool/controllers/internal/collector"
+	"github.com/relaypool/relaypool/controllers/internal/operatormetrics"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -32,7 +32,7 @@ func (*answers) Forget(types.NamespacedName) {}
 func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
 	t.Parallel()
 	inner := &answers{}
-	p, err := collector.NewPasses(inner)
+	p, err := operatormetrics.NewCountingApplier(inner)
 	if err != nil {
 		t.Fatal(err)
 	}

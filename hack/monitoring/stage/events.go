@@ -27,10 +27,10 @@ type Event struct {
 	What string
 }
 
-// scene is an event of the play. It lasts for a share of the time, and until each
+// stageEvent is an event of the play. It lasts for a share of the time, and until each
 // expression of until has had a value in Prometheus since the scene's start: on a busy
 // machine the effect and the scrape may take longer.
-type scene struct {
+type stageEvent struct {
 	share float64
 	what  string
 	do    func(context.Context) error
@@ -41,17 +41,17 @@ const (
 	// ledgerEvery is the interval of ledger updates: relays update it once a minute, which is
 	// hardly ever in a short play.
 	ledgerEvery = 2 * time.Second
-	// patience bounds a scene, seenPoll is the interval of its queries.
-	patience = 2 * time.Minute
-	seenPoll = 500 * time.Millisecond
+	// eventTimeout bounds a scene, observePoll is the interval of its queries.
+	eventTimeout = 2 * time.Minute
+	observePoll  = 500 * time.Millisecond
 )
 
-// Seen reports whether an expression has had a value since a time.
-type Seen func(ctx context.Context, expr string, since time.Time) bool
+// Observed reports whether an expression has had a value since a time.
+type Observed func(ctx context.Context, expr string, since time.Time) bool
 
-// Play loads the relays for the given time, and injects and repairs faults meanwhile. It
+// RunEvents loads the relays for the given time, and injects and repairs faults meanwhile. It
 // takes longer when an expression of a scene has no value in time.
-func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Event, error) {
+func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed) ([]Event, error) {
 	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
 	clients, leave := context.WithCancel(ctx)
@@ -61,7 +61,7 @@ func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Even
 	var events []Event
 	var errs []error
 	for _, scene := range s.scenes() {
-		s.say("%s", scene.what)
+		s.progressf("%s", scene.what)
 		began := time.Now()
 		events = append(events, Event{began, scene.what})
 		if err := scene.do(ctx); err != nil {
@@ -79,14 +79,14 @@ func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Even
 }
 
 // last waits until all expressions of the scene have had a value.
-func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
-	limit := time.Now().Add(patience)
+func (s *stageEvent) last(ctx context.Context, seen Observed, began time.Time) error {
+	limit := time.Now().Add(eventTimeout)
 	for _, expr := range s.until {
 		for !seen(ctx, expr, began) {
 			if time.Now().After(limit) {
-				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, patience, expr)
+				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, eventTimeout, expr)
 			}
-			if !load.Sleep(ctx, seenPoll) {
+			if !load.Sleep(ctx, observePoll) {
 				return nil // Play reports the end of ctx
 			}
 		}
@@ -107,15 +107,15 @@ func (s *Stage) KeepLedger(ctx context.Context) error {
 }
 
 // scenes are the events in their order.
-func (s *Stage) scenes() []scene {
+func (s *Stage) scenes() []stageEvent {
 	nothing := func(context.Context) error { return nil }
 	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name
-	return []scene{
+	return []stageEvent{
 		{0.14, "the load begins", nothing, nil},
 		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }, nil},
 		{0.03, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }, nil},
 		{0.03, "a fork dies", func(context.Context) error {
-			_, err := s.Chain.Fork(forked, bank.LandAgain)
+			_, err := s.Chain.Fork(forkedBlocks, bank.LandAgain)
 			return err
 		}, nil},
 		{0.08, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }, []string{"max by (endpoint) (" + up + ") == 0"}},
@@ -147,13 +147,13 @@ func (s *Stage) scenes() []scene {
 			"max(" + usable + ") == 0", contract.MetricLedgerUnknown.Name + " > 0",
 		}},
 		{0.07, "both payers are funded", func(context.Context) error {
-			return errors.Join(s.Chain.Fund(s.Payers[0].PublicKey(), plenty/5), s.Chain.Fund(s.Payers[1].PublicKey(), plenty/10))
+			return errors.Join(s.Chain.Fund(s.Payers[0].PublicKey(), highFunds/5), s.Chain.Fund(s.Payers[1].PublicKey(), highFunds/10))
 		}, []string{contract.MetricCapLeft.Name + " < 1000000"}},
 	}
 }
 
-// forked is how many blocks a fork undoes: confirmed ones, but no finalized one.
-const forked = 8
+// forkedBlocks is how many blocks a fork undoes: confirmed ones, but no finalized one.
+const forkedBlocks = 8
 
 func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
 	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
@@ -164,8 +164,8 @@ func (s *Stage) price(percent uint64) error {
 	return s.Chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
 }
 
-// left is the balance after a theft: less than the payer's required minimum.
-const left = minimum * 6 / 10
+// remainingLamports is the balance after a theft: less than the payer's required minimum.
+const remainingLamports = minimum * 6 / 10
 
 // transferUnits is a compute unit limit above what a transfer uses.
 const transferUnits = 10_000
@@ -185,7 +185,7 @@ func (s *Stage) steal(ctx context.Context) error {
 		if balance.Value < minimum {
 			return nil
 		}
-		move := system.NewTransferInstruction(balance.Value-left, payer, nowhere).Build()
+		move := system.NewTransferInstruction(balance.Value-remainingLamports, payer, nowhere).Build()
 		// A transfer fails if a relay spent funds meanwhile; the next one reads the new balance.
 		_ = s.Send(ctx, transferUnits, true, s.Payers[:1], move)
 		load.Sleep(ctx, confirmedAfter*s.o.Slot)

@@ -10,14 +10,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// await returns the submission once it is done, or in its current state when the wait
+// awaitOutcome returns the submission once it is done, or in its current state when the wait
 // is over. The submission is accepted, so an error of the wait is not a failure of
 // the submission: the client gets the last known state and polls /status.
 //
 // A repeat waits at least repeatWait. A transaction is public on the chain a moment
 // before the relay knows that it landed. Somebody who copies the proof from the chain
 // in that moment then gets the answer for a landed submission, which has no id.
-func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
+func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
 	if s.Repeated {
 		wait = max(wait, repeatWait)
 	}

@@ -1,4 +1,4 @@
-package collector_test
+package operatormetrics_test
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
-	"github.com/relaypool/relaypool/controllers/internal/collector"
 	"github.com/relaypool/relaypool/controllers/internal/externalmetrics"
+	"github.com/relaypool/relaypool/controllers/internal/operatormetrics"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -36,7 +36,7 @@ const reference = "../../../docs/reference/operator-metrics.md"
 // everything returns a registry with at least one sample of each metric.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	passes, err := collector.NewPasses(&answers{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
+	passes, err := operatormetrics.NewCountingApplier(&answers{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +131,13 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/reference/operator-metrics.md is not current, run go generate ./controllers/internal/collector (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/operator-metrics.md is not current, run go generate ./controllers/internal/operatormetrics (-want +got):\n%s", diff)
 	}
 }
 
 const introduction = `# Metrics of the operator
 
-<!-- Generated from relay/contract by go generate ./controllers/internal/collector. Do not edit. -->
+<!-- Generated from relay/contract by go generate ./controllers/internal/operatormetrics. Do not edit. -->
 
 The operator serves these at ` + "`/metrics`" + `, beside those of controller-runtime, Go and the process. Only the leader has
 balances and ages: take ` + "`max by (namespace, pool)`" + `. What is not known has no sample. Messages and Secrets are never labels.

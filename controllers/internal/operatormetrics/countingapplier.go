@@ -1,4 +1,4 @@
-package collector
+package operatormetrics
 
 import (
 	"context"
@@ -19,14 +19,14 @@ type Applier interface {
 	Forget(pool types.NamespacedName)
 }
 
-// Passes is an Applier that counts the outcomes of an inner Applier. It is also the
+// CountingApplier is an Applier that counts the outcomes of an inner Applier. It is also the
 // prometheus.Collector of these counts.
-type Passes struct {
+type CountingApplier struct {
 	Applier
 	passes, objects *prometheus.CounterVec
 }
 
-var _ prometheus.Collector = (*Passes)(nil)
+var _ prometheus.Collector = (*CountingApplier)(nil)
 
 // These are the outcomes of a pass.
 const (
@@ -37,12 +37,12 @@ const (
 	outcomeFailed   = "failed"
 )
 
-// NewPasses makes Passes that count the outcomes of inner, which must not be nil.
-func NewPasses(inner Applier) (*Passes, error) {
+// NewCountingApplier makes Passes that count the outcomes of inner, which must not be nil.
+func NewCountingApplier(inner Applier) (*CountingApplier, error) {
 	if inner == nil {
 		return nil, errors.New("collector: there is no applier to count")
 	}
-	p := &Passes{
+	p := &CountingApplier{
 		Applier: inner,
 		passes:  counters(contract.MetricOperatorPasses),
 		objects: counters(contract.MetricOperatorObjects),
@@ -60,19 +60,19 @@ func counters(m contract.Metric) *prometheus.CounterVec {
 }
 
 // Describe sends the descriptions of the counters.
-func (p *Passes) Describe(out chan<- *prometheus.Desc) {
+func (p *CountingApplier) Describe(out chan<- *prometheus.Desc) {
 	p.passes.Describe(out)
 	p.objects.Describe(out)
 }
 
 // Collect sends the counters.
-func (p *Passes) Collect(out chan<- prometheus.Metric) {
+func (p *CountingApplier) Collect(out chan<- prometheus.Metric) {
 	p.passes.Collect(out)
 	p.objects.Collect(out)
 }
 
 // Apply calls the inner Applier, and counts its outcome.
-func (p *Passes) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error) {
+func (p *CountingApplier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error) {
 	result, err := p.Applier.Apply(ctx, owner, objects, opts...)
 	p.passes.WithLabelValues(outcomeOf(&result, err)).Inc()
 	for event, refs := range map[string][]apply.Ref{

@@ -13,11 +13,11 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-func trimmed(value []byte) string { return string(bytes.TrimSpace(value)) }
+func trimSpace(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// look evaluates an object that was read for one need of a RelayPool. It first checks
+// evaluate evaluates an object that was read for one need of a RelayPool. It first checks
 // whether the RelayPool may use the object. If not, it reports neither keys nor lengths.
-func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
+func evaluate(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
 	f := finding{at: now, object: got.about}
 	values := got.values
 	if f.object.UID == "" {
@@ -48,7 +48,7 @@ func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName,
 			fmt.Sprintf("has no key %s among its %d: expected %s; add it, or name another key", n.key, len(values), n.check.expected()))
 		return f
 	}
-	address, fault := n.check.run(value)
+	address, fault := n.check.evaluate(value)
 	if fault != "" {
 		f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,
 			fmt.Sprintf("has a key %s whose value %s; correct it", n.key, fault))
@@ -74,9 +74,9 @@ func (n need) problem(ofSecret, ofConfigMap, what string) *Problem {
 	return &Problem{Kind: n.kind, Name: n.name, Key: n.key, Reason: reason, Message: message}
 }
 
-// assemble makes facts from the findings, in an order that does not depend on the order
+// factsOf makes facts from the findings, in an order that does not depend on the order
 // in which objects were read.
-func assemble(all []need, found map[need]finding, unread []Unread) Facts {
+func factsOf(all []need, found map[need]finding, unread []Unread) Facts {
 	facts := Facts{Unread: unread}
 	seen := map[object]bool{}
 	payers := map[string]need{}

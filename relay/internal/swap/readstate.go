@@ -19,11 +19,11 @@ const forkSlots = 150
 
 // observe reads the swap's accounts, all at one slot, which is neither before floor nor
 // before the slot of the first leg.
-func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor uint64) (*round, error) {
+func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*state, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("second leg without the first leg's call or the swap's record: it is no swap's second leg")
 	}
-	r := &round{c: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
+	r := &state{submission: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
 	var err error
 	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err
@@ -32,13 +32,13 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(floor, r.began))
+	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(minContextSlot, r.began))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
-	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
+	r.slot, r.timeout, r.recentlyFunded = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
 	s.readAccounts(r, found[0])
-	s.doubtTimeout(r)
+	s.checkTimeoutDenied(r)
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
 		return nil, err
@@ -52,22 +52,22 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 }
 
 // readAccounts decodes the state's account.
-func (s *Planner) readAccounts(r *round, a *onchain.Account) {
+func (s *Planner) readAccounts(r *state, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
 		return
 	}
 	state, err := shieldpool.ParseSwapState(a.Data)
-	said := shieldpool.SwapTerms{}
+	reported := shieldpool.SwapTerms{}
 	if err == nil {
-		said = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
+		reported = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
-	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
+	if err != nil || reported != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
 		// The timeout in it is doubtful too, so the recorded one stays.
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *notes) { k.held = max(k.held, r.slot) })
+	s.remember(r, func(k *remembered) { k.held = max(k.held, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
@@ -81,22 +81,22 @@ func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 // ignores a slot past the timeout that one endpoint alone reports.
 const notReachedFor = 10 * time.Second
 
-// doubtTimeout moves the slot of the reading to halfway before the timeout, when only one
+// checkTimeoutDenied moves the slot of the reading to halfway before the timeout, when only one
 // endpoint reports a slot past the timeout and the program has just refused a refund as too
 // early. Otherwise an endpoint that is far ahead would keep the swap from being executed.
-func (s *Planner) doubtTimeout(r *round) {
+func (s *Planner) checkTimeoutDenied(r *state) {
 	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
 		return
 	}
-	if denied := s.memory.recall(r.c.ID).notReached; !denied.IsZero() && r.at.Sub(denied) < notReachedFor {
+	if denied := s.memory.get(r.submission.ID).notReached; !denied.IsZero() && r.at.Sub(denied) < notReachedFor {
 		r.slot = r.timeout - min(r.timeout, s.pool.Profile.SwapTimeout/2)
 	}
 }
 
 // findWallet finds the wallet that owns the token account named in the terms: the
 // submission's recipient, or the owner of the existing account.
-func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.PublicKey, error) {
-	candidates := []solana.PublicKey{r.c.Call.Recipient}
+func (s *Planner) findWallet(r *state, recipient *onchain.Account) (solana.PublicKey, error) {
+	candidates := []solana.PublicKey{r.submission.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
 		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {
 			candidates = append(candidates, t.Owner)

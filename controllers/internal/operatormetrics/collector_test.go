@@ -1,4 +1,4 @@
-package collector_test
+package operatormetrics_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
-	"github.com/relaypool/relaypool/controllers/internal/collector"
+	"github.com/relaypool/relaypool/controllers/internal/operatormetrics"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -86,11 +86,11 @@ func known() readings {
 				solana.MustPublicKeyFromBase58(second): {Lamports: 0, At: now().Add(time.Minute)},
 			},
 		},
-		{Namespace: "b", Name: "lost"}: {Since: now().Add(-5 * time.Minute), Why: "no endpoint answers"},
+		{Namespace: "b", Name: "lost"}: {Since: now().Add(-5 * time.Minute), Cause: "no endpoint answers"},
 	}
 }
 
-func newCollector(t *testing.T, r collector.Readings, items ...v1alpha1.RelayPool) *collector.Collector {
+func newCollector(t *testing.T, r operatormetrics.Readings, items ...v1alpha1.RelayPool) *operatormetrics.Collector {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -100,7 +100,7 @@ func newCollector(t *testing.T, r collector.Readings, items ...v1alpha1.RelayPoo
 	for i := range items {
 		builder.WithObjects(&items[i])
 	}
-	c, err := collector.New(collector.Options{Pools: builder.Build(), Readings: r})
+	c, err := operatormetrics.New(operatormetrics.Options{Pools: builder.Build(), Readings: r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
 			return errors.New("the cache is not started")
 		},
 	})
-	c, err := collector.New(collector.Options{Pools: broken, Readings: readings{}})
+	c, err := operatormetrics.New(operatormetrics.Options{Pools: broken, Readings: readings{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,13 +212,13 @@ func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
 
 func TestCollectorsAreNotMadeOfNothing(t *testing.T) {
 	t.Parallel()
-	_, err := collector.New(collector.Options{})
+	_, err := operatormetrics.New(operatormetrics.Options{})
 	for _, name := range []string{"Pools", "Readings"} {
 		if err == nil || !strings.Contains(err.Error(), "option "+name+" is not set") {
 			t.Errorf("error %v, want it to name %s", err, name)
 		}
 	}
-	if _, err := collector.NewPasses(nil); err == nil {
+	if _, err := operatormetrics.NewCountingApplier(nil); err == nil {
 		t.Error("passes of no applier are counted")
 	}
 }

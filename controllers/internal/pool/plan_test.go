@@ -47,8 +47,8 @@ func TestGate(t *testing.T) {
 			f := running()
 			tc.change(f)
 			p := Decide(f, settings())
-			if p.Held != tc.wantHeld || p.RecordInitialised != tc.wantLatch {
-				t.Errorf("held %t, latch %t: want %t, %t", p.Held, p.RecordInitialised, tc.wantHeld, tc.wantLatch)
+			if p.Withheld != tc.wantHeld || p.RecordInitialised != tc.wantLatch {
+				t.Errorf("held %t, latch %t: want %t, %t", p.Withheld, p.RecordInitialised, tc.wantHeld, tc.wantLatch)
 			}
 		})
 	}

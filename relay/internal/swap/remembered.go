@@ -14,9 +14,9 @@ const (
 	rememberedFor = 10 * time.Minute
 )
 
-// notes are what earlier rounds found out about one swap. Losing them costs a few requests,
+// remembered are what earlier rounds found out about one swap. Losing them costs a few requests,
 // so they are kept only in memory.
-type notes struct {
+type remembered struct {
 	// level is the index in routeWidths to ask for first.
 	level int
 	// other says that a refund has to take the other form, wrapped or not, than the
@@ -35,26 +35,26 @@ type notes struct {
 
 // memory keeps the notes on swaps, by the id of the second leg.
 type memory struct {
-	mu sync.Mutex
-	of map[uuid.UUID]*notes
+	mu    sync.Mutex
+	notes map[uuid.UUID]*remembered
 }
 
-func newMemory() *memory { return &memory{of: map[uuid.UUID]*notes{}} }
+func newMemory() *memory { return &memory{notes: map[uuid.UUID]*remembered{}} }
 
-// note changes the notes on a swap.
-func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
+// update changes the notes on a swap.
+func (m *memory) update(id uuid.UUID, now time.Time, change func(*remembered)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.of[id]
+	k := m.notes[id]
 	if k == nil {
-		if len(m.of) >= maxRemembered {
-			m.sweep(now)
+		if len(m.notes) >= maxRemembered {
+			m.dropExpired(now)
 		}
-		if len(m.of) >= maxRemembered {
+		if len(m.notes) >= maxRemembered {
 			m.dropOldest()
 		}
-		k = new(notes)
-		m.of[id] = k
+		k = new(remembered)
+		m.notes[id] = k
 	}
 	k.used = now
 	change(k)
@@ -64,36 +64,36 @@ func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
 func (m *memory) dropOldest() {
 	var oldest uuid.UUID
 	var at time.Time
-	for id, k := range m.of {
+	for id, k := range m.notes {
 		if at.IsZero() || k.used.Before(at) {
 			oldest, at = id, k.used
 		}
 	}
-	delete(m.of, oldest)
+	delete(m.notes, oldest)
 }
 
-func (m *memory) sweep(now time.Time) {
-	for id, k := range m.of {
+func (m *memory) dropExpired(now time.Time) {
+	for id, k := range m.notes {
 		if now.Sub(k.used) > rememberedFor {
-			delete(m.of, id)
+			delete(m.notes, id)
 		}
 	}
 }
 
-// recall returns a copy of the notes on a swap; empty notes for an unknown swap.
-func (m *memory) recall(id uuid.UUID) notes {
+// get returns a copy of the notes on a swap; empty notes for an unknown swap.
+func (m *memory) get(id uuid.UUID) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k := m.of[id]; k != nil {
+	if k := m.notes[id]; k != nil {
 		return *k
 	}
-	return notes{}
+	return remembered{}
 }
 
-func (m *memory) level(id uuid.UUID) int { return m.recall(id).level }
+func (m *memory) level(id uuid.UUID) int { return m.get(id).level }
 
 func (m *memory) forget(id uuid.UUID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, id)
+	delete(m.notes, id)
 }

@@ -29,25 +29,25 @@ type spend struct {
 	prefer string
 	// patience is how long the client waits for one answer.
 	patience time.Duration
-	// keyed sends an Idempotency-Key, again with each repeat.
-	keyed bool
+	// hasIdempotencyKey sends an Idempotency-Key, again with each repeat.
+	hasIdempotencyKey bool
 	// repeats sends an accepted request again, like a client that lost the answer.
 	repeats bool
-	// stray sends the spend to the chain as well, after a delay.
-	stray      bool
-	strayAfter time.Duration
+	// sendsDirectly sends the spend to the chain as well, after a delay.
+	sendsDirectly bool
+	directDelay   time.Duration
 	// reproves repeats with another proof of the same inputs.
 	reproves bool
 }
 
 const (
 	// Gross amounts of withdrawals, in lamports: above fee and the recipient's rent.
-	leastAmount, mostAmount = 10_000_000, 60_000_000
-	// mostNote and mostSwapNote bound a note, so that two fit into a transaction with the accounts.
-	mostNote, mostSwapNote = 100, 80
-	// longestStray is about the time that a transaction takes to be confirmed, so that
+	minAmount, maxAmount = 10_000_000, 60_000_000
+	// maxNoteSize and maxSwapNoteSize bound a note, so that two fit into a transaction with the accounts.
+	maxNoteSize, maxSwapNoteSize = 100, 80
+	// maxDirectDelay is about the time that a transaction takes to be confirmed, so that
 	// either of the two may land first.
-	longestStray = 1500 * time.Millisecond
+	maxDirectDelay = 1500 * time.Millisecond
 	// keyBytes is the randomness of an Idempotency-Key.
 	keyBytes = 16
 )
@@ -66,10 +66,10 @@ func newSpend(o *Options, number int) *spend {
 	if r.IntN(5) == 0 { // one note is spent, the other input is empty
 		s.inputs.Nullifiers[1] = [32]byte{}
 	}
-	longest := mostNote
+	longest := maxNoteSize
 	switch {
 	case o.Swaps > 0 && r.Float64() < o.Swaps:
-		s.kind, longest = shieldpool.KindSwap, mostSwapNote
+		s.kind, longest = shieldpool.KindSwap, maxSwapNoteSize
 		s.withdraw()
 		s.toSwap(o)
 	case r.Float64() < o.Withdrawals:
@@ -79,14 +79,14 @@ func newSpend(o *Options, number int) *spend {
 	for range r.IntN(3) {
 		s.notes = append(s.notes, bytesOf(r, 32+r.IntN(longest-32)))
 	}
-	s.manners(o)
+	s.drawBehaviour(o)
 	return s
 }
 
 // withdraw draws a recipient and an amount.
 func (s *spend) withdraw() {
 	s.recipient = wallet(s.rand)
-	s.inputs.PublicAmount = -(leastAmount + s.rand.Int64N(mostAmount-leastAmount))
+	s.inputs.PublicAmount = -(minAmount + s.rand.Int64N(maxAmount-minAmount))
 	s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient})
 }
 
@@ -106,10 +106,10 @@ func (s *spend) request() Request {
 	return q
 }
 
-// manners draws the client's behaviour.
-func (s *spend) manners(o *Options) {
+// drawBehaviour draws the client's behaviour.
+func (s *spend) drawBehaviour(o *Options) {
 	r := s.rand
-	s.call, s.patience = CallTransact, o.Patience
+	s.call, s.patience = CallTransact, o.Timeout
 	if s.swap != nil {
 		s.call = CallSwap
 	}
@@ -119,15 +119,15 @@ func (s *spend) manners(o *Options) {
 	case 3, 4:
 		s.prefer = "wait=2"
 	case 5:
-		s.prefer, s.patience = "wait=1", o.Patience/10 // the client often gives up before the answer
+		s.prefer, s.patience = "wait=1", o.Timeout/10 // the client often gives up before the answer
 	case 6, 7:
 		if s.kind == shieldpool.KindWithdrawal {
 			s.call = CallWithdraw
 		}
 	}
-	s.keyed = r.IntN(2) == 0
-	s.stray = r.Float64() < o.Strays && s.swap == nil
-	s.strayAfter = time.Duration(r.Int64N(int64(longestStray)))
+	s.hasIdempotencyKey = r.IntN(2) == 0
+	s.sendsDirectly = r.Float64() < o.DirectShare && s.swap == nil
+	s.directDelay = time.Duration(r.Int64N(int64(maxDirectDelay)))
 	s.repeats = r.IntN(8) == 0
 	s.reproves = r.IntN(2) == 0
 }

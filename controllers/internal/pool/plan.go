@@ -57,7 +57,7 @@ type Plan struct {
 	// those of generated keys.
 	Problems []refs.Problem
 	// Held: the gate keeps the fleet at 0 pods.
-	Held bool
+	Withheld bool
 	// RecordInitialised: this pass is the first that finds the pool initialised. The status
 	// has to record this before the fleet starts. Otherwise, if the operator died in
 	// between, the next leader could stop the fleet again.
@@ -73,9 +73,9 @@ type Plan struct {
 	// none unless Deploy is true.
 	Input   build.Input
 	Objects []build.Object
-	// CopiesReplicas: the number of pods to apply was derived from the Deployment as it was
+	// KeepsReplicas: the number of pods to apply was derived from the Deployment as it was
 	// read. The write has to fail if the Deployment has changed since.
-	CopiesReplicas bool
+	KeepsReplicas bool
 	// Query is what to read from the chain, with the payers.
 	Query chainwatch.Query
 }
@@ -91,7 +91,7 @@ func Decide(f *Facts, s Settings) Plan {
 		chain = state
 	}
 	p.RecordInitialised = f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
-	p.Held = held(f, chain)
+	p.Withheld = deploymentWithheld(f, chain)
 	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
 	if f.KeysKnown {
 		p.Keys = keys.Decide(keysInput(f, p.Problems))
@@ -99,26 +99,26 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
-	if short(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
+	if anyShort(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
 		p.Query.Interval = shortInterval
 	}
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
-		len(p.Keys.Mounted) > 0 && !f.unread(PartFleet) && !f.unread(PartCapabilities)
+		len(p.Keys.Mounted) > 0 && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
 	p.Input = build.Input{
 		Pool: f.Pool, Image: s.Image, Payers: mounts(p.Keys.Mounted), Rollout: rollout(f, &p.Keys),
 		Capabilities: f.Capabilities, OperatorNamespace: s.OperatorNamespace, OperatorLabels: s.OperatorLabels,
-		Held: p.Held,
+		Withheld: p.Withheld,
 	}
-	p.Input.Replicas, p.CopiesReplicas = replicas(f, p.Held)
+	p.Input.Replicas, p.KeepsReplicas = replicas(f, p.Withheld)
 	if p.Deploy {
 		p.Objects = build.Objects(p.Input)
 	}
 	return p
 }
 
-// held reports whether the gate keeps the fleet at 0 pods. The gate never does so once a
+// deploymentWithheld reports whether the gate keeps the fleet at 0 pods. The gate never does so once a
 // pass has found the pool initialised, and unknown facts never stop a running fleet.
-func held(f *Facts, chain poolcheck.State) bool {
+func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
 	}
@@ -131,7 +131,7 @@ func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 		Pool: f.Pool, Keys: f.Keys, Refs: f.References.Payers, Jobs: f.Jobs,
 		Rollout: keys.RolloutOf(f.Fleet.Deployment, f.Fleet.Pods), Balances: map[string]keys.Balance{}, Now: f.Now,
 	}
-	if f.unread(PartFleet) {
+	if f.isUnread(PartFleet) {
 		in.Rollout = keys.Rollout{}
 	}
 	switch {
@@ -191,8 +191,8 @@ func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.Publ
 	return out
 }
 
-// short reports whether a payer in use is known to have less than the minimum, in lamports.
-func short(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
+// anyShort reports whether a payer in use is known to have less than the minimum, in lamports.
+func anyShort(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
 	})
