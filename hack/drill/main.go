@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
 	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
 	hostility := flags.String("hostility", "seed", "`who` is hostile: seed, by which the seed decides; two or three for one of so many endpoints, and clients; clients; or none")
-	lies := flags.String("lies", "", "`names` of the lies that a hostile endpoint tells, with commas between them; all when empty")
+	lies := flags.String("lies", "", "`names` of a hostile endpoint's lies, separated by commas; all when empty")
 	root := flags.String("root", ".", "`checkout` that the relay is built from, to drill another one's")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")
 	if err := flags.Parse(args); err != nil {

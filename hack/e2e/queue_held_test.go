@@ -140,5 +140,5 @@ func (f *fleet) accountFor(t *testing.T, clients *traffic) {
 	e := f.gather(t, records)
 	// This fleet's clients do not swap, unlike another fleet's: these are the claims about
 	// this fleet alone.
-	ok(t, verdict(results(e, "accepted-is-final", "told-is-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))
+	ok(t, verdict(results(e, "accepted-is-final", "answers-are-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))
 }

@@ -381,9 +381,9 @@ func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
 	t.Parallel()
 	passed := verify.Result{Name: "one-spend", Examined: 3}
 	wantError(t, verdict([]verify.Result{passed, passed}), "")
-	many := verify.Result{Name: "told-is-true", Faults: strings.Split("abcdefgh", "")}
+	many := verify.Result{Name: "answers-are-true", Faults: strings.Split("abcdefgh", "")}
 	err := verdict([]verify.Result{passed, many, {Name: "swap-ends-once", Vacuous: true}})
-	wantError(t, err, "told-is-true does not hold: a; b; c; d; e; and 3 more")
+	wantError(t, err, "answers-are-true does not hold: a; b; c; d; e; and 3 more")
 	wantError(t, err, "swap-ends-once does not hold: there was nothing to examine")
 	if len(many.Faults) != 8 {
 		t.Error("the evidence itself was cut")

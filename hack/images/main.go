@@ -77,7 +77,7 @@ func (t *tool) notes(context.Context) error {
 	section := regexp.MustCompile(`(?ms)^## \[` + regexp.QuoteMeta(t.version) + `\][^\n]*$(.*?)(?:^## \[|^\[[^\]\n]+\]: https://|\z)`)
 	notes, _ := match(filepath.Join(t.root, "CHANGELOG.md"), section)
 	if notes = strings.TrimSpace(notes); notes == "" {
-		return fmt.Errorf("the changelog says nothing of version %s: turn [Unreleased] into ## [%s] - with the date, before the tag", t.version, t.version)
+		return fmt.Errorf("the changelog has no version %s: turn [Unreleased] into ## [%s] - with the date, before the tag", t.version, t.version)
 	}
 	fmt.Fprintln(t.stdout, notes)
 	return nil

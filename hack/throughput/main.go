@@ -84,7 +84,7 @@ func parse(args []string) (*settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, with commas between them (default 1,4)", numbers(&s.processes))
-	flags.Func("rows", "`numbers` of finished submissions that the database begins with (default 1000,100000)", numbers(&s.rows))
+	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
 	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, with commas between them")

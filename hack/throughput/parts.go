@@ -147,7 +147,7 @@ func (s *benchRun) carry(ctx context.Context) error {
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
 	s.costs("carried submission", before, after, answers.done)
-	s.progressf("%s: carried %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	s.progressf("%s: completed %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }
 
@@ -227,12 +227,12 @@ func (s *benchRun) stalerRoots(ctx context.Context) error {
 		refused += n
 	}
 	if answers.done == 0 {
-		return fmt.Errorf("nothing was carried: %s", answers.refusals())
+		return fmt.Errorf("no submission was completed: %s", answers.refusals())
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: fmt.Sprintf("Carried to confirmed, a second, ring %d", programRootHistory), Unit: perSecond, Better: report.More}, s.label, rate)
 	s.report.Add(report.Group{Title: fmt.Sprintf("Tries told to prove anew or come back, of 100, ring %d", programRootHistory), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
-	s.progressf("%s: carried %.0f a second; %s", s.name, rate, answers.refusals())
+	s.progressf("%s: completed %.0f a second; %s", s.name, rate, answers.refusals())
 	return nil
 }
 

@@ -100,13 +100,13 @@ func (s *benchRun) carrySwaps(ctx context.Context) error {
 	}
 	answers := s.tally(s.crowd.Calls(), before.at, after.at)
 	if len(swaps) == 0 {
-		return fmt.Errorf("no swap was carried: %s", answers.refusals())
+		return fmt.Errorf("no swap was executed: %s", answers.refusals())
 	}
 	s.noteRefusals("what swaps are carried", &answers)
 	rate := float64(len(swaps)) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Swaps carried to the tokens, a second, long ring", Unit: perSecond, Better: report.More}, s.label, rate)
 	s.costs(carriedSwap, before, after, len(swaps))
 	s.report.Add(report.Group{Title: "Router calls for a " + carriedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
-	s.progressf("%s: carried %.1f swaps a second, their clients knew after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	s.progressf("%s: executed %.1f swaps a second; their clients saw it after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }

@@ -106,7 +106,7 @@ func (s *Spend) check() error {
 			return fmt.Errorf("input %d is a note of another mint", i)
 		}
 		if n.Index >= uint64(len(s.Leaves)) || s.Leaves[n.Index] != n.Commitment() {
-			return fmt.Errorf("input %d is not where its index says among the %d leaves: locate the note in a fresh list", i, len(s.Leaves))
+			return fmt.Errorf("input %d is not at its index among the %d leaves: find the note in a new list", i, len(s.Leaves))
 		}
 		balance.Add(&balance, e.SetUint64(n.Amount))
 	}

@@ -13,7 +13,7 @@ type Metric struct {
 // endpoints and the public keys of payers; they contain nothing from a request. Figures of
 // the fleet come from the database and are the same on every process.
 var (
-	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels tell what runs.", []string{"version", "revision"}}
+	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels identify the build.", []string{"version", "revision"}}
 
 	MetricHTTPRequests = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
 	MetricHTTPDuration = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
@@ -22,16 +22,16 @@ var (
 	MetricSubmissions          = Metric{"relaypool_submissions_total", "Submissions that ended, by kind and outcome: completed (the transaction landed), or the code of the failure.", []string{"kind", "outcome"}}
 	MetricSubmissionsFinalized = Metric{"relaypool_submissions_finalized_total", "Completed submissions whose transaction became final, by kind.", []string{"kind"}}
 	MetricStages               = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, execute (a swap's execution or refund, from its funding), finalize.", []string{"stage"}}
-	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (put off for the deployment's sake), panic (a step was given up).", []string{"event"}}
-	MetricLeases               = Metric{"relaypool_lease_events_total", "Events of the leases of submissions: claimed, handed_over (at a stop), lost (another process took it over), reaped (of a process that died), orphaned (released, because the answer to a claim was lost).", []string{"event"}}
+	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (deferred for the deployment's sake), panic (a step was given up).", []string{"event"}}
+	MetricLeases               = Metric{"relaypool_lease_events_total", "Events of the leases of submissions: claimed, handed_over (at a stop), lost (another process claimed it), reaped (of a process that died), orphaned (released, because the answer to a claim was lost).", []string{"event"}}
 	MetricLeaseLapses          = Metric{"relaypool_lease_lapses_total", "Times that this process could not renew its leases and let them lapse.", nil}
 	MetricPolls                = Metric{"relaypool_tracker_polls_total", "Questions for the fate of signatures, by cause: slot, or notification when one brought it forward.", []string{"cause"}}
 	MetricPollSize             = Metric{"relaypool_tracker_poll_signatures", "Signatures asked for in one question, at most 256.", nil}
-	MetricInFlight             = Metric{"relaypool_in_flight_submissions", "Submissions that this process has taken up and that have not landed.", nil}
+	MetricInFlight             = Metric{"relaypool_in_flight_submissions", "Submissions that this process has claimed and that have not landed.", nil}
 	MetricTracked              = Metric{"relaypool_tracked_submissions", "Landed submissions that this process tracks until they are finalized.", nil}
 	MetricQueuePaused          = Metric{"relaypool_queue_paused", "1 while this process claims nothing, by the reason's code; no sample while it works.", []string{"reason"}}
 
-	MetricBacklog    = Metric{"relaypool_backlog_submissions", "Submissions of the fleet that more workers could take up: due, held by no process and by no reason. What scales the fleet.", nil}
+	MetricBacklog    = Metric{"relaypool_backlog_submissions", "Submissions of the fleet that more workers could claim: due, without an owner and not held for any reason. Autoscaling uses it.", nil}
 	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "How long the first of them has been due; 0 without any. An age rather than a time, because autoscalers compare it as it is.", nil}
 	MetricHeld       = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.", []string{"reason"}}
 	MetricOpen       = Metric{"relaypool_open_submissions", "Submissions of the fleet by state: pending or processing.", []string{"state"}}
@@ -43,7 +43,7 @@ var (
 	MetricRPCLatency        = Metric{"relaypool_rpc_endpoint_latency_seconds", "Moving average of the endpoint's time to answer, by which reads choose.", []string{"endpoint"}}
 	MetricRPCBreaker        = Metric{"relaypool_rpc_breaker_changes_total", "Changes of the endpoint's breaker, by the new state: closed, half_open, open.", []string{"endpoint", "state"}}
 	MetricRPCSkipped        = Metric{"relaypool_rpc_rebroadcasts_skipped_total", "Rebroadcasts left out at an endpoint because its budget was spent.", []string{"endpoint"}}
-	MetricRPCContradictions = Metric{"relaypool_rpc_contradictions_total", "What the endpoint said and others say otherwise: of a slot, or of what landed.", []string{"endpoint"}}
+	MetricRPCContradictions = Metric{"relaypool_rpc_contradictions_total", "Answers of the endpoint that others contradict, about a slot or a landed transaction.", []string{"endpoint"}}
 	MetricRPCSocket         = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.", []string{"endpoint"}}
 	MetricRPCNotifications  = Metric{"relaypool_rpc_notifications_total", "Notifications received.", []string{"endpoint"}}
 
@@ -70,7 +70,7 @@ var (
 	MetricSwapOldestFunded = Metric{"relaypool_swap_oldest_funded_timestamp_seconds", "When the oldest of them was funded. There is no sample without any.", nil}
 	MetricSwapsOverdue     = Metric{"relaypool_swaps_overdue", "Swaps of the fleet past their timeout slot that are neither executed nor refunded.", nil}
 	MetricSwapsEnded       = Metric{"relaypool_swaps_ended_total", "Swaps that this process brought to their end, by outcome: executed or refunded.", []string{"outcome"}}
-	MetricSwapWaits        = Metric{"relaypool_swap_waits_total", "Times that a swap was put off, by reason: what it waited for.", []string{"reason"}}
+	MetricSwapWaits        = Metric{"relaypool_swap_waits_total", "Deferrals of swaps, by the reason of the wait.", []string{"reason"}}
 
 	MetricRouterRequests    = Metric{"relaypool_router_requests_total", "Calls of the swap router by call (quote, instructions) and outcome: ok, no_route, route_rejected, or why there was no answer. Those that are busy and breaker_open were not made.", []string{"call", "outcome"}}
 	MetricRouterDuration    = Metric{"relaypool_router_request_duration_seconds", "Time of those that were made, by call.", []string{"call"}}
@@ -84,7 +84,7 @@ var (
 	MetricTreeLeaves    = Metric{"relaypool_tree_leaves", "Leaves of the pool's Merkle tree on the chain.", nil}
 	MetricTreeCheck     = Metric{"relaypool_tree_self_check", "1 when the tree account agrees with itself, 0 when the profile does not fit the program.", nil}
 	MetricIndexLeaves   = Metric{"relaypool_index_leaves", "Leaves that the commitment index has read.", nil}
-	MetricIndexServed   = Metric{"relaypool_index_published_leaves", "Leaves whose root the chain confirmed: what GET /commitments serves.", nil}
+	MetricIndexServed   = Metric{"relaypool_index_published_leaves", "Leaves whose root the chain confirmed; GET /commitments serves them.", nil}
 	MetricIndexVerified = Metric{"relaypool_index_verified", "1 when all that the index has read is confirmed by the chain's root.", nil}
 )
 

@@ -66,7 +66,7 @@ func decode(content []byte) ([]byte, error) {
 	}
 	var numbers []uint8
 	if json.Unmarshal(content, &numbers) != nil {
-		return nil, fmt.Errorf("key of %d characters begins as a JSON array but is none of numbers from 0 to 255: expected 64 of them", len(content))
+		return nil, fmt.Errorf("key of %d characters starts like a JSON array, but is not one of numbers from 0 to 255: expected 64 numbers", len(content))
 	}
 	return numbers, nil
 }

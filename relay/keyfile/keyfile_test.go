@@ -67,7 +67,7 @@ func TestWhatCannotBeAKeyIsRefusedWithoutBeingRepeated(t *testing.T) {
 	}{
 		"a public half of another key": {string(Format(torn)), "does not belong"},
 		"65 numbers":                   {strings.Replace(string(Format(private)), "[", "[7,", 1), "65 bytes"},
-		"a number below 0":             {strings.Replace(string(Format(private)), "[", "[-", 1), "none of numbers"},
+		"a number below 0":             {strings.Replace(string(Format(private)), "[", "[-", 1), "not one of numbers"},
 		"a key in two pieces":          {base58.Encode(private)[:40] + " " + base58.Encode(private)[40:], "neither"},
 		"nothing":                      {"", "is empty"},
 	} {

@@ -111,7 +111,7 @@ func (f *Facts) verifyingKey() Check {
 	case !KeyAllowed(k.Hash, f.Genesis):
 		c.State, c.Reason = Failed, ReasonVerifyingKeyUnfit
 		c.Expected = "the key of the pool's own circuit"
-		c.Found = "the development key, under which anybody can forge proofs, and which is taken with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String() + " alone"
+		c.Found = "the development key, under which anybody can forge proofs, and which is accepted only with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String() + " alone"
 		c.Remedy = "give the pool's own verification_key.json"
 	}
 	return c
@@ -157,7 +157,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	}
 	self := Check{
 		Name: CheckSelfCheck, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
-		Expected: "a root that is the newest of its history and that its frontier gives", Found: "the tree account is not there to be looked at", Remedy: checks[1].Remedy,
+		Expected: "a root that is the newest of its history and that its frontier gives", Found: "the tree account does not exist", Remedy: checks[1].Remedy,
 	}
 	room := Check{
 		Name: CheckRoom, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
@@ -182,7 +182,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	if treeCapacity-tree.NextIndex < NearlyFull {
 		room.State, room.Reason = Failed, ReasonTreeFull
 		room.Found = "fewer"
-		room.Remedy = "move to a pool with a new tree before this one takes no more transactions"
+		room.Remedy = "move to a pool with a new tree before this one accepts no more transactions"
 	}
 	return append(checks, self, room), next
 }
@@ -210,7 +210,7 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
 		// Anybody can transfer lamports to an address before the program creates its
 		// account.
-		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "lamports that somebody sent there, and no account", Initialise(p)
+		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account, only lamports that somebody sent there", Initialise(p)
 	case !a.Owner.Equals(p.Profile.ProgramID):
 		c.State, c.Reason, c.Found = Failed, ReasonAccountForeign, "an account of program "+a.Owner.String()
 		c.Remedy = fmt.Sprintf("correct the program id or the seeds of profile %s: the address is another program's", p.Profile.Name)
@@ -258,7 +258,7 @@ func (f *Facts) mint(address solana.PublicKey) Check {
 	case a == nil:
 		c.Found = "no account"
 	case a.Owner.Equals(solana.Token2022ProgramID):
-		c.Found = "an account of the Token-2022 program, which the pool does not take"
+		c.Found = "an account of the Token-2022 program, which the pool does not support"
 	case !a.Owner.Equals(solana.TokenProgramID):
 		c.Found = "an account of program " + a.Owner.String()
 	default:

@@ -147,7 +147,7 @@ func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 func (r *Report) Message() string {
 	state, _, checks := r.Summary()
 	if state == OK {
-		return "the pool is initialised and is what the profile says"
+		return "the pool is initialised and matches the profile"
 	}
 	if len(checks) == 0 {
 		return "the pool has not been checked yet"

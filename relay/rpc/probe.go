@@ -56,7 +56,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 
 // ErrNoRate reports that the history does not show how fast an account's lamports are
 // spent.
-var ErrNoRate = errors.New("the history does not tell how fast the balance is spent")
+var ErrNoRate = errors.New("the history does not show how fast the balance is spent")
 
 // SpentSince returns by how much an account's balance has fallen since its oldest finalized
 // transaction after the slot since, within one page of its history, and over how many

@@ -93,7 +93,7 @@ func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitme
 func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf config) ([]*onchain.Account, uint64, error) {
 	const method = "getMultipleAccounts"
 	if len(keys) > MaxAccounts {
-		return nil, 0, fmt.Errorf("%s takes at most %d accounts, received %d", method, MaxAccounts, len(keys))
+		return nil, 0, fmt.Errorf("%s: expected at most %d accounts, received %d", method, MaxAccounts, len(keys))
 	}
 	result, err := read[atSlot[[]*wireAccount]](ctx, c, method, keys, conf)
 	if err != nil {

@@ -73,7 +73,7 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*onchain.Status, slot uint64, err error) {
 	const method = "getSignatureStatuses"
 	if len(signatures) > MaxStatuses {
-		return nil, 0, fmt.Errorf("%s takes at most %d signatures, received %d", method, MaxStatuses, len(signatures))
+		return nil, 0, fmt.Errorf("%s: expected at most %d signatures, received %d", method, MaxStatuses, len(signatures))
 	}
 	type value struct {
 		Slot         *uint64            `json:"slot"`

@@ -127,7 +127,7 @@ func (r *yamlReader) validateAccounts(a *AccountOrders) {
 				r.fault(at, nil, "the role is none that this instruction can have")
 			}
 			if role.Signer != (role.Role == RolePayer) {
-				r.fault(at, nil, "expected the payer, and nobody else, as signer: the relay has no other key")
+				r.fault(at, nil, "expected only the payer as signer: the relay has no other key")
 			}
 		}
 	}

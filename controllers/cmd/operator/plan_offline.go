@@ -51,7 +51,7 @@ func writeYAML(w io.Writer, kind, name string, object any) error {
 func printRemarks(w io.Writer, p *v1alpha1.RelayPool) {
 	name := p.Namespace + "/" + p.Name
 	if p.Spec.Paused {
-		fmt.Fprintf(w, "%s: spec.paused is set, so that nothing of this is applied until it is taken away\n", name)
+		fmt.Fprintf(w, "%s: spec.paused is set, so none of this is applied until it is removed\n", name)
 	}
 	if p.Spec.Pool.Gate == v1alpha1.GateHold {
 		fmt.Fprintf(w, "%s: until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler\n", name)

@@ -54,7 +54,7 @@ func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *poo
 		say("the RelayPool would be made")
 	}
 	for _, problem := range p.Problems {
-		say("nothing of the fleet would be made or changed before this is mended: %s", problem)
+		say("no object of the fleet would be created or changed until this is corrected: %s", problem)
 	}
 	if len(p.Generated) > 0 {
 		say("a key would be made in each of the Secrets %s", strings.Join(p.Generated, ", "))
@@ -73,7 +73,7 @@ func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *poo
 		say("%s is being deleted, and would be made anew once it has gone", ref)
 	}
 	for _, ref := range p.Result.Foreign {
-		say("%s is somebody else's and would be left alone: move it away, or give the RelayPool another name", ref)
+		say("%s belongs to somebody else and would not be changed: delete or rename it, or give the RelayPool another name", ref)
 	}
 	for _, ref := range p.Result.Withheld {
 		say("%s would not be made or changed before that, because its pods would use it", ref)
@@ -89,7 +89,7 @@ func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *poo
 		say("%d of its objects would stay as they are", p.Kept)
 	}
 	if declared.Spec.Paused {
-		say("spec.paused is set, so that nothing of this is applied until it is taken away")
+		say("spec.paused is set, so none of this is applied until it is removed")
 	}
 	if p.New && declared.Spec.Pool.Gate == v1alpha1.GateHold {
 		say("until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler")

@@ -75,7 +75,7 @@ func alerts(in Input) []alert {
 	if !in.Withheld && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
-			"no relay tells the backlog: none runs, none is scraped, or the database is away",
+			"no relay reports the backlog: none runs, none is scraped, or the database is unreachable",
 		})
 	}
 	return list
@@ -115,11 +115,11 @@ func fleetAlerts() []alert {
 	return []alert{
 		{
 			"BacklogTooOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
-			"accepted work has waited for over a minute and nobody takes it",
+			"accepted work has waited for over a minute and no relay claims it",
 		},
 		{
 			"SubmissionsHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
-			"accepted work waits for {{ $labels.reason }}, which more pods would not mend",
+			"accepted work waits for {{ $labels.reason }}, which more pods would not help",
 		},
 		{
 			// A swap under way when swaps are turned off still has to end.
@@ -137,14 +137,14 @@ func fleetAlerts() []alert {
 		},
 		{
 			"ProcessDied", "sum(increase(" + contract.MetricLeases.Name + `{,event="reaped"}[15m])) > 0`, 0, severityWarning,
-			"a relay died without handing its work over",
+			"a relay died without releasing its leases",
 		},
 		{
 			// The offset excludes a fleet that is younger than two hours. The alert waits 30
 			// minutes more: the first run, at a relay's start, may end before the first scrape,
 			// and the second may end 25 minutes later, after 1.5 periods and its own ten minutes.
 			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
-			"rows that are over have not been deleted for two hours",
+			"old rows have not been deleted for two hours",
 		},
 	}
 }
@@ -259,7 +259,7 @@ func chainAlerts() []alert {
 	return []alert{
 		{
 			"AllEndpointsDown", "max(" + contract.MetricRPCUp.Name + "{}) == 0", 2 * minute, severityCritical,
-			"no RPC endpoint answers: nothing new is taken",
+			"no RPC endpoint answers: no new work is accepted",
 		},
 		{
 			"EndpointDown", "max by (endpoint) (" + contract.MetricRPCUp.Name + "{}) == 0", 15 * minute, severityWarning,
@@ -286,7 +286,7 @@ func chainAlerts() []alert {
 		},
 		{
 			"TreeNearlyFull", fmt.Sprintf("max(%s{}) > %d", contract.MetricTreeLeaves.Name, treeNearlyFull), 10 * minute, severityWarning,
-			"the pool's tree is nine tenths full: a full one takes nothing any more",
+			"the pool's tree is nine tenths full: a full one accepts no more leaves",
 		},
 		{
 			"CommitmentIndexBehind", "max(" + contract.MetricTreeLeaves.Name + "{}) - max(" + contract.MetricIndexServed.Name + "{}) > 50", 5 * minute, severityWarning,
@@ -311,7 +311,7 @@ func routerAlerts() []alert {
 		},
 		{
 			"RouterRoutesRejected", "sum(increase(" + contract.MetricRouterRejected.Name + "{}[15m])) > 0", 0, severityCritical,
-			"the swap router gave answers that contradict the question",
+			"the swap router gave answers that contradict the request",
 		},
 		{
 			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minRequests), 15 * minute, severityWarning,

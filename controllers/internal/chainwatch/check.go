@@ -113,7 +113,7 @@ func (c *checker) memoryOf(name string) *endpointMemory {
 
 var (
 	errForeign = errors.New("serves another chain")
-	errBehind  = errors.New("is far behind what was read before, and not believed until it has caught up")
+	errBehind  = errors.New("is far behind the slot that was read before, and is not used until it has caught up")
 )
 
 // readEndpoint reads one endpoint, within the timeout. With errForeign, the facts contain the

@@ -267,7 +267,7 @@ func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 	apiService.SetKind("APIService")
 	apiService.SetName(contract.ExternalMetricsAPIService)
 	must(t, w.Client.Delete(t.Context(), apiService))
-	says("nobody serves external metrics in this cluster")
+	says("no server of external metrics exists in this cluster")
 	w.lead(t, address)
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 }

@@ -136,7 +136,7 @@ func metricLabels(key types.NamespacedName) labels.Set {
 func (p *Provider) selected(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
 		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
-			"the operator that serves this metric looks after some namespaces only, and %q is none of them: add it to %s", namespace, contract.OperatorEnvNamespaces)
+			"the operator that serves this metric manages only some namespaces, and %q is not one of them: add it to %s", namespace, contract.OperatorEnvNamespaces)
 	}
 	var pools v1alpha1.RelayPoolList
 	if err := p.Pools.List(ctx, &pools, client.InNamespace(namespace)); err != nil {

@@ -63,7 +63,7 @@ func (d *decision) fail(want JobWanted, cause, annotation string) {
 		cause = "it left no message"
 	}
 	cause = shorten(cause, maxCause)
-	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, mend the cause, then have it tried again: "+
+	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, correct the cause, then let it run again: "+
 		"kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
 		want.Name, cause, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)
 	d.plan.Failed = true

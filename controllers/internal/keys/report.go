@@ -133,7 +133,7 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
 	case key.Created.Before(d.Pool.CreationTimestamp.Time):
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.SecretName,
-			fmt.Sprintf("The fee payer %s is used again, whose key an earlier RelayPool of this name left in Secret %s", p.Address, p.SecretName))
+			fmt.Sprintf("The fee payer %s is used again: an earlier RelayPool of this name left its key in Secret %s", p.Address, p.SecretName))
 	default:
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))

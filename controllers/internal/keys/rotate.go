@@ -108,7 +108,7 @@ func (d *decision) stillMounted(keys []Key, begun bool) string {
 	case !r.Known:
 		return "the fleet's Deployment and pods could not be read"
 	case mounted(r.Template):
-		return "the fleet's Deployment is about to be given the new keys"
+		return "the fleet's Deployment is about to get the new keys"
 	case mounted(r.Pods):
 		return "pods with the old keys are being replaced"
 	case !r.Complete && !begun:
@@ -196,7 +196,7 @@ func (d *decision) useGeneratedKeys() {
 	}
 	d.markKeys()
 	if d.plan.Mounted == nil && d.plan.Create == nil && !d.hasProblem(v1alpha1.ReasonNoPayers) {
-		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets say why")
+		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets give the reason")
 	}
 }
 

@@ -79,7 +79,7 @@ func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():
 	default:
-		return errors.New("external metrics are not served yet: the log says what is missing")
+		return errors.New("external metrics are not served yet: the log names what is missing")
 	}
 	if !e.Poller.AllRead() {
 		return errors.New("the fleets' backlogs have not been read yet")

@@ -1,4 +1,4 @@
-// Package collector makes the operator's own metrics. Each scrape reads the status of
+// Package operatormetrics makes the operator's own metrics. Each scrape reads the status of
 // RelayPools from the cache, so no gauge outlives its RelayPool or lags behind its status.
 // The outcomes of passes are counted as they happen.
 package operatormetrics

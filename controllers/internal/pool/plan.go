@@ -140,7 +140,7 @@ func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	case !f.References.Known():
 		in.Blocked = "the Secrets and ConfigMaps that the spec names could not be read yet"
 	case len(problems) > 0:
-		in.Blocked = "a Secret or ConfigMap that the spec names is not as it must be: the condition SecretsResolved says which"
+		in.Blocked = "a Secret or ConfigMap that the spec names is not usable: the condition SecretsResolved names it"
 	}
 	for address, payer := range f.Chain.Payers {
 		balance := keys.Balance{Lamports: payer.Lamports, At: payer.At}

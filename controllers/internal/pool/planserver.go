@@ -133,7 +133,7 @@ func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, 
 		pool.Status = status
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the cluster would not take RelayPool %s: %w", declared.Name, err)
+		return nil, fmt.Errorf("the cluster would refuse RelayPool %s: %w", declared.Name, err)
 	}
 	return pool, nil
 }

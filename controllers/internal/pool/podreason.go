@@ -73,7 +73,7 @@ func reasonOf(pod *corev1.Pod) (podReason, bool) {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == unschedulable {
 			// The scheduler's message has a count of nodes, which varies.
-			return podReason{4, unschedulable + ": no node takes the pod (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
+			return podReason{4, unschedulable + ": the pod cannot be scheduled (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {

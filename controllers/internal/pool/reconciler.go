@@ -263,7 +263,7 @@ func logResult(ctx context.Context, result *apply.Result) {
 		l.Info("Applied object", "kind", ref.Kind.Kind, "object", ref.Name)
 	}
 	for _, ref := range result.Repaired {
-		l.Info("Repaired object that somebody else had changed", "kind", ref.Kind.Kind, "object", ref.Name)
+		l.Info("object repaired after a foreign change", "kind", ref.Kind.Kind, "object", ref.Name)
 	}
 	for _, ref := range result.Pruned {
 		l.Info("Deleted object that is no longer wanted", "kind", ref.Kind.Kind, "object", ref.Name)

@@ -228,7 +228,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 	}
 	if refs := o.Result.Foreign; len(refs) > 0 {
 		message := "in this namespace " + names(refs) +
-			" belongs to somebody else and was left alone: move it away (kubectl delete or rename it), or give the RelayPool another name"
+			" belongs to somebody else and was not changed: delete or rename it, or give the RelayPool another name"
 		if withheld := o.Result.Withheld; len(withheld) > 0 {
 			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use it"
 		}
@@ -273,13 +273,13 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made anew once it has gone")
 	case len(o.Result.Contested) > 0:
 		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
-			" is changed by somebody else again and again, and changed back more slowly: find out who writes it (kubectl get --show-managed-fields -o yaml)")
+			" is changed by somebody else repeatedly, and is repaired less often: find out who writes it (kubectl get --show-managed-fields -o yaml)")
 	case !p.Deploy || f.isUnread(PartFleet):
 		return verdict{}
 	case p.RecordInitialised:
 		return conditionTrue(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
 	case rollingOut(f) || deployed(&o.Result):
-		return conditionTrue(v1alpha1.ReasonProgressing, "pods are being made or replaced: the condition Available says how far it is")
+		return conditionTrue(v1alpha1.ReasonProgressing, "pods are being created or replaced: the condition Available shows the progress")
 	default:
 		return verdict{}
 	}

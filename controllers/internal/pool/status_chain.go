@@ -202,13 +202,13 @@ func spendingCapped(f *Facts) verdict {
 		lamports int64
 		words    string
 	}{
-		{transfers, "transfers take at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDayLamports)"},
-		{caps.DayLamports, "the fleet takes at most %d lamports in any 24 hours (spec.feePayers.spendCaps.dayLamports)"},
-		{caps.HourLamports, "the fleet takes at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hourLamports)"},
+		{transfers, "transfers spend at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDayLamports)"},
+		{caps.DayLamports, "the fleet spends at most %d lamports in any 24 hours (spec.feePayers.spendCaps.dayLamports)"},
+		{caps.HourLamports, "the fleet spends at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hourLamports)"},
 	} {
 		if c.lamports > 0 {
 			return conditionTrue(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
 		}
 	}
-	return conditionFalse(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDayLamports, or leave it out for its default")
+	return conditionFalse(v1alpha1.ReasonNoSpendCap, "transfers pay the pool no fee, so anybody who sends them can make the payers spend their whole balance: set spec.feePayers.spendCaps.transfersDayLamports, or omit it for its default")
 }

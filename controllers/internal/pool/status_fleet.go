@@ -28,7 +28,7 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	if wanted == 0 {
 		switch {
 		case p.Withheld || p.RecordInitialised:
-			return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+			return conditionFalse(v1alpha1.ReasonHeld, "the fleet starts once the pool is initialised: the condition PoolInitialised names what is missing; spec.pool.gate: Warn would start it at once")
 		case f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0:
 			return conditionFalse(v1alpha1.ReasonScaledToZero, "spec.replicas is 0: what was accepted waits in the database until a pod runs (kubectl scale relaypool "+f.Pool.Name+" --replicas=2)")
 		default:
@@ -63,7 +63,7 @@ func deploymentMissing(f *Facts, p *Plan, o *Outcome) verdict {
 	case slices.ContainsFunc(o.Result.Refused, func(r apply.Refusal) bool { return r.Ref == deployment }):
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the API server refused "+deployment.String()+": see the condition Stalled")
 	case slices.Contains(o.Result.Withheld, deployment):
-		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because they would use an object that belongs to somebody else: see the condition Stalled")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were created, because they would use an object that belongs to somebody else: see the condition Stalled")
 	case len(p.Faults) > 0:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
 	case !f.References.Known() && f.References.ReadAt.IsZero():
@@ -75,7 +75,7 @@ func deploymentMissing(f *Facts, p *Plan, o *Outcome) verdict {
 	case !p.Deploy:
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because there is no fee payer to pay for them: see the condition FeePayersFunded")
 	case p.Withheld:
-		return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+		return conditionFalse(v1alpha1.ReasonHeld, "the fleet starts once the pool is initialised: the condition PoolInitialised names what is missing; spec.pool.gate: Warn would start it at once")
 	default:
 		return conditionFalse(v1alpha1.ReasonPodsNotReady, "the fleet is being made: no pod is ready yet")
 	}

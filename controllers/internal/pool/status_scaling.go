@@ -69,11 +69,11 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	case has(backlogMessage): // the message of the operator's own server
 		return fails + "the operator serves it, and does not get it from the fleet's pods"
 	case has(noAPIMessage):
-		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
+		return fails + "no server of external metrics exists in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
 	case has(noServerMessage):
 		return fails + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
 	case has(noValueMessage):
-		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: look at its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
+		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: check its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
 	case has(forbiddenMessage):
 		return fails + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role that config/external-metrics and the chart have for it"
 	default:
@@ -104,7 +104,7 @@ func heldRemedy(reasons []string) string {
 		case string(refusal.SpendCapReached):
 			does = append(does, "raise spec.feePayers.spendCaps, or wait for their window")
 		case string(refusal.ChainUnavailable):
-			does = append(does, "mend or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
+			does = append(does, "repair or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
 		default:
 			does = append(does, "docs/reference/alerts/RelaypoolSubmissionsHeld.md says what to do about "+reason)
 		}

@@ -236,7 +236,7 @@ func TestConditions(t *testing.T) {
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
 			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_submissions", "no metrics returned"}},
 			"the API has no server": {change: unscaled("the server could not find the requested resource"),
-				want: "False/MetricUnavailable", says: []string{"nobody serves external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
+				want: "False/MetricUnavailable", says: []string{"no server of external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
 			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_submissions.external.metrics.k8s.io)"),
 				want: "False/MetricUnavailable", says: []string{"the adapter that the APIService", "does not answer"}},
 			"another adapter has no value": {change: unscaled("no metrics returned from external metrics API"),
@@ -244,7 +244,7 @@ func TestConditions(t *testing.T) {
 			"the controller may not read it": {change: unscaled(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
 				want: "False/MetricUnavailable", says: []string{"may not read relaypool_backlog_submissions"}},
 			"our server does not reach the pods": {change: unscaled("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
-				want: "False/MetricUnavailable", says: []string{"does not get it from the fleet's pods", "i/o timeout"}, not: []string{"nobody serves"}},
+				want: "False/MetricUnavailable", says: []string{"does not get it from the fleet's pods", "i/o timeout"}, not: []string{"no server of"}},
 			"KEDA does not reach the pods": {change: func(f *Facts) {
 				unscaled("boom")(f)
 				f.Pool.Spec.Autoscaling.Provider, f.Capabilities.ScaledObject = v1alpha1.ProviderKEDA, true
@@ -294,7 +294,7 @@ func TestConditions(t *testing.T) {
 			"another object was written":               {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}}, want: none},
 			"something could not be written":           {outcome: Outcome{Failed: true}, want: "True/Progressing"},
 			"an object is being deleted":               {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
-			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
+			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"repeatedly"}},
 			"the RelayPool is stalled":                 {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
 			"the operator is paused":                   {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
 			"a rollout is stuck": {change: func(f *Facts) {

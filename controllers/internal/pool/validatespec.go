@@ -53,7 +53,7 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 	if spec.Swap != nil {
 		add("swap.router.programID", optionalKey(spec.Swap.Router.ProgramID))
 		if spec.NetworkPolicy != nil && len(spec.NetworkPolicy.Router) == 0 {
-			add("networkPolicy.router", errors.New("expected where the swap router is, received nothing: list its addresses and port, or take spec.swap out"))
+			add("networkPolicy.router", errors.New("expected the swap router's addresses, received none: list its addresses and port, or remove spec.swap"))
 		}
 	}
 	return append(out, labelFaults(spec)...)

@@ -31,7 +31,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	err = k.Live.Get(ctx, client.ObjectKey{Name: k.APIService}, found)
 	if apierrors.IsNotFound(err) {
 		k.distrust()
-		return false, fmt.Errorf("the APIService %s is not there, so that nobody asks this server: install it with config/external-metrics or the chart's externalMetrics.enabled, or give --external-metrics-listen=none", k.APIService)
+		return false, fmt.Errorf("the APIService %s does not exist, so this server gets no requests: install it with config/external-metrics or the chart's externalMetrics.enabled, or give --external-metrics-listen=none", k.APIService)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read the APIService %s: %w", k.APIService, err)

@@ -236,7 +236,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 		err := k.Live.Get(ctx, key, secret)
 		switch {
 		case err == nil && secret.Labels[labelServing] != k.APIService:
-			return nil, fmt.Errorf("the Secret %s has not the label %s: %s, so that it is somebody else's and is not touched: name another one with --external-metrics-secret, or delete it", k.Secret, labelServing, k.APIService)
+			return nil, fmt.Errorf("the Secret %s lacks the label %s: %s, so it belongs to somebody else and is not changed: name another one with --external-metrics-secret, or delete it", k.Secret, labelServing, k.APIService)
 		case err == nil:
 			return secret, nil
 		case !apierrors.IsNotFound(err):
@@ -251,7 +251,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 		}
 		// Another replica was faster: read its Secret.
 	}
-	return nil, fmt.Errorf("the serving certificate's Secret %s comes and goes: somebody deletes it", k.Secret)
+	return nil, fmt.Errorf("the serving certificate's Secret %s is deleted again and again: find out who deletes it", k.Secret)
 }
 
 func (k *Keeper) make(ctx context.Context) (*corev1.Secret, error) {
@@ -296,7 +296,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 // and the certificate served before stays.
 func (k *Keeper) serve(s state) error {
 	if !s.serves(s.current, k.name(), k.Now()) {
-		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())
+		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the leading operator makes a new one; see its log if that does not happen within a minute", k.Secret, k.name())
 	}
 	k.mutex.Lock()
 	changed := k.served.current == nil || !bytes.Equal(k.served.current.cert, s.current.cert)

@@ -296,7 +296,7 @@ func TestWhatSomebodyDoesToTheSecret(t *testing.T) {
 		"swaps a key":           {does: change(func(o *corev1.Secret) { o.Data[keyKey] = otherKey() }), same: true},
 		"drops the authorities": {does: change(func(o *corev1.Secret) { delete(o.Data, keyAuthorities) }), same: true},
 		"adds a key":            {does: change(func(o *corev1.Secret) { o.Data["note"] = []byte("mine") }), same: true},
-		"removes the label":     {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "somebody else's and is not touched"},
+		"removes the label":     {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "belongs to somebody else and is not changed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

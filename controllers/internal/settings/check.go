@@ -50,13 +50,13 @@ func (c *Config) checkNamespaces() (problems []error) {
 	}
 	switch {
 	case len(c.Namespaces) == 0 && !c.ClusterWide:
-		note("namespaces", "is missing: name the namespaces whose RelayPools are to be looked after, or give %s for all of the cluster, whose rights are as good as an administrator's", commandline.Setting("cluster-wide"))
+		note("namespaces", "is missing: name the namespaces whose RelayPools the operator manages, or give %s for the whole cluster, which needs the rights of an administrator", commandline.Setting("cluster-wide"))
 	case len(c.Namespaces) > 0 && c.ClusterWide:
 		note("cluster-wide", "is set, and %s names %d: leave one of them out", commandline.Setting("namespaces"), len(c.Namespaces))
 	}
 	switch {
 	case c.OperatorNamespace == "" && c.LeaderElect:
-		note("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false where there is no other", contract.OperatorSystemNamespace)
+		note("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false if there is no other", contract.OperatorSystemNamespace)
 	case c.OperatorNamespace != "" && len(validation.IsDNS1123Label(c.OperatorNamespace)) > 0:
 		note("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not", len(c.OperatorNamespace))
 	}

@@ -17,8 +17,8 @@ type Run struct {
 	Cluster `embed:""`
 
 	RelayImage        string   `env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" group:"Fleets" help:"Required. Image of the relay for every RelayPool without spec.image, with a tag or a digest: registry.example/relaypool/relay:0.1.0."`
-	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are looked after; nothing else is read or watched, so that Roles in these suffice. Several with commas between them. Required, unless --cluster-wide is given."`
-	ClusterWide       bool     `env:"RELAYPOOL_CLUSTER_WIDE" group:"Fleets" help:"Look after the RelayPools of all namespaces, those included that do not exist yet. The rights that this takes make whoever has the operator's token an administrator of the cluster."`
+	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are managed; nothing else is read or watched, so Roles in these suffice. Several with commas between them. Required, unless --cluster-wide is given."`
+	ClusterWide       bool     `env:"RELAYPOOL_CLUSTER_WIDE" group:"Fleets" help:"Manage the RelayPools of all namespaces, including those that do not exist yet. The rights that this needs make anybody with the operator's token an administrator of the cluster."`
 	LeaderElect       bool     `default:"true" env:"RELAYPOOL_LEADER_ELECT" group:"Leading" help:"Act only while holding the Lease, so that several operators can run and one acts. Turn it off with --leader-elect=false only where no other operator runs."`
 	OperatorNamespace string   `env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" group:"Leading" help:"Namespace that the operator is installed in: its Lease is there, and network policies admit it from there. Empty takes that of the pod's service account; outside a cluster it is required while --leader-elect is on."`
 
@@ -35,14 +35,14 @@ type Run struct {
 
 // Cluster says how to reach the cluster.
 type Cluster struct {
-	Kubeconfig string `env:"RELAYPOOL_KUBECONFIG" placeholder:"FILE" group:"Cluster" help:"File that says how to reach the cluster. Empty takes what $KUBECONFIG names, else the pod's own service account, else ~/.kube/config."`
-	Context    string `env:"RELAYPOOL_CONTEXT" placeholder:"NAME" group:"Cluster" help:"Context of that file. Empty takes its current one. With a context the pod's service account is never used."`
+	Kubeconfig string `env:"RELAYPOOL_KUBECONFIG" placeholder:"FILE" group:"Cluster" help:"File with the cluster's address and credentials. Empty uses the file that $KUBECONFIG names, else the pod's own service account, else ~/.kube/config."`
+	Context    string `env:"RELAYPOOL_CONTEXT" placeholder:"NAME" group:"Cluster" help:"Context of that file. Empty uses its current one. With a context, the pod's service account is never used."`
 }
 
 // Work sets how much is done at once, and how often.
 type Work struct {
 	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
-	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Pools that are read from their chains at once. A dead endpoint holds one of them for some seconds."`
+	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Number of pools that are read from their chains concurrently. A dead endpoint occupies one of them for some seconds."`
 	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth: nothing tells the operator when they change, because it may not watch them. Those of generated keys, which nobody changes, are read a fifth as often."`
 	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
 }
@@ -68,7 +68,7 @@ func (e ExternalMetrics) Enabled() bool { return e.Listen != None && e.Listen !=
 // Leading sets how one of several operators becomes the leader.
 type Leading struct {
 	Name          string        `default:"relaypool-operator" env:"RELAYPOOL_LEASE_NAME" placeholder:"NAME" group:"Leading" help:"Name of the Lease."`
-	Duration      time.Duration `default:"15s" env:"RELAYPOOL_LEASE_DURATION" placeholder:"DURATION" group:"Leading" help:"How long the others wait after the leader's last sign of life before one takes over. A leader that is stopped hands over at once."`
+	Duration      time.Duration `default:"15s" env:"RELAYPOOL_LEASE_DURATION" placeholder:"DURATION" group:"Leading" help:"How long the others wait after the leader last renewed its lease before one takes over. A leader that is stopped releases the lease at once."`
 	RenewDeadline time.Duration `default:"10s" env:"RELAYPOOL_LEASE_RENEW_DEADLINE" placeholder:"DURATION" group:"Leading" help:"How long a leader that cannot renew tries on before it ends itself. Shorter than --lease-duration."`
 	RetryPeriod   time.Duration `default:"2s" env:"RELAYPOOL_LEASE_RETRY_PERIOD" placeholder:"DURATION" group:"Leading" help:"Time between tries to get or renew the Lease. Shorter than --lease-renew-deadline."`
 }

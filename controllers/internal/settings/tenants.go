@@ -39,7 +39,7 @@ func (t Tenants) Check() (problems []error) {
 		case !slices.Contains(known, field):
 			note(tenancy.FlagTemplateFields, "expected all, none or fields out of %s, received %d characters that are none of them as field %d of %d", strings.Join(tenancy.TemplateFields(), ", "), len(field), i+1, len(t.TemplateFields))
 		case len(t.TemplateFields) > 1 && (field == AllFields || field == None):
-			note(tenancy.FlagTemplateFields, "%s stands beside other fields: give it alone, or the fields without it", field)
+			note(tenancy.FlagTemplateFields, "%s is given together with other fields: give it alone, or the fields without it", field)
 		}
 	}
 	for i, name := range t.Usable {

@@ -68,7 +68,7 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	}
 	for _, f := range templateFields {
 		if f.set(&spec.Template) && slices.Contains(p.Withheld, f.name) {
-			out = append(out, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: take it out, or ask whoever runs the operator to allow it (%s)",
+			out = append(out, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: remove it, or ask the operator's administrator to allow it (%s)",
 				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
 		}
 	}
@@ -85,7 +85,7 @@ func (p Policy) imageFault(image, ownImage string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("expected an image of %s, received %s: name one of these, leave it out for the operator's own, or ask whoever runs the operator to allow it (%s)",
+	return fmt.Sprintf("expected an image of %s, received %s: name one of these, omit it for the operator's own, or ask the operator's administrator to allow it (%s)",
 		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
 }
 
@@ -157,7 +157,7 @@ func (p Policy) Refuse(n Named) *Refusal {
 		of := n.Labels[build.LabelPool]
 		switch {
 		case of != n.Pool:
-			return &Refusal{true, fmt.Sprintf("is a generated fee payer key of RelayPool %s, which nobody else may use: name a Secret of your own", of)}
+			return &Refusal{true, fmt.Sprintf("is a generated fee payer key of RelayPool %s, which no other RelayPool may use: name a Secret of your own", of)}
 		case !n.Payer:
 			return &Refusal{true, "is a generated fee payer key, which may be used as a fee payer's key alone: name another Secret"}
 		default:
@@ -174,7 +174,7 @@ func (p Policy) Refuse(n Named) *Refusal {
 	case "":
 		received = "none"
 	}
-	return &Refusal{false, fmt.Sprintf("may not be used by this RelayPool: expected its label %s to be %s or %s, received %s; whoever keeps it can allow it with kubectl label %s %s -n %s --overwrite %s=%s, or whoever runs the operator with %s",
+	return &Refusal{false, fmt.Sprintf("may not be used by this RelayPool: expected its label %s to be %s or %s, received %s; its owner can allow it with kubectl label %s %s -n %s --overwrite %s=%s, or the operator's administrator with %s",
 		v1alpha1.LabelUsableBy, n.Pool, v1alpha1.UsableByAny, received,
 		strings.ToLower(n.Kind), n.Name, n.Namespace, v1alpha1.LabelUsableBy, n.Pool, commandline.Setting(FlagUsable))}
 }

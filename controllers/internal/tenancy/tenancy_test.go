@@ -80,7 +80,7 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 			case tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)):
 				t.Errorf("faults are %q, want one with %q", got, tc.want)
 			case tc.want != "":
-				for _, part := range []string{"spec.image: ", "registry.example/relaypool/relay, docker.io/team/*", "leave it out", "--tenant-images ($RELAYPOOL_TENANT_IMAGES)"} {
+				for _, part := range []string{"spec.image: ", "registry.example/relaypool/relay, docker.io/team/*", "omit it", "--tenant-images ($RELAYPOOL_TENANT_IMAGES)"} {
 					if !strings.Contains(got[0], part) {
 						t.Errorf("the fault is %q, want %q in it", got[0], part)
 					}
@@ -151,7 +151,7 @@ func TestWithheldFieldsAreNamed(t *testing.T) {
 				}
 				return
 			}
-			if len(got) != 1 || !strings.HasPrefix(got[0], "spec.template."+name+": ") || !strings.Contains(got[0], "none of the fields") || !strings.Contains(got[0], "take it out") {
+			if len(got) != 1 || !strings.HasPrefix(got[0], "spec.template."+name+": ") || !strings.Contains(got[0], "none of the fields") || !strings.Contains(got[0], "remove it") {
 				t.Errorf("faults are %q, want one that names the field, what is allowed and what to do", got)
 			}
 			got = Policy{Withheld: []string{name}}.Faults(spec, "")

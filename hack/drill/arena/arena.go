@@ -72,7 +72,7 @@ func (o *Options) validate() error {
 	case unknown(o.Lies, LieNames()) != "" || unknown(o.Attacks, AttackNames()) != "":
 		return fmt.Errorf("drill options: no lie %q or no attack %q, expected some of %q and %q", unknown(o.Lies, LieNames()), unknown(o.Attacks, AttackNames()), LieNames(), AttackNames())
 	case len(o.Lies) > 0 && o.Endpoints < 2:
-		return errors.New("drill options: Lies with one endpoint, expected 2 or more: what a single one says is taken on trust")
+		return errors.New("drill options: Lies with one endpoint, expected 2 or more: a single endpoint's answers cannot be checked")
 	case o.Swaps < 0 || o.Swaps > 1:
 		return fmt.Errorf("drill options: Swaps is %g, expected 0 to 1", o.Swaps)
 	case o.FinalizeAfter < 4:
@@ -214,7 +214,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	directed := a.director.run(ctx, events)
 	<-arrivals.Done()
 	cleared := a.network.clear()
-	a.say("load and faults are over, waiting for every outcome to be final")
+	a.say("load and faults have ended; waiting for every outcome to be final")
 	quiet := time.Now()
 	clients.Wait()
 	open, err := a.awaitQuiet(patience)

@@ -48,7 +48,7 @@ func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (f
 	for ctx.Err() == nil {
 		answer, err := a.eyes.Client.GetSignatureStatuses(ctx, true, signature)
 		if err != nil {
-			return false, fmt.Errorf("look for an airdrop: %w", err)
+			return false, fmt.Errorf("check an airdrop: %w", err)
 		}
 		status := answer.Value[0]
 		switch {

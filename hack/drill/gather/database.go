@@ -1,5 +1,5 @@
-// Package witness reads the final state of database, chain and relays for the checks
-// of package account.
+// Package gather reads the final state of database, chain and relays for the checks
+// of package verify.
 package gather
 
 import (

@@ -34,7 +34,7 @@ func (c *Chain) Left(ctx context.Context, at solana.PublicKey, e *verify.Evidenc
 	for part := range slices.Chunk(keys, mostAccounts) {
 		answer, err := c.Client.GetMultipleAccountsWithOpts(ctx, part, &rpc.GetMultipleAccountsOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentFinalized})
 		if err != nil {
-			return fmt.Errorf("look for what swaps left: %w", err)
+			return fmt.Errorf("search for accounts that swaps left: %w", err)
 		}
 		for i, found := range answer.Value {
 			if left := c.left(part[i], found); left != nil {

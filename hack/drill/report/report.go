@@ -59,7 +59,7 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 
 // orderlyExits checks that relays ended only by a kill, or in time after a signal.
 func orderlyExits(exits []arena.Exit) verify.Result {
-	result := verify.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
+	result := verify.Result{Name: "orderly-exits", Claim: "a relay that gets a stop signal exits in time, and none exits without one while its database is reachable", Examined: len(exits)}
 	for _, e := range exits {
 		if e.Fault != "" {
 			result.Faults = append(result.Faults, fmt.Sprintf("relay %d at %s: %s", e.Relay+1, e.At.UTC().Format("15:04:05"), e.Fault))
@@ -91,7 +91,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, count := range codes {
 		failed += count
 	}
-	add("spends begun", float64(o.Clients.Spends), "")
+	add("spends started", float64(o.Clients.Spends), "")
 	add("submissions", float64(len(o.Evidence.Submissions)), "")
 	add("completed", float64(completed), "")
 	add("failed", float64(failed), "")

@@ -68,7 +68,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 	var text strings.Builder
 	r.Print(&text)
 	for _, want := range []string{
-		"seed 5", "CHECKS FAILED", "kill relay 1, for 1.0 s", "spends begun", "failed with root_not_found", "refused with pool_busy",
+		"seed 5", "CHECKS FAILED", "kill relay 1, for 1.0 s", "spends started", "failed with root_not_found", "refused with pool_busy",
 		"FAILED  accepted-is-final", "09000000-0000-0000-0000-000000000000", "FAILED  orderly-exits", "relay 2 at", "panic: it broke",
 		"nothing to examine", "passed  stale-root-is-true", filepath.Join(folder, "drill-5.svg"),
 	} {

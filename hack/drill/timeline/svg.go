@@ -129,7 +129,7 @@ func panels(t *Timeline) []panel {
 	known, always := func(s Sample) bool { return s.Known }, func(Sample) bool { return true }
 	return []panel{
 		{"per second", 220, []plot.Curve{
-			rate("spends begun by clients", plot.Blue, func(s Sample) int { return s.Started }, always),
+			rate("spends started by clients", plot.Blue, func(s Sample) int { return s.Started }, always),
 			rate("submissions completed", plot.Green, func(s Sample) int { return s.Completed }, known),
 			rate("submissions failed", plot.Red, func(s Sample) int { return s.Failed }, known),
 		}},

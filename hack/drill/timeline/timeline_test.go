@@ -134,7 +134,7 @@ func TestThePictureSaysWhatItShows(t *testing.T) {
 	t.Parallel()
 	picture := string(timeline.SVG(drill()))
 	for _, want := range []string{
-		"Drill with seed 7", "&lt;of them&gt;", "per second", ">submissions<", "spends begun by clients", "submissions completed",
+		"Drill with seed 7", "&lt;of them&gt;", "per second", ">submissions<", "spends started by clients", "submissions completed",
 		"backlog: accepted, without an outcome", "load and faults end", "between their legs", "executed, in all", "refunded, in all", "the database does not answer", "relay 1", "SIGKILL", "fork −3, lost", "10 s",
 	} {
 		if !strings.Contains(picture, want) {

@@ -261,7 +261,7 @@ func pinIsTrue(e *Evidence, r *Result) {
 	for _, sign := range e.Pins {
 		r.Examined++
 		if sign != e.ProofAEncoding {
-			r.fault("the database says that the program takes proofs whose A is %s; it takes those whose A is %s", sign, e.ProofAEncoding)
+			r.fault("the database records that the program accepts proofs whose A is %s; it accepts those whose A is %s", sign, e.ProofAEncoding)
 		}
 	}
 }

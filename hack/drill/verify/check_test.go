@@ -184,25 +184,25 @@ func TestEveryFaultIsFound(t *testing.T) {
 				a := &e.Records[0].Requests[0].Answers[2]
 				a.State, a.Code, a.Signature = "failed", "root_not_found", ""
 			},
-			"told-is-true", "failed with root_not_found; the database says completed",
+			"answers-are-true", "failed with root_not_found; the database says completed",
 		},
 		"a client was told of another reason for the failure": {
 			func(e *verify.Evidence) { e.Records[1].Requests[0].Answers[1].Code = "nullifier_spent" },
-			"told-is-true", "failed with nullifier_spent",
+			"answers-are-true", "failed with nullifier_spent",
 		},
 		"a submission that completed was reported refused": {
 			func(e *verify.Evidence) {
 				e.Records[0].Requests[0].Answers[1] = load.Answer{Call: load.CallTransact, Status: 409, RequestID: id(1), Code: "nullifier_spent"}
 			},
-			"told-is-true", "failed with nullifier_spent",
+			"answers-are-true", "failed with nullifier_spent",
 		},
 		"a final success was reported with a wrong signature": {
 			func(e *verify.Evidence) { e.Records[0].Requests[0].Answers[3].Signature = signature(5).String() },
-			"told-is-true", "is final with signature",
+			"answers-are-true", "is final with signature",
 		},
 		"a reported success is unknown and no fork undid it": {
 			func(e *verify.Evidence) { e.Records[0].Requests[0].Answers[2].Signature = signature(5).String() },
-			"told-is-true", "which no fork undid",
+			"answers-are-true", "which no fork undid",
 		},
 		"one request became two live submissions": {
 			func(e *verify.Evidence) {
@@ -210,11 +210,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 				twin.ID = id(6)
 				e.Submissions = append(e.Submissions, twin)
 			},
-			"repeat-meets-its-submission", "neither failed",
+			"repeats-share-a-submission", "neither failed",
 		},
 		"a repeat returned a wrong ID": {
 			func(e *verify.Evidence) { e.Records[0].Requests[0].Answers[1].RequestID = id(2) },
-			"repeat-meets-its-submission", "answered a repeat",
+			"repeats-share-a-submission", "answered a repeat",
 		},
 		"a completed submission did not land": {
 			func(e *verify.Evidence) { e.Transactions = e.Transactions[1:] },
@@ -319,12 +319,12 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"the ledger has a wrong rent":         {func(e *verify.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
 		"the ledger cannot explain something": {func(e *verify.Evidence) { e.Entries[1].Other = 3 }, "ledger-is-true", "leaves 3 lamports"},
 		"the ledger has a wrong income":       {func(e *verify.Evidence) { e.Entries[2].Received++ }, "ledger-is-true", "received 1000000008 lamports, expected 1000000007"},
-		"the ledger command reports a loss":   {func(e *verify.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger says"},
+		"the ledger command reports a loss":   {func(e *verify.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger reports"},
 		"a log shows a nullifier": {
 			func(e *verify.Evidence) {
 				e.Leaks = []verify.Leak{{Source: "relay-1.log", Line: 3, What: "nullifier in hexadecimal"}}
 			},
-			"nothing-of-requests-shown", "relay-1.log:3 holds a part of a nullifier in hexadecimal",
+			"no-request-content-shown", "relay-1.log:3 holds a part of a nullifier in hexadecimal",
 		},
 	}
 	maps.Copy(tests, swapFaults())
@@ -406,7 +406,7 @@ func TestAStaleRootIsUndecidedWithoutNearRings(t *testing.T) {
 func TestMostChecksFailOnNoEvidence(t *testing.T) {
 	t.Parallel()
 	for name, r := range results(&verify.Evidence{}) {
-		if want := slices.Contains([]string{"stale-root-is-true", "attacks-fail", "dies-before-the-next"}, name); r.Passed() != want {
+		if want := slices.Contains([]string{"stale-root-is-true", "attacks-fail", "expires-before-the-next"}, name); r.Passed() != want {
 			t.Errorf("%s on no evidence: passed %t, want %t", name, r.Passed(), want)
 		}
 	}

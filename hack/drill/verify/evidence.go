@@ -1,4 +1,4 @@
-// Package account compares the answers that clients got, the database and the chain with
+// Package verify compares the answers that clients got, the database and the chain with
 // each other. It is pure: the drill gathers the evidence, and each check is a function of
 // it.
 package verify

@@ -68,7 +68,7 @@ func attacksFail(e *Evidence, r *Result) {
 		case answer.Status == http.StatusInternalServerError:
 			r.fault("relays answered %d requests of the attack %q with 500 %s", count, answer.Attack, answer.Code)
 		case answer.Attack == "forges" && answer.Status/100 == 2:
-			r.fault("relays took %d forged proofs, with %d", count, answer.Status)
+			r.fault("relays accepted %d forged proofs, with %d", count, answer.Status)
 		}
 	}
 }

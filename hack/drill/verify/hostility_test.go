@@ -30,7 +30,7 @@ func withHostility(e *verify.Evidence) *verify.Evidence {
 
 // hostileFaults are the faults that lies and hostile clients could cause.
 func hostileFaults() map[string]doctored {
-	const served, dies = "honest-clients-served", "dies-before-the-next"
+	const served, dies = "honest-clients-served", "expires-before-the-next"
 	first := func(e *verify.Evidence) *load.Answer { return &e.Records[3].Requests[0].Answers[0] }
 	return map[string]doctored{
 		"a client was turned away until its patience ended": {
@@ -54,7 +54,7 @@ func hostileFaults() map[string]doctored {
 		},
 		"a forged proof was taken": {
 			func(e *verify.Evidence) { e.HostileAnswers[verify.HostileAnswer{Attack: "forges", Status: 202}] = 1 },
-			"attacks-fail", "took 1 forged proofs",
+			"attacks-fail", "accepted 1 forged proofs",
 		},
 		"a relay broke at a hostile request": {
 			func(e *verify.Evidence) {
@@ -64,7 +64,7 @@ func hostileFaults() map[string]doctored {
 		},
 		"the relays have learnt the wrong sign": {
 			func(e *verify.Evidence) { e.Pins = append(e.Pins, "negated") },
-			"pin-is-true", "takes proofs whose A is negated",
+			"pin-is-true", "accepts proofs whose A is negated",
 		},
 		"an attempt was committed while an earlier one could land": {
 			func(e *verify.Evidence) { e.Heights[solana.Hash{7}] = 101 },

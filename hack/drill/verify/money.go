@@ -43,7 +43,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 	}
 	entries := make(map[line]*Entry, len(e.Entries))
 	if e.LedgerFault != "" {
-		r.fault("the command relay ledger says: %s", e.LedgerFault)
+		r.fault("relay ledger reports: %s", e.LedgerFault)
 	}
 	received := make(map[solana.PublicKey]int64)
 	for i := range e.Entries {

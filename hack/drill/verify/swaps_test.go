@@ -116,8 +116,8 @@ func answer(e *verify.Evidence, number int) *load.Answer {
 
 // swapFaults are the possible faults of swaps.
 func swapFaults() map[string]doctored {
-	const once, outcome, inTime, left, rents, told, paid = "swap-ends-once", "swap-outcome-is-true", "swap-ends-in-time", "nothing-left-of-swaps",
-		"payers-pay-fees-and-rent", "told-is-true", "recipients-paid-once"
+	const once, outcome, inTime, left, rents, told, paid = "swap-ends-once", "swap-outcome-is-true", "swap-ends-in-time", "swaps-leave-nothing",
+		"payers-pay-fees-and-rent", "answers-are-true", "recipients-paid-once"
 	executed := func(e *verify.Evidence) *verify.Transaction { return transaction(e, 22) }
 	refunded := func(e *verify.Evidence) *verify.Transaction { return transaction(e, 24) }
 	return map[string]doctored{

@@ -102,9 +102,9 @@ func (t *Tally) explain(e *End, victim bool) error {
 	case e.Finite:
 		return errors.New("expected 0 of what ends by itself")
 	case e.Asked.IsZero():
-		return errors.New("nobody told it to end, and the suite did not kill it")
+		return errors.New("it got no stop signal, and the suite did not kill it")
 	case e.Code != 0:
-		return errors.New("it was told to end: expected 0")
+		return errors.New("it got a stop signal: expected 0")
 	case e.At.Sub(e.Asked) > e.Grace:
 		return fmt.Errorf("it took %s to end, expected %s at most", e.At.Sub(e.Asked), e.Grace)
 	default:

@@ -34,17 +34,17 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 		// wantErr is a part of the fault; empty for none.
 		wantErr string
 	}{
-		"told to end, and did in time":                  {end: End{Asked: noon, At: after(7)}, want: Tally{Asked: 1, Slowest: 7 * time.Second}},
-		"told to end, and was killed for it":            {end: End{Asked: noon, At: after(60), Code: 137}, wantErr: "told to end: expected 0"},
-		"told to end, and took longer than it is given": {end: End{Asked: noon, At: after(61)}, wantErr: "took 1m1s"},
-		"told to end, and panicked":                     {end: End{Asked: noon, At: after(1), Code: 2}, wantErr: "told to end: expected 0"},
+		"got a stop signal, and did in time":                  {end: End{Asked: noon, At: after(7)}, want: Tally{Asked: 1, Slowest: 7 * time.Second}},
+		"got a stop signal, and was killed for it":            {end: End{Asked: noon, At: after(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
+		"got a stop signal, and took longer than it is given": {end: End{Asked: noon, At: after(61)}, wantErr: "took 1m1s"},
+		"got a stop signal, and panicked":                     {end: End{Asked: noon, At: after(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
 		"killed by the suite":                           {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
 		"killed by the suite, but it ended itself":      {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
 		"killed by nobody of the suite, as the kernel does that is out of memory": {
-			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: nobody told it to end",
+			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: it got no stop signal",
 		},
-		"restarted by its liveness probe, and ended in order": {end: End{At: noon}, wantErr: "nobody told it to end"},
-		"panicked":                        {end: End{At: noon, Code: 2}, wantErr: "nobody told it to end"},
+		"restarted by its liveness probe, and ended in order": {end: End{At: noon}, wantErr: "got no stop signal"},
+		"panicked":                        {end: End{At: noon, Code: 2}, wantErr: "got no stop signal"},
 		"a Job's end":                     {end: End{At: noon, Finite: true}, want: Tally{Finished: 1}},
 		"a Job that failed":               {end: End{At: noon, Finite: true, Code: 1}, wantErr: "expected 0 of what ends by itself"},
 		"an operator that lost the Lease": {end: End{At: noon, Code: 1, LostLease: true}, want: Tally{LostLease: 1}},

@@ -27,7 +27,7 @@ func Undisturbed(before, after []Pod, shrunk int) error {
 		}
 	}
 	if len(gone) > shrunk {
-		return fmt.Errorf("pods %v are gone, and the autoscaler took %d away", gone, shrunk)
+		return fmt.Errorf("pods %v are gone, and the autoscaler removed %d", gone, shrunk)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TakenOver(dead uuid.UUID, held Held, now map[uuid.UUID]Row) error {
 		}
 	}
 	if waiting > 0 {
-		return fmt.Errorf("%d of %d submissions that the killed relay held are still its own, or nobody's", waiting, len(held))
+		return fmt.Errorf("%d of %d submissions that the killed relay held are still its own, or have no owner", waiting, len(held))
 	}
 	return nil
 }

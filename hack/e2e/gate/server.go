@@ -59,7 +59,7 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = far.Close() }()
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
-		http.Error(w, "the connection cannot be taken over", http.StatusInternalServerError)
+		http.Error(w, "the connection cannot be hijacked", http.StatusInternalServerError)
 		return
 	}
 	near, buffered, err := hijacker.Hijack()

@@ -111,7 +111,7 @@ func (s *Stage) scenes() []stageEvent {
 	nothing := func(context.Context) error { return nil }
 	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name
 	return []stageEvent{
-		{0.14, "the load begins", nothing, nil},
+		{0.14, "the load starts", nothing, nil},
 		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }, nil},
 		{0.03, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }, nil},
 		{0.03, "a fork dies", func(context.Context) error {

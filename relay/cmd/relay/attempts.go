@@ -26,7 +26,7 @@ const decidePause = 5 * time.Second
 type attemptsCmd struct{ config.AttemptList }
 
 // errUndecided makes relay attempts --end exit with 1.
-var errUndecided = errors.New("the endpoints do not say of all attempts that they can land no more: look whether each endpoint's slot and block height move, as an explorer shows them, and give those alone that you trust")
+var errUndecided = errors.New("the endpoints do not show that all attempts have expired: compare each endpoint's slot and block height with an explorer, and give only endpoints that you trust")
 
 // Run lists attempts that should have ended long ago, and ends them when --end asks for it.
 func (c *attemptsCmd) Run(env *environment) error {

@@ -80,7 +80,7 @@ func TestAttempts(t *testing.T) {
 	rpc, err := net.Listen("127.0.0.1:0")
 	noError(t, err)
 	net.Advance(60) // finalized blocks after the blockhash's slot, not yet 150
-	if code, out, stderr := attempts("--end", "--wait=100ms", "--rpc-url="+rpc); code != commandline.ExitFailed || !strings.Contains(out, "Undecided: 1") || !strings.Contains(stderr, "can land no more") {
+	if code, out, stderr := attempts("--end", "--wait=100ms", "--rpc-url="+rpc); code != commandline.ExitFailed || !strings.Contains(out, "Undecided: 1") || !strings.Contains(stderr, "have expired") {
 		t.Errorf("on a chain that stands still it ends with %d and %q: %s", code, out, stderr)
 	}
 	net.Start(t.Context())

@@ -15,7 +15,7 @@ import (
 
 // cli holds every command and its flags.
 type cli struct {
-	Serve      serveCmd      `cmd:"" help:"Serve the interface, and carry submissions to the chain."`
+	Serve      serveCmd      `cmd:"" help:"Serve the interface, and put submissions on the chain."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date. relay serve does so at start as well."`
 	Ledger     ledgerCmd     `cmd:"" help:"Print what the fee payers spent, by day and kind, from the chain's own history; with an RPC endpoint, bring the ledger up to the chain first and compare the balances. Ends with 1 when a lamport is not accounted for."`
 	Swaps      swapsCmd      `cmd:"" help:"List the swaps whose second leg is under way: how far each is, when it times out, and what it waits for. With an RPC endpoint the chain's slot is asked for, else it is reckoned from the newest that the fleet has seen."`

@@ -30,7 +30,7 @@ const maxLag = 300
 type probeCmd struct{ config.Probe }
 
 // errProbe makes relay probe exit with 1; the output says why.
-var errProbe = errors.New("something is not as it has to be: the table says what, and what to do")
+var errProbe = errors.New("a check failed: the table names it and what to do")
 
 // Run reads endpoints, pool and payers, and prints what it found. It changes nothing, and
 // uses no database.
@@ -212,7 +212,7 @@ func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedE
 	var refused *onchain.RPCError
 	switch {
 	case errors.As(err, &refused) && slices.Equal(e.Roles, []string{config.RoleSubmit}):
-		out.State, out.Found = poolcheck.Unknown, "it refuses to tell its chain, as endpoints do that take transactions only"
+		out.State, out.Found = poolcheck.Unknown, "it refuses to report its chain, as endpoints do that only accept transactions"
 		return out
 	case err != nil:
 		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not answer: "+err.Error(), "check its URL, credentials and plan"
@@ -224,7 +224,7 @@ func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedE
 	}
 	slot, err := c.Slot(ctx, onchain.Confirmed)
 	if err != nil {
-		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not tell its slot: "+err.Error(), "check its plan"
+		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not report its slot: "+err.Error(), "check its plan"
 		return out
 	}
 	out.Slot = &slot

@@ -118,7 +118,7 @@ func (p *probed) probe(more ...string) (code int, r probeReport) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		p.Fatalf("%v: %s", err, out)
 	}
-	if r.OK != (code == 0) || (code == 1) != strings.Contains(stderr, "something is not as it has to be") {
+	if r.OK != (code == 0) || (code == 1) != strings.Contains(stderr, "a check failed") {
 		p.Errorf("ends with %d, ok %v and %q", code, r.OK, stderr)
 	}
 	return code, r

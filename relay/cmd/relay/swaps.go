@@ -34,7 +34,7 @@ const (
 type swapsCmd struct{ config.SwapList }
 
 // errOverdue makes relay swaps --overdue exit with 1; the output lists the swaps.
-var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table says what each waits for")
+var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table shows what each waits for")
 
 // Run lists swaps. It reads the database, and only the slot from the chain.
 func (c *swapsCmd) Run(env *environment) error {

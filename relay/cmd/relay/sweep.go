@@ -205,7 +205,7 @@ func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushTimeout)
 	defer cancel()
 	if err := endpoints.Flush(ctx); err != nil {
-		log.WarnContext(ctx, "sends cut off", "error", err)
+		log.WarnContext(ctx, "sends still under way at the end", "error", err)
 	}
 }
 

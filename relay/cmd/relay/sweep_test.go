@@ -109,7 +109,7 @@ func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
 	}{
 		"without a genesis hash":          {[]string{"all", "--from=" + good, to}, "--genesis-hash ($RELAYPOOL_GENESIS_HASH): is missing"},
 		"a key in place of its file":      {[]string{"all", "--from=" + secret, to, genesis}, "--from: file 1 of 1 cannot be read"},
-		"a key's numbers":                 {[]string{"all", "--from=[1,2," + canary + "]", to, genesis}, "begins as a JSON array"},
+		"a key's numbers":                 {[]string{"all", "--from=[1,2," + canary + "]", to, genesis}, "starts like a JSON array"},
 		"a file that is no key":           {[]string{"all", "--from=" + file(t, secret), to, genesis}, "--from:"},
 		"an empty file":                   {[]string{"all", "--from=" + file(t, " "), to, genesis}, "is empty"},
 		"an empty directory":              {[]string{"all", "--from=" + empty, to, genesis}, "has no file"},
@@ -117,7 +117,7 @@ func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
 		"an address without a key":        {[]string{"all", "--from=" + good, "--to=" + off.String(), genesis}, "nobody could spend"},
 		"from a key to itself":            {[]string{"all", "--from=" + good, "--to=" + self, genesis}, "is among --from too"},
 		"to a directory of two":           {[]string{"all", "--from=" + good, "--to=" + twoKeys(t), genesis}, "expected one address"},
-		"the same new one twice":          {[]string{"fund", "--from=" + good, to, to, "--target=1000000000", genesis}, "is there twice"},
+		"the same new one twice":          {[]string{"fund", "--from=" + good, to, to, "--target=1000000000", genesis}, "is given twice"},
 		"a target that no account holds":  {[]string{"fund", "--from=" + good, to, "--target=1", genesis}, "--target: expected at least the 890880 lamports"},
 		"no target":                       {[]string{"fund", "--from=" + good, to, genesis}, "--target"},
 		"no time":                         {[]string{"drain", "--from=" + self, genesis, "--timeout=0s"}, "--timeout: expected more than 0s"},

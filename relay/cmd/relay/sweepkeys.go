@@ -65,7 +65,7 @@ func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 	}
 	for i, address := range out {
 		if slices.Contains(out[:i], address) {
-			return nil, fmt.Errorf("--%s: %s is there twice: give each once", flag, address)
+			return nil, fmt.Errorf("--%s: %s is given twice: give each once", flag, address)
 		}
 	}
 	if len(out) > maxSwept {

@@ -39,7 +39,7 @@ func (a *Admission) accepts(ctx context.Context, encoding groth16.Sign) (bool, e
 }
 
 func wrongEncoding(s groth16.Sign) error {
-	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign; if it is the right one, the relay's operator has to look at --proof-a and relay proof-a", s)
+	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not accept: send A with the other sign; if this sign is right, ask the relay's operator to check --proof-a and relay proof-a", s)
 }
 
 // tryEncoding simulates a call whose proof has another encoding than those that have

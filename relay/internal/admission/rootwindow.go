@@ -72,12 +72,12 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	}
 	if snap.Slot < seen {
 		return refusal.New(refusal.ChainUnavailable,
-			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
+			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
 			Retry(poolBusyRetryAfter)
 	}
 	if snap.Doubtful || snap.Behind {
 		return refusal.New(refusal.ChainUnavailable,
-			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
+			"the RPC endpoints of this relay do not agree on the chain's slot, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment").
 			Retry(poolBusyRetryAfter)
 	}
 	return submission.StaleRoot(root, snap.Tree.Root)

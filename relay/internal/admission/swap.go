@@ -99,7 +99,7 @@ func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) e
 	case err != nil:
 		return err
 	case account == nil && c.Recipient.IsZero():
-		return refusal.New(refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet, so the relay cannot tell whose it is: expected the base58 address of the wallet that is to own it")
+		return refusal.New(refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet, so the relay cannot determine its owner: expected the base58 address of the wallet that is to own it")
 	case account == nil:
 		return nil
 	case c.Recipient.IsZero():
@@ -107,7 +107,7 @@ func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) e
 			return err
 		}
 	case !account.Owner.Equals(c.Recipient):
-		return invalidSwap("recipient_ata exists and belongs to another owner than the recipient, who has given it away: expected a token account that the recipient still owns")
+		return invalidSwap("recipient_ata exists and belongs to another owner than the recipient: expected a token account that the recipient owns")
 	}
 	if account.Frozen {
 		return invalidSwap("recipient_ata is frozen by the authority of its mint, so nothing can be paid into it: choose another token or another recipient")

@@ -48,7 +48,7 @@ func (a *Admission) checkAmount(in *shieldpool.PublicInputs, withdrawalOnly bool
 		return refusal.New(refusal.DepositNotRelayed,
 			"publicAmount is above zero, a deposit: expected zero or less; the depositor's own wallet signs a deposit and sends it to the chain itself")
 	case in.PublicAmount == 0 && withdrawalOnly:
-		return refusal.New(refusal.WithdrawalRequired, "publicAmount is zero, a transfer: this route takes withdrawals, expected below zero; send transfers to POST /transact")
+		return refusal.New(refusal.WithdrawalRequired, "publicAmount is zero, a transfer: this route accepts only withdrawals, expected below zero; send transfers to POST /transact")
 	case in.PublicAmount == 0:
 		return nil
 	}

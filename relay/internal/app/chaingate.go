@@ -62,7 +62,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, expected %s: correct --rpc-url or --genesis-hash", errWrongChain, got, g.want)
 	}
 	if !poolcheck.KeyAllowed(g.keyHash, got) {
-		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is taken with the local chain's %s alone; give the pool's own --verifying-key",
+		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is accepted only with the local chain's %s; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
 	// A configured hash is known before any endpoint has answered.
@@ -80,7 +80,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 func (g *chainGate) ready() error {
 	if !g.open.Load() {
 		return refusal.New(refusal.ChainUnavailable,
-			"the relay has not reached its chain since it started, so it takes no submissions: send the same request again").Retry(2 * time.Second)
+			"the relay has not reached its chain since it started, so it accepts no submissions: send the same request again").Retry(2 * time.Second)
 	}
 	return nil
 }

@@ -336,7 +336,7 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	s.completed(f.submit(s, 3))
 	s.faults("three", fault.Rule{Cut: true})
 	waiting := f.submit(s, 3)
-	s.reportedBy("queue", "3 for second_endpoint", "new work goes on")
+	s.reportedBy("queue", "3 for second_endpoint", "new work continues")
 	s.faults("three")
 	s.completed(waiting)
 	for _, where := range []string{s.log.String(), s.text(s.ops + contract.MetricsPath)} {

@@ -127,7 +127,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 		case e.Breaker != outbound.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
 		case e.LastError == onchain.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
-			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
+			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong")
 		case e.Lag > maxLag:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}
@@ -145,7 +145,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionShownFor || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
 		return ""
 	case e.ContradictedBy == "":
-		return fmt.Sprintf("%s told of a slot or a height that nothing else bears out, %s ago, and such answers are not used: tell its provider, or remove it", e.Name, age(now, e.ContradictedAt))
+		return fmt.Sprintf("%s reported a slot or a height that no other endpoint confirms, %s ago; such answers are not used: report it to its provider, or remove it", e.Name, age(now, e.ContradictedAt))
 	default:
 		return fmt.Sprintf("%s and %s contradict each other, the last time %s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong",
 			e.Name, e.ContradictedBy, age(now, e.ContradictedAt))
@@ -161,7 +161,7 @@ func endpointsNote(all []chain.EndpointStatus) string {
 		}
 	}
 	if len(notes) == 1 {
-		return fmt.Sprintf("ok; what landed, failed or is final is taken on trust from %s alone: add a second endpoint, of another provider, to have it borne out", notes[0])
+		return fmt.Sprintf("ok; landings, failures and finality rest on %s alone: add a second endpoint, of another provider, to confirm them", notes[0])
 	}
 	return "ok"
 }
@@ -186,7 +186,7 @@ func (a *App) checkPool(ctx context.Context) error {
 		return errors.New("the pool's tree account cannot be read")
 	}
 	if !snap.Checked {
-		return errors.New("the tree account fails its self-check: the profile does not fit the program, and roots are judged by simulation only")
+		return errors.New("the tree account fails its self-check: the profile does not fit the program, and only simulation checks roots")
 	}
 	return a.checks.problem(ctx)
 }
@@ -205,7 +205,7 @@ func payersProblem(all []feepayer.Balance, minimum uint64) error {
 		case b.State == feepayer.StateDry:
 			bad = append(bad, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
 		case b.State == feepayer.StateRefused:
-			bad = append(bad, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: look at the account", b.Payer, b.Lamports))
+			bad = append(bad, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: check the account", b.Payer, b.Lamports))
 		case b.Age > balanceMaxAge:
 			bad = append(bad, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}
@@ -248,7 +248,7 @@ func (a *App) checkQueue(context.Context) error {
 func queueProblem(b submission.Backlog, holding string) error {
 	var parts []string
 	if holding != "" {
-		parts = append(parts, "this relay takes nothing up: "+holding)
+		parts = append(parts, "this relay claims no work: "+holding)
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
@@ -261,10 +261,10 @@ func queueProblem(b submission.Backlog, holding string) error {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
 	if b.Held[txmgr.HoldSecondEndpoint] > 0 {
-		parts = append(parts, "second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
+		parts = append(parts, "second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > maxDueAge {
-		parts = append(parts, fmt.Sprintf("%d submissions are due and nobody takes them up, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))
+		parts = append(parts, fmt.Sprintf("%d submissions are due and no relay claims them, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))
 	}
 	return joinProblems(parts)
 }

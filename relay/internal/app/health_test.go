@@ -34,9 +34,9 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 		"one that is probed":          {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b fails and is only probed: its last error, 0s ago, was timeout"},
 		"one that is behind":          {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Lag: 301}}, "a is 301 slots behind the others"},
 		"one of another chain":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
-		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong"},
+		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong"},
 		"one that did so once":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-time.Minute)}}, ""},
-		"one far ahead of the others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b told of a slot or a height that nothing else bears out, 4s ago, and such answers are not used: tell its provider, or remove it"},
+		"one far ahead of the others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b reported a slot or a height that no other endpoint confirms, 4s ago; such answers are not used: report it to its provider, or remove it"},
 		"two that contradict": {[]chain.EndpointStatus{
 			{Name: "a", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "b"}, {Name: "b", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "a"},
 		}, "a and b contradict each other, the last time 4s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong"},
@@ -56,8 +56,8 @@ func TestHealthNamesUnconfirmedEndpoints(t *testing.T) {
 		all  []chain.EndpointStatus
 		want string
 	}{
-		"one alone":                          {[]chain.EndpointStatus{{Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
-		"one, with another only for sending": {[]chain.EndpointStatus{{Name: "s", Roles: submit}, {Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
+		"one alone":                          {[]chain.EndpointStatus{{Name: "a", Roles: read}}, "ok; landings, failures and finality rest on a alone: add a second endpoint, of another provider, to confirm them"},
+		"one, with another only for sending": {[]chain.EndpointStatus{{Name: "s", Roles: submit}, {Name: "a", Roles: read}}, "ok; landings, failures and finality rest on a alone: add a second endpoint, of another provider, to confirm them"},
 		"two":                                {[]chain.EndpointStatus{{Name: "a", Roles: read}, {Name: "b", Roles: read}}, "ok"},
 	} {
 		if got := endpointsNote(tc.all); got != tc.want {
@@ -75,7 +75,7 @@ func TestHealthNamesEveryPayerThatIsNotUsed(t *testing.T) {
 	}{
 		"all are funded":            {[]feepayer.Balance{{Payer: one, State: feepayer.StateReady, Lamports: 100}}, ""},
 		"one is dry":                {[]feepayer.Balance{{Payer: one, State: feepayer.StateReady, Lamports: 100}, {Payer: two, State: feepayer.StateDry, Lamports: 7}}, "fee payer " + two.String() + " holds 7 lamports, expected at least 50: send it funds"},
-		"one is refused":            {[]feepayer.Balance{{Payer: one, State: feepayer.StateRefused, Lamports: 70}}, "the chain refuses fee payer " + one.String() + ", which held 70 lamports when it was last read: look at the account"},
+		"one is refused":            {[]feepayer.Balance{{Payer: one, State: feepayer.StateRefused, Lamports: 70}}, "the chain refuses fee payer " + one.String() + ", which held 70 lamports when it was last read: check the account"},
 		"one has never been read":   {[]feepayer.Balance{{Payer: one, State: feepayer.StateUnknown}}, "the balance of fee payer " + one.String() + " has not been read since the relay started"},
 		"one was read long ago":     {[]feepayer.Balance{{Payer: one, State: feepayer.StateReady, Lamports: 100, Age: 3 * time.Minute}}, "the balance of fee payer " + one.String() + " was last read 3m0s ago"},
 		"two have different faults": {[]feepayer.Balance{{Payer: one, State: feepayer.StateDry}, {Payer: two, State: feepayer.StateUnknown}}, "fee payer " + one.String() + " holds 0 lamports, expected at least 50: send it funds; the balance of fee payer " + two.String() + " has not been read since the relay started"},
@@ -111,11 +111,11 @@ func TestHealthReportsTheQueue(t *testing.T) {
 		want    string
 	}{
 		"work that flows":               {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
-		"due and not claimed":           {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and nobody takes them up, the oldest for 1m1s: run more relays"},
+		"due and not claimed":           {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and no relay claims them, the oldest for 1m1s: run more relays"},
 		"held for two reasons":          {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
-		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
-		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay takes nothing up: fee_payer_empty"},
-		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay takes nothing up: a; submissions are held: 1 for a; 2 submissions are due and nobody takes them up, the oldest for 1h0m0s: run more relays"},
+		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
+		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay claims no work: fee_payer_empty"},
+		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay claims no work: a; submissions are held: 1 for a; 2 submissions are due and no relay claims them, the oldest for 1h0m0s: run more relays"},
 	} {
 		if diff := cmp.Diff(tc.want, text(queueProblem(tc.backlog, tc.holding))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -147,7 +147,7 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 		"nothing yet":                     {ledger.Ledger{}, time.Minute, ""},
 		"nothing for long":                {ledger.Ledger{}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
 		"every lamport":                   {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, ""},
-		"an unknown signature this week":  {ledger.Ledger{Days: []ledger.Sum{sum(ledger.KindUnknown, ledger.Amounts{})}, Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger"},
+		"an unknown signature this week":  {ledger.Ledger{Days: []ledger.Sum{sum(ledger.KindUnknown, ledger.Amounts{})}, Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may have the key; run relay ledger"},
 		"a balance that does not add up":  {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
 		"a cost that is not understood":   {ledger.Ledger{Totals: []ledger.Sum{sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Other: 6})}, Cursors: []ledger.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
 		"behind the chain for long":       {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},

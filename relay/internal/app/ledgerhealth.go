@@ -89,7 +89,7 @@ func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) e
 		}
 	}
 	if unknown > 0 {
-		parts = append(parts, fmt.Sprintf("%d transactions of the last %d days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger", unknown, ledgerDays))
+		parts = append(parts, fmt.Sprintf("%d transactions of the last %d days were signed by a fee payer and are not in the database: somebody else may have the key; run relay ledger", unknown, ledgerDays))
 	}
 	for _, p := range l.Statement(nil).Payers {
 		if off := p.Unexplained + p.Other; off != 0 {

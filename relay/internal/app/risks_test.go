@@ -12,7 +12,7 @@ import (
 // its payers' spending has no cap.
 func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 	t.Parallel()
-	const onTrust, uncapped = "taken on trust from a single rpc endpoint", "no spend cap is set"
+	const onTrust, uncapped = "rest on a single rpc endpoint", "no spend cap is set"
 	transfers := uint64(contract.DefaultSpendCapTransfersDay)
 	_, vk := newForger(t)
 	tests := map[string]struct {
@@ -35,8 +35,8 @@ func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 				}
 			}
 			message, _ := s.health().at("checks", "rpc", "message").(string)
-			if got := strings.Contains(message, "taken on trust"); got != test.said[onTrust] {
-				t.Errorf("health says of the endpoints %q; want that they are taken on trust: %v", message, test.said[onTrust])
+			if got := strings.Contains(message, "rest on"); got != test.said[onTrust] {
+				t.Errorf("health says of the endpoints %q; want the warning: %v", message, test.said[onTrust])
 			}
 		})
 	}

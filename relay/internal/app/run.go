@@ -26,7 +26,7 @@ const (
 var errStarting = errors.New("starting: this relay has not migrated its database yet")
 
 // errDraining makes /readyz fail while the relay stops.
-var errDraining = errors.New("draining: this relay is stopping and takes no new work")
+var errDraining = errors.New("draining: this relay is stopping and accepts no new work")
 
 // ready returns nil once the relay is configured and migrated, until it drains. A failing
 // RPC does not change it, so it never empties the Service.
@@ -98,7 +98,7 @@ func (a *App) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := a.endpoints.Flush(ctx); err != nil {
-		a.log.WarnContext(ctx, "sends cut off at the end of the drain", "error", err)
+		a.log.WarnContext(ctx, "sends still under way at the end of the drain", "error", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, timeout time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
-		a.log.WarnContext(ctx, "requests cut off at the end of the drain", "error", err)
+		a.log.WarnContext(ctx, "requests still open at the end of the drain", "error", err)
 		_ = s.Close() // nothing can handle the error any more
 	}
 }

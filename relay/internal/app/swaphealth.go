@@ -84,7 +84,7 @@ func swapsProblem(s store.SwapSummary) error {
 	if s.Overdue == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps says what each waits for", s.Overdue, s.OldestOverdueSlots)
+	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps shows what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
 
 // checkRouter degrades health while calls to the router fail.

@@ -63,7 +63,7 @@ var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
 type noRouter struct{}
 
 func (noRouter) unavailable() error {
-	return &swap.RouterUnavailable{Kind: swap.FaultRejected, Detail: "this relay has no router: give it one with --router-url"}
+	return &swap.RouterUnavailable{Kind: swap.FaultRejected, Detail: "this relay has no router: set --router-url"}
 }
 
 // Quote implements swap.Router.

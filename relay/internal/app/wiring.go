@@ -45,7 +45,7 @@ func (a *App) openChain(context.Context) error {
 		a.metrics.Endpoint(e.Name)
 	}
 	if endpointsNote(a.endpoints.Status()) != "ok" {
-		a.log.Warn("landings, failures and finality are taken on trust from a single rpc endpoint: add a second one, of another provider, to have it borne out")
+		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
 	}
 	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *App) openSpending(context.Context) error {
 	}
 	limits := spendcap.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
 	if limits == (spendcap.Limits{}) {
-		a.log.Warn("no spend cap is set: whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold; set --spend-cap-transfers-day, or leave it out for its default")
+		a.log.Warn("no spend cap is set: transfers pay the pool no fee, so anybody who sends them can make the payers spend their whole balance; set --spend-cap-transfers-day, or omit it for its default")
 	}
 	a.caps, err = spendcap.New(spendcap.Options{
 		Limits: limits,

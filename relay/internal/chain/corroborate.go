@@ -253,7 +253,7 @@ func contradicts(first, second *onchain.Status, at uint64) bool {
 func unverifiedError(method string) error {
 	return &onchain.Unavailable{
 		Method: method, Kind: onchain.KindUnverified,
-		Detail: "one endpoint says so and none of the others does: nothing is concluded before a second one says the same; GET /health names those that contradict each other or do not answer",
+		Detail: "only one endpoint reports this: nothing is concluded before a second one confirms it; GET /health names endpoints that contradict each other or do not answer",
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 	RoleArchive Role = "archive"
 )
 
-// NoWebSocket, as an endpoint's WebSocketURL, turns its WebSocket off.
+// NoWebSocket as an endpoint's WebSocketURL turns its WebSocket off.
 const NoWebSocket = "none"
 
 const (

@@ -323,7 +323,7 @@ func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
 // malformedAccount is the error for an account that is not laid out as the profile says.
 func (p *PoolReader) malformedAccount(err error) error {
 	return refusal.New(refusal.PoolNotInitialised,
-		"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
+		"the pool's merkle_tree account %s has another layout than profile %s: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
 		Retry(retryPool).Because(err)
 }
 
@@ -334,7 +334,7 @@ func (p *PoolReader) notInitialised(a *onchain.Account) error {
 		found = "exists but is not owned by the program"
 	}
 	return refusal.New(refusal.PoolNotInitialised,
-		"the pool is not initialised: its merkle_tree account %s %s. This is for the relay's operator to mend: %s",
+		"the pool is not initialised: its merkle_tree account %s %s. The relay's operator has to do this: %s",
 		p.pool.MerkleTree, found, poolcheck.Initialise(p.pool)).Retry(retryPool)
 }
 

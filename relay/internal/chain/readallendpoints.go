@@ -76,7 +76,7 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 
 // errOneAnswer reports that only one of all endpoints that were asked answered about a
 // nullifier.
-var errOneAnswer = errors.New("one endpoint says that a note is spent, and no other endpoint answered")
+var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
 
 // errNoAnswer reports that no endpoint returned the tree account when all were asked.
 var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")

@@ -94,7 +94,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 		return []error{commandline.Problem(flag, "is missing: %s", advice)}
 	}
 	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, split at its commas
-		return []error{commandline.Problem(flag, "begins as a JSON array: it takes a path, not the content")}
+		return []error{commandline.Problem(flag, "starts like a JSON array: expected a path, not the content")}
 	}
 	for _, path := range s.FeePayerKeyFile {
 		entries, err := os.ReadDir(path)
@@ -104,7 +104,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 				problems = append(problems, err)
 			}
 		case !slices.ContainsFunc(entries, isKeyFile):
-			problems = append(problems, commandline.Problem(flag, "a directory that it names has no file, those whose names begin with a dot apart: %s", advice))
+			problems = append(problems, commandline.Problem(flag, "a directory that it names has no file, except those whose names begin with a dot: %s", advice))
 		}
 	}
 	return problems

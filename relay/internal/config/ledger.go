@@ -12,8 +12,8 @@ type Ledger struct {
 	RPC      `embed:"" prefix:"rpc-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	From string `placeholder:"DATE" help:"First day, UTC, such as 2026-11-21. Empty takes the ledger's first."`
-	To   string `placeholder:"DATE" help:"Last day, UTC, which is in it. Empty takes today."`
+	From string `placeholder:"DATE" help:"First day, UTC, such as 2026-11-21. Empty means the ledger's first."`
+	To   string `placeholder:"DATE" help:"Last day, UTC, included. Empty means today."`
 	JSON bool   `name:"json" help:"Print JSON instead of tables."`
 
 	// EarlierProblems are problems found before Load, which adds its own.

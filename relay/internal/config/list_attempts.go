@@ -16,7 +16,7 @@ type AttemptList struct {
 	Limit int           `default:"200" placeholder:"NUMBER" help:"Most attempts to list."`
 	JSON  bool          `name:"json" help:"Print JSON instead of a table."`
 	End   bool          `help:"Ask the given RPC endpoints alone whether the attempts of submissions that are held by chain_expiry can still land, and mark those as dead that cannot; the relays go on with the submissions at once. Give endpoints that you trust: where you give several, two have to agree."`
-	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end asks again. A blockhash whose recorded height is wrong takes a little over a minute."`
+	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end keeps asking. A blockhash whose recorded height is wrong needs a little over a minute."`
 
 	// EarlierProblems are problems found before Load, which adds its own.
 	EarlierProblems []error `kong:"-"`
@@ -34,7 +34,7 @@ func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
 		endpoints, found = a.RPC.Load()
 		problems = append(problems, found...)
 	} else if a.End {
-		problems = append(problems, flagProblem("end", "expected RPC endpoints with it, received none: what they say decides"))
+		problems = append(problems, flagProblem("end", "expected RPC endpoints with it, received none: their answers decide"))
 	}
 	if a.Limit < 1 || a.Limit > maxListed {
 		problems = append(problems, flagProblem("limit", "expected 1 to %d, received %d", maxListed, a.Limit))

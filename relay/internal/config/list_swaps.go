@@ -13,7 +13,7 @@ type SwapList struct {
 	RPC      `embed:"" prefix:"rpc-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	All     bool `help:"List swaps too that have ended, the last begun first, as far as retention keeps them."`
+	All     bool `help:"Also list swaps that have ended, the newest first, as far as retention keeps them."`
 	Overdue bool `help:"List those alone that are past their timeout slot and neither executed nor refunded, and end with 1 when there are any."`
 	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list, of those that have ended as of those that have not. The last line counts all."`
 	JSON    bool `name:"json" help:"Print JSON instead of a table."`

@@ -20,18 +20,18 @@ type Probe struct {
 	RPC     `embed:"" prefix:"rpc-"`
 	Logging `embed:"" prefix:"log-"`
 
-	GenesisHash        string   `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty takes any, as long as all endpoints have the same."`
+	GenesisHash        string   `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty accepts any, as long as all endpoints have the same."`
 	Profile            string   `default:"shield-pool-v1" env:"RELAYPOOL_PROFILE" placeholder:"NAME" group:"Pool" help:"Program profile: shield-pool-v1 or development."`
 	ProfileFile        string   `env:"RELAYPOOL_PROFILE_FILE" placeholder:"FILE" group:"Pool" help:"YAML file of a program profile, instead of a built-in one."`
-	Mint               []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool, as relay serve takes it. Empty takes the profile's."`
-	ProgramID          string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
-	RootHistorySize    int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers; 0 takes the profile's."`
+	Mint               []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool, as for relay serve. Empty uses the profile's."`
+	ProgramID          string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty uses the profile's."`
+	RootHistorySize    int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program keeps; 0 uses the profile's."`
 	VerifyingKey       string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"File of snarkjs' verification_key.json. Empty leaves the key unchecked."`
 	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such. May be repeated. Empty leaves the payers unchecked."`
 	FeePayerMinBalance uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
 
-	Timeout time.Duration `default:"10s" placeholder:"DURATION" help:"How long one endpoint may take over all questions of one kind."`
-	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to look through for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
+	Timeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time limit of one endpoint for all requests of one kind."`
+	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to search for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
 	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
 
 	// EarlierProblems are problems found before Load, which adds its own.

@@ -24,7 +24,7 @@ type Sweep struct {
 	PriorityFeeCap        uint64        `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit. A sweep asks for 6000 units."`
 	PriorityFeePercentile int           `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long it tries and waits before it ends with code 3. Run it again: it goes on from there."`
-	TerminationLog        string        `placeholder:"FILE" help:"File to write one line on the outcome to. Empty takes /dev/termination-log if there is one, as in a Kubernetes container."`
+	TerminationLog        string        `placeholder:"FILE" help:"File for one line about the outcome. Empty means /dev/termination-log if it exists, as in a Kubernetes container."`
 
 	// EarlierProblems are problems found before Load, which adds its own.
 	EarlierProblems []error `kong:"-"`
@@ -86,13 +86,13 @@ func CheckBalance(flag string, lamports uint64) error {
 // who gives a key instead would find it in the log.
 func CheckKeyPaths(flag string, paths []string) error {
 	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
-		return flagProblem(flag, "begins as a JSON array: it takes a path, not the content")
+		return flagProblem(flag, "starts like a JSON array: expected a path, not the content")
 	}
 	for i, path := range paths {
 		entries, err := os.ReadDir(path)
 		if err == nil {
 			if !slices.ContainsFunc(entries, isKeyFile) {
-				return flagProblem(flag, "directory %d of %d has no file, those whose names begin with a dot apart", i+1, len(paths))
+				return flagProblem(flag, "directory %d of %d has no file, except those whose names begin with a dot", i+1, len(paths))
 			}
 			continue
 		}
@@ -115,7 +115,7 @@ func ParseAddress(flag, text string) (solana.PublicKey, error) {
 	case err != nil:
 		return key, flagProblem(flag, "expected an address in base58 or the file of a key, received %d characters that are neither", len(text))
 	case key.IsZero() || !key.IsOnCurve():
-		return key, flagProblem(flag, "expected the address of a key, received one that belongs to none: nobody could spend what it holds")
+		return key, flagProblem(flag, "expected the address of a key, received one without a private key: nobody could spend its lamports")
 	}
 	return key, nil
 }

@@ -86,7 +86,7 @@ func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	x.code = refusal.Internal
 	a.answer(w, r, http.StatusInternalServerError, openapi.Error{
 		Error: true, Code: openapi.ErrorCodeInternal, RequestID: &x.id,
-		Message: "the relay failed to answer: this is not your request's fault. Send it again, and tell the relay's operator the request_id if it stays so",
+		Message: "the relay failed to answer: the cause is not your request. Send it again, and report the request_id to the relay's operator if it fails again",
 	})
 }
 

@@ -303,7 +303,7 @@ func TestCutOffListIsNotLoggedAsAnError(t *testing.T) {
 	f := newFixture(t, publishes(100_000))
 	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), most: 1 << 20}, get("/commitments"))
 	log := f.log.String()
-	if !strings.Contains(log, "list response cut off") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
+	if !strings.Contains(log, "sending a list response failed") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
 		t.Errorf("the log must report the cut-off without the client's address: %s", log)
 	}
 }

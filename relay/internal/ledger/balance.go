@@ -28,7 +28,7 @@ type balance struct {
 }
 
 const (
-	problemMissing = "no endpoint can tell of a transaction that the history names"
+	problemMissing = "no endpoint knows a transaction that the history lists"
 	problemGap     = "the balance before the slot is not the one after the slot before"
 )
 

@@ -293,7 +293,7 @@ func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
 		r.Observer.Entered(e.Kind, e.Amounts)
 		switch {
 		case e.Kind == KindUnknown:
-			r.Log.ErrorContext(ctx, "transaction signed by a fee payer is not in the database; somebody else holds the key, or rows were lost",
+			r.Log.ErrorContext(ctx, "transaction signed by a fee payer is not in the database; somebody else has the key, or rows were lost",
 				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Spent())
 		case e.Other != 0:
 			r.Log.ErrorContext(ctx, "transaction cost more than fee and rent",

@@ -282,9 +282,9 @@ func (s *Statement) verdict() string {
 	}
 	switch {
 	case len(s.Payers) == 0:
-		return "The ledger has not begun: it does when relay serve finds the first finalized transaction of a fee payer."
+		return "The ledger is empty: it starts when relay serve finds the first finalized transaction of a fee payer."
 	case unknown:
-		return "Does not agree: a fee payer paid for what the relay did not do. See the relay's log for the signatures; if nobody of yours sent them, the key is in other hands: replace it."
+		return "Does not agree: a fee payer paid for transactions that the relay did not make. See the relay's log for the signatures; if none of your people sent them, somebody else has the key: replace it."
 	case gaps:
 		return "Does not agree: history is missing. An endpoint with the role archive might have had it."
 	case pending:

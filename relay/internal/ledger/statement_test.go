@@ -123,10 +123,10 @@ func TestDisagreements(t *testing.T) {
 		verdict string
 	}{
 		"nothing":              {agrees: true, verdict: "Agrees: every"},
-		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "has not begun"},
+		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "is empty"},
 		"less on the chain":    {chain: 1_094_633_819, verdict: "not final or not read yet"},
-		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "the key is in other hands"},
-		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not do"},
+		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "somebody else has the key"},
+		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not make"},
 		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
 		"rows changed by hand": {change: func(l *Ledger) { l.Totals[0].Fee++ }, verdict: "history is missing"},
 		"a gap that is written": {change: func(l *Ledger) {

@@ -75,7 +75,7 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 	select {
 	case c.inFlight <- struct{}{}:
 	case <-ctx.Done():
-		return permit, nil, notSent(parent, "every place for a call is taken")
+		return permit, nil, notSent(parent, "too many calls are under way")
 	}
 	permit, ok := c.breaker.Try()
 	if !ok {

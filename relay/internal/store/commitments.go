@@ -92,7 +92,7 @@ func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slo
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM commitments WHERE pool = $1 AND leaf_index >= $2`, c.pool.Bytes(), to.Leaves); err != nil {
-			return fmt.Errorf("take leaves back: %w", err)
+			return fmt.Errorf("withdraw leaves: %w", err)
 		}
 		return nil
 	})

@@ -88,7 +88,7 @@ func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, ke
 		return err
 	})
 	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
-		return nil, nil, unavailable(fmt.Errorf("look for an earlier submission: %w", err))
+		return nil, nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
 	}
 	return key, taken, nil
 }

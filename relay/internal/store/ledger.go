@@ -70,7 +70,7 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 	}
 	rows, err := l.store.Pool.Query(ctx, attemptsSQL, raw)
 	if err != nil {
-		return nil, unavailable(fmt.Errorf("look up attempts: %w", err))
+		return nil, unavailable(fmt.Errorf("find attempts: %w", err))
 	}
 	var sig []byte
 	var a ledger.Attempt
@@ -79,7 +79,7 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 		return nil
 	})
 	if err != nil {
-		return nil, unavailable(fmt.Errorf("look up attempts: %w", err))
+		return nil, unavailable(fmt.Errorf("find attempts: %w", err))
 	}
 	return found, nil
 }

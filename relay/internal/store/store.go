@@ -76,7 +76,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	}
 	defer conn.Release()
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended(current_schema(), $1))", int64(migrationLock)); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+		return fmt.Errorf("acquire the migration lock: %w", err)
 	}
 	defer func() {
 		// A connection that fails here is closed by the pool, which frees the lock as well.
@@ -134,7 +134,7 @@ func unavailable(err error) error {
 		return err
 	}
 	return refusal.New(refusal.DatabaseUnavailable,
-		"the relay's database does not answer: send the same request again, which is safe because nothing is taken twice").
+		"the relay's database does not answer: send the same request again, which is safe because nothing is accepted twice").
 		Retry(retryAfter).Because(err)
 }
 

@@ -196,7 +196,7 @@ func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 
 // Resolve implements sweep.Session. The end of a sweep never changes.
 func (s *session) Resolve(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
-	return s.exec(ctx, "settle sweep", resolveSweepSQL, signature[:], string(end), slot)
+	return s.exec(ctx, "resolve sweep", resolveSweepSQL, signature[:], string(end), slot)
 }
 
 func rawKeys(keys []solana.PublicKey) [][]byte {

@@ -16,7 +16,7 @@ func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) 
 		return RecipientBelowRent(h.Pool.Profile.RecipientMinimum).Because(p.cause())
 	case shieldpool.ClassBug:
 		h.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", s.ID, "error", p.cause())
-		return refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, and no note was spent; tell its operator").Because(p.cause())
+		return refusal.New(refusal.Internal, "the relay built a transaction that the network refuses: this is the relay's fault, and no note was spent; report it to its operator").Because(p.cause())
 	default:
 		return h.programRefusal(p.failure)
 	}
@@ -26,7 +26,7 @@ func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) 
 func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
 	name := h.Pool.Profile.ErrorName(txErr.Custom)
 	if refusesProof(txErr) {
-		return refusal.New(refusal.ProofInvalid, "the pool's program does not take the proof (%s): prove again with the pool's circuit and key", name).Because(txErr)
+		return refusal.New(refusal.ProofInvalid, "the pool's program refuses the proof (%s): prove again with the pool's circuit and key", name).Because(txErr)
 	}
 	return refusal.New(refusal.ProgramError, "the pool's program refuses the transaction for good with error 0x%x %s: see the program's documentation for this code; sending it again does not help", txErr.Custom, name).
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)

@@ -103,7 +103,7 @@ func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	for i, key := range in.Nullifiers {
 		if n := f.notes[key]; in.HasNullifier(i) && now.Before(n.until) {
 			return refusal.New(refusal.RateLimited,
-				"nullifier %d: transactions with it have failed on the chain %d times, each time for a fee, although they had just been simulated without a fault: it is taken again after Retry-After", i, n.paid).
+				"nullifier %d: transactions with it have failed on the chain %d times, each time for a fee, although their simulation had just succeeded: it is accepted again after Retry-After", i, n.paid).
 				Retry(n.until.Sub(now))
 		}
 	}

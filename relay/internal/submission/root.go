@@ -83,7 +83,7 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 }
 
 // errProgramTakesRoot reports that the program accepts a root that the tree account lacks.
-var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
+var errProgramTakesRoot = errors.New("the tree account that was read lacks the root, but the program accepts it: the endpoint that answered is wrong or behind")
 
 // errRootNotSeen reports that the node has not reached the root yet.
-var errRootNotSeen = errors.New("the root history does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")
+var errRootNotSeen = errors.New("the root history lacks the root, and too few leaves followed it to evict it: the node that answers is behind, or on another fork")

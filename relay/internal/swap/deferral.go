@@ -60,11 +60,11 @@ func causeOf(reason string) error {
 		ReasonQuoteStale:      "the quote was too old before it could be signed: the router or the RPC is slow",
 		ReasonRecipientFrozen: "the recipient's token account is frozen by the mint's authority",
 		ReasonAccountUnusable: "a token account of the swap is frozen, or no account of the expected owner and mint",
-		ReasonWalletUnknown:   "no wallet is known whose associated token account the swap's terms name: neither the submission's recipient nor the account's owner is it",
-		ReasonStateMissing:    "the swap state is not there, and no history tells of its end: the first leg may be on another fork",
-		ReasonStateWrong:      "the swap state says something else than the user proved: check the program profile's layout; the lamports go back after the timeout slot",
+		ReasonWalletUnknown:   "no known wallet owns the associated token account in the swap's terms: neither the submission's recipient nor the account's owner does",
+		ReasonStateMissing:    "the swap state does not exist, and no history shows its end: the first leg may be on another fork",
+		ReasonStateWrong:      "the swap state differs from what the user proved: check the program profile's layout; the lamports are refunded after the timeout slot",
 		ReasonTimeoutNear:     "the timeout slot came before the execution could be signed",
-		txmgr.HoldHistory:     "the swap state is gone, and no endpoint's history reaches back to tell how the swap ended: give the relay an endpoint with the role archive",
+		txmgr.HoldHistory:     "the swap state is closed, and no endpoint's history goes back far enough to show how the swap ended: give the relay an endpoint with the role archive",
 	}[reason]
 	if !ok {
 		text = reason

@@ -216,7 +216,7 @@ func (s *Planner) findEnd(ctx context.Context, r *state) error {
 	known := s.memory.get(r.submission.ID).held
 	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.began, known-min(known, forkSlots)), r.slot)
 	if err != nil {
-		return fmt.Errorf("look for the swap's end: %w", err)
+		return fmt.Errorf("find the swap's end: %w", err)
 	}
 	r.ended, r.end = ended, endUnknown
 	if ended != nil {

@@ -16,7 +16,7 @@ func (r *run) drain(ctx context.Context) error {
 		if u.Total() == 0 {
 			return nil
 		}
-		waitingFor := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final, which a relay that serves settles", u.Open, u.Unfinalized)
+		waitingFor := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final; a serving relay resolves them", u.Open, u.Unfinalized)
 		if err := r.pause(ctx, waitingFor); err != nil {
 			return err
 		}

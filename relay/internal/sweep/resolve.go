@@ -46,7 +46,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor st
 	if err != nil {
 		// Without an answer no attempt is known to be on the chain: due ones are sent again.
 		search = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
-		waitingFor = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
+		waitingFor = fmt.Sprintf("the chain to report %d transactions (%v)", len(open), err)
 	}
 	for i := range open {
 		waiting, err := r.resolve(ctx, &open[i], &search, search.Statuses[i])
@@ -89,7 +89,7 @@ func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, 
 
 func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
 	if err := r.session.Resolve(ctx, a.Signature, end, slot); err != nil {
-		return fmt.Errorf("settle a sweep: %w", err)
+		return fmt.Errorf("resolve a sweep: %w", err)
 	}
 	r.minContextSlot = max(r.minContextSlot, slot)
 	r.Log.InfoContext(ctx, "sweep transaction resolved", "payer", a.FeePayer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)

@@ -216,7 +216,7 @@ func (r *run) moveAll(ctx context.Context) error {
 			return err
 		}
 		if r.result.Failed >= maxFailures {
-			return fmt.Errorf("%d transactions failed on the chain: look at them in an explorer before running it again", r.result.Failed)
+			return fmt.Errorf("%d transactions failed on the chain: check them in an explorer before running it again", r.result.Failed)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 	}{
 		"a transfer": {
 			func(c *swapCase) { c.in.PublicAmount = 0 }, refusal.WithdrawalRequired,
-			"publicAmount is zero, a transfer: this route takes withdrawals, expected below zero; send transfers to POST /transact",
+			"publicAmount is zero, a transfer: this route accepts only withdrawals, expected below zero; send transfers to POST /transact",
 		},
 		"a deposit": {
 			func(c *swapCase) { c.in.PublicAmount = sol }, refusal.DepositNotRelayed,
@@ -374,7 +374,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		},
 		"no recipient and no token account": {
 			func(c *swapCase) { c.req.Recipient = "" }, refusal.RecipientRequired,
-			"recipient is missing, and recipient_ata does not exist yet, so the relay cannot tell whose it is: expected the base58 address of the wallet that is to own it",
+			"recipient is missing, and recipient_ata does not exist yet, so the relay cannot determine its owner: expected the base58 address of the wallet that is to own it",
 		},
 		"no recipient and lamports on the token account's address": {
 			func(c *swapCase) {
@@ -407,7 +407,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) {
 				c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, stranger, 1))
 			}, refusal.InvalidSwap,
-			"recipient_ata exists and belongs to another owner than the recipient, who has given it away: expected a token account that the recipient still owns",
+			"recipient_ata exists and belongs to another owner than the recipient: expected a token account that the recipient owns",
 		},
 		"a token account that is frozen": {
 			func(c *swapCase) { c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 2)) }, refusal.InvalidSwap,

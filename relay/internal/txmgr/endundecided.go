@@ -99,7 +99,7 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 	}
 	look, err := search(ctx, signaturesOf(c.Live))
 	if err != nil {
-		return false, fmt.Errorf("look up attempts: %w", err)
+		return false, fmt.Errorf("find attempts: %w", err)
 	}
 	var dead []DeadAttempt
 	decided = true

@@ -24,7 +24,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	}
 	if m.leaseHealth.renewed(began, lapsed) && lapsed {
 		m.Observer.Lease("lapsed", 1)
-		m.Log.WarnContext(ctx, "lapsed leases renewed; other processes may have taken submissions over")
+		m.Log.WarnContext(ctx, "lapsed leases renewed; other processes may have claimed submissions")
 	}
 }
 

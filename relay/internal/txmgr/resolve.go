@@ -91,7 +91,7 @@ func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (
 			switch {
 			case st == nil || st.Err != nil && !st.Unverified:
 			case st.Unverified:
-				return nil, Unreachable(j, &onchain.Unavailable{Method: "getSignatureStatuses", Kind: onchain.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
+				return nil, Unreachable(j, &onchain.Unavailable{Method: "getSignatureStatuses", Kind: onchain.KindUnverified, Detail: "no second endpoint confirms the status of an attempt"})
 			case st.Confirmation.AtLeast(onchain.Confirmed):
 				return &Landing{Signature: some[i].Signature, Slot: st.Slot, Purpose: some[i].Purpose}, nil
 			default:

@@ -115,7 +115,7 @@ func (d *sendOutage) ongoing(now time.Time) bool {
 // outdated reports that the last failure is so long ago that the state is unknown.
 func (d *sendOutage) outdated(now time.Time) bool { return now.Sub(d.last) >= 2*d.minDuration }
 
-var errNoSubmitEndpoint = errors.New("no submit endpoint takes transactions")
+var errNoSubmitEndpoint = errors.New("no submit endpoint accepts transactions")
 
 // submitOutage returns the error of a queue that waits for the submit endpoints; nil when
 // they are not known to fail.

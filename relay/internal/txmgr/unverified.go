@@ -82,5 +82,5 @@ func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 
 // errUnverified reports that only one endpoint reports that a transaction fails.
 func errUnverified(method string) error {
-	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint says that the transaction fails, and no second one fails it the same way"}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint reports that the transaction fails, and no second one confirms it"}
 }
