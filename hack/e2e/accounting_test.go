@@ -39,7 +39,7 @@ const (
 	swapGrace = 2*(150+32) + 200
 )
 
-// accounting ends the load and checks every claim of package account against the answers
+// accounting ends the load and checks every claim of package verify against the answers
 // to clients, the database and the chain.
 func (s *suite) accounting(t *testing.T) {
 	s.startTraffic(t, calmRate)

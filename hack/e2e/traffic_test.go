@@ -103,9 +103,9 @@ type service struct {
 // share of calls that may fail if there are others.
 func whenOneGoes(pods int, share float64) check.Bounds {
 	if pods == 1 {
-		return check.Bounds{MaxSilence: maxAwayAlone, MinAccepted: 1} // no other pod serves
+		return check.Bounds{MaxSilence: maxAwayAlone, MaxFailed: 1} // no other pod serves
 	}
-	return check.Bounds{MaxSilence: maxAway, MinAccepted: share}
+	return check.Bounds{MaxSilence: maxAway, MaxFailed: share}
 }
 
 // startServing starts the time of a service once clients are served, and returns the function

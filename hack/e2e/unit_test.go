@@ -366,7 +366,7 @@ func TestServiceIsCheckedAgainWhenEveryCallHasEnded(t *testing.T) {
 		return load.Answer{Call: load.CallTransact, Sent: at(sent), At: at(came), Status: status, RequestID: uuid.UUID{1}}
 	}
 	services := []service{
-		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxAway, MinAccepted: failedShare}},
+		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare}},
 		{scenario: "eviction", from: at(10), to: at(12), bounds: whenOneGoes(1, failedShare)},
 	}
 	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}

@@ -14,7 +14,7 @@ import (
 // upgrade brings the next release of the relay by the chart.
 func (s *suite) upgrade(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MinAccepted: failedShare})
+	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
 	began := time.Now()
 	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
 	s.deploy(t, "upgrade")

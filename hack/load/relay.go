@@ -64,7 +64,7 @@ func (b *body) swap() SwapAnswer {
 }
 
 // Post sends a body once, to the relays in turn, and returns the answer. It is for
-// callers of Draw.
+// callers of NewRequest.
 func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answer {
 	header := http.Header{"Content-Type": {"application/json"}}
 	if prefer != "" {

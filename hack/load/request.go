@@ -21,7 +21,7 @@ func (o *Options) NewRequest(number int, root [32]byte) Request {
 	return o.proven(newSpend(&plain, number), root)
 }
 
-// NewSwapRequest is Draw for a swap. The minimum output follows the price of
+// NewSwapRequest is NewRequest for a swap. The minimum output follows the price of
 // Options.Market. A zero wallet stands for a new one.
 func (o *Options) NewSwapRequest(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o

@@ -19,7 +19,7 @@ type Input struct {
 	// Image is the relay's image for a RelayPool that names none.
 	Image string
 	// Replicas is the Deployment's number of replicas. Nil leaves the field out, because an
-	// autoscaler sets it; Held makes it 0 in any case.
+	// autoscaler sets it; Withheld makes it 0 in any case.
 	Replicas *int32
 	// Payers are the keys that the pods sign with: those in use, in any order.
 	Payers []PayerMount

@@ -77,7 +77,7 @@ type Reading struct {
 	Report poolcheck.Report
 	At     time.Time
 	// Since is when the chain became unavailable: no endpoint answers, or none serves
-	// the declared chain. It is zero while the chain is available. Why says, for a person,
+	// the declared chain. It is zero while the chain is available. Cause says, for a person,
 	// how each endpoint failed. It does not change while the chain is unavailable.
 	Since time.Time
 	Cause string

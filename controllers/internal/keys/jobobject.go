@@ -23,7 +23,7 @@ const (
 	annotationSpec   = "relaypool.dev/rotation-spec"
 )
 
-// JobOf returns what a decision needs to know about a Job. said is the last line of the
+// JobOf returns what a decision needs to know about a Job. message is the last line of the
 // termination message of its pods; empty without one.
 func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 	j := Job{

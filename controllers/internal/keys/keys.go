@@ -65,7 +65,7 @@ type Key struct {
 	Address string
 	// State is the label's value.
 	State v1alpha1.FeePayerState
-	// Unmarked: the annotation of the address is missing or wrong.
+	// NoState: the annotation of the address is missing or wrong.
 	NoState bool
 }
 

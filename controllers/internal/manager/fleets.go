@@ -18,7 +18,7 @@ import (
 )
 
 // resyncFactor multiplies the interval at which generated keys are read: they are immutable, and
-// the operator itself writes their labels. Without rarer, two of three reads for a RelayPool
+// the operator itself writes their labels. Without resyncFactor, two of three reads for a RelayPool
 // with two keys would be reads of keys.
 const resyncFactor = 5
 

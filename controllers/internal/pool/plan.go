@@ -56,7 +56,7 @@ type Plan struct {
 	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems has
 	// those of generated keys.
 	Problems []refs.Problem
-	// Held: the gate keeps the fleet at 0 pods.
+	// Withheld: the gate keeps the fleet at 0 pods.
 	Withheld bool
 	// RecordInitialised: this pass is the first that finds the pool initialised. The status
 	// has to record this before the fleet starts. Otherwise, if the operator died in

@@ -46,7 +46,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")
 	has, _ := base64.StdEncoding.DecodeString(encoded)
 	if !bytes.Equal(has, want) {
-		// The next Step starts the time of trust, and starts it again if somebody had
+		// The next RenewOnce starts the time of trust, and starts it again if somebody had
 		// removed the authority.
 		k.distrust()
 		if err := k.applyBundle(ctx, want); err != nil {

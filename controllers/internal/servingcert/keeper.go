@@ -60,14 +60,14 @@ type Options struct {
 	Random func() float64
 	Log    *slog.Logger
 	// Validity is how long a certificate is valid (90 days). RenewBefore is how long before
-	// its expiry the next one is made (30 days). Settle is how long the APIService has to
+	// its expiry the next one is made (30 days). TrustDelay is how long the APIService has to
 	// trust the next one before it is served (10 minutes). Interval is how often Secret and
 	// APIService are read (1 minute).
 	Validity, RenewBefore, TrustDelay, Interval time.Duration
 }
 
 // Keeper makes, renews and serves the certificate. It is safe for concurrent use, except
-// for Step.
+// for RenewOnce.
 type Keeper struct {
 	Options
 
@@ -78,7 +78,7 @@ type Keeper struct {
 	readied   sync.Once
 
 	// trusted is since when the APIService trusts the authority whose serial number is
-	// trustedSerial, without interruption. Only Step uses these fields.
+	// trustedSerial, without interruption. Only RenewOnce uses these fields.
 	trusted       time.Time
 	trustedSerial string
 	// lastLogged is the last logged error.
@@ -166,7 +166,7 @@ func (k *Keeper) isLeader() bool {
 
 // RenewOnce reads the Secret, creates it if it does not exist, and serves its certificate. The
 // leader also renews the certificate when it is time, and writes the APIService's
-// caBundle. Repeating a Step changes nothing.
+// caBundle. Repeating RenewOnce changes nothing.
 func (k *Keeper) RenewOnce(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func (k *Keeper) RenewOnce(ctx context.Context) error {
 	if err := k.serve(next); err != nil {
 		return err
 	}
-	// Publish now, not at the next Step: no client accepts a pair whose authority it does
+	// Publish now, not at the next RenewOnce: no client accepts a pair whose authority it does
 	// not trust.
 	_, publishErr = k.publish(ctx, &next)
 	return publishErr

@@ -497,7 +497,7 @@ func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
 }
 
 // A leader that does not know yet that it has lost the Lease writes after the new leader.
-// Its write is refused, and its next Step starts from what the new leader wrote.
+// Its write is refused, and its next RenewOnce starts from what the new leader wrote.
 func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -23,7 +23,7 @@ const (
 // chain reads and sends as any wallet does, at commitment confirmed.
 type chain struct{ *rpc.Client }
 
-// poll calls a function until it is ready, or patience ends.
+// poll calls a function until it is ready, or pollTimeout has passed.
 func poll(ctx context.Context, what string, ready func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -100,7 +100,7 @@ type Outcome struct {
 	// Unfinished is the number of submissions without a final outcome when the wait for them
 	// ended.
 	Unfinished int
-	// Duration is the duration of the whole drill, Silence that of the wait for outcomes.
+	// Duration is the duration of the whole drill, QuietDuration that of the wait for outcomes.
 	Duration, QuietDuration time.Duration
 	// CutConnections is the number of database connections that were cut.
 	CutConnections int64

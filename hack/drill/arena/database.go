@@ -20,7 +20,7 @@ const (
 	stopWithin = 30 * time.Second
 )
 
-// These are the drill's own statements for the relays' database; package witness has the
+// These are the drill's own statements for the relays' database; package gather has the
 // others.
 const (
 	cutConnectionsSQL = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

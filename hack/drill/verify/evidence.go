@@ -54,7 +54,7 @@ type Evidence struct {
 	Heights  Heights
 	Finality []Finality
 	// Pins are the encodings of a proof's A that the database records as accepted by
-	// the program, and Sign is the encoding that it does accept.
+	// the program, and ProofAEncoding is the encoding that it does accept.
 	Pins           []string
 	ProofAEncoding string
 	// HostileAnswers counts the relays' answers to hostile clients.

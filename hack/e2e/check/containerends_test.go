@@ -38,8 +38,8 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 		"got a stop signal, and was killed for it":            {end: End{Asked: noon, At: after(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
 		"got a stop signal, and took longer than it is given": {end: End{Asked: noon, At: after(61)}, wantErr: "took 1m1s"},
 		"got a stop signal, and panicked":                     {end: End{Asked: noon, At: after(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
-		"killed by the suite":                           {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
-		"killed by the suite, but it ended itself":      {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
+		"killed by the suite":                                 {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
+		"killed by the suite, but it ended itself":            {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
 		"killed by nobody of the suite, as the kernel does that is out of memory": {
 			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: it got no stop signal",
 		},

@@ -39,7 +39,7 @@ func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
 
 // Pace limits how fast a fleet may shrink.
 type Pace struct {
-	// Stable is the least time from the last growth to the first step, Apart the least time
+	// Stable is the least time from the last growth to the first step, Interval the least time
 	// between two steps.
 	Stable, Interval time.Duration
 	// Slack is the tolerance of both: the times are from two clocks, to the second.

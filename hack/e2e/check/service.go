@@ -74,9 +74,9 @@ func (s Service) String() string {
 type Bounds struct {
 	// MaxSilence is the longest time without an accepted submission.
 	MaxSilence time.Duration
-	// MinAccepted is the greatest share of calls, from 0 to 1, that are refused or stay
+	// MaxFailed is the greatest share of calls, from 0 to 1, that are refused or stay
 	// without an answer.
-	MinAccepted float64
+	MaxFailed float64
 }
 
 // Within is an error that says which limit was exceeded.
@@ -86,8 +86,8 @@ func (s Service) Within(b Bounds) error {
 		return errors.New("clients asked for nothing: nothing is shown of the service")
 	case s.Longest > b.MaxSilence:
 		return fmt.Errorf("no submission was accepted for %.1f s, expected %.0f s at most", s.Longest.Seconds(), b.MaxSilence.Seconds())
-	case float64(s.Refused+s.Silent) > b.MinAccepted*float64(s.Calls):
-		return fmt.Errorf("%d of %d calls were refused and %d stayed without an answer, expected %.0f %% together at most", s.Refused, s.Calls, s.Silent, 100*b.MinAccepted)
+	case float64(s.Refused+s.Silent) > b.MaxFailed*float64(s.Calls):
+		return fmt.Errorf("%d of %d calls were refused and %d stayed without an answer, expected %.0f %% together at most", s.Refused, s.Calls, s.Silent, 100*b.MaxFailed)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestServiceIsSummedUpForItsTime(t *testing.T) {
 
 func TestServiceThatWasAwayIsAFault(t *testing.T) {
 	t.Parallel()
-	bounds := Bounds{MaxSilence: 15 * time.Second, MinAccepted: 0.1}
+	bounds := Bounds{MaxSilence: 15 * time.Second, MaxFailed: 0.1}
 	for name, tc := range map[string]struct {
 		calls []Call
 		// want is a part of the fault; empty for none.

@@ -28,7 +28,7 @@ type Event struct {
 }
 
 // stageEvent is an event of the play. It lasts for a share of the time, and until each
-// expression of until has had a value in Prometheus since the scene's start: on a busy
+// expression of until has had a value in Prometheus since the event's start: on a busy
 // machine the effect and the scrape may take longer.
 type stageEvent struct {
 	share float64
@@ -41,7 +41,7 @@ const (
 	// ledgerEvery is the interval of ledger updates: relays update it once a minute, which is
 	// hardly ever in a short play.
 	ledgerEvery = 2 * time.Second
-	// eventTimeout bounds a scene, observePoll is the interval of its queries.
+	// eventTimeout bounds an event, observePoll is the interval of its queries.
 	eventTimeout = 2 * time.Minute
 	observePoll  = 500 * time.Millisecond
 )
@@ -50,7 +50,7 @@ const (
 type Observed func(ctx context.Context, expr string, since time.Time) bool
 
 // RunEvents loads the relays for the given time, and injects and repairs faults meanwhile. It
-// takes longer when an expression of a scene has no value in time.
+// takes longer when an expression of an event has no value in time.
 func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed) ([]Event, error) {
 	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,7 +78,7 @@ func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed
 	return events, errors.Join(append(errs, ctx.Err())...)
 }
 
-// last waits until all expressions of the scene have had a value.
+// last waits until all expressions of the event have had a value.
 func (s *stageEvent) last(ctx context.Context, seen Observed, began time.Time) error {
 	limit := time.Now().Add(eventTimeout)
 	for _, expr := range s.until {
@@ -87,7 +87,7 @@ func (s *stageEvent) last(ctx context.Context, seen Observed, began time.Time) e
 				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, eventTimeout, expr)
 			}
 			if !load.Sleep(ctx, observePoll) {
-				return nil // Play reports the end of ctx
+				return nil // RunEvents reports the end of ctx
 			}
 		}
 	}

@@ -36,7 +36,7 @@ type Options struct {
 const (
 	relays, payers, endpoints = 2, 2, 2
 	// minimum is the balance that a payer has to keep. The second payer starts with only
-	// little above it, and runs out of funds.
+	// lowFunds above it, and runs out of funds.
 	minimum, lowFunds = 50_000_000, 60_000_000
 	highFunds         = 50 * solana.LAMPORTS_PER_SOL
 	// budget is the second endpoint's limit, in requests a second. It is too small.

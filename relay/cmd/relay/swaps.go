@@ -134,7 +134,7 @@ type swapReport struct {
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
-	// ByPhase counts all swaps that have not ended. Unsettled counts those that are neither
+	// ByPhase counts all swaps that have not ended. Unfinished counts those that are neither
 	// executed nor refunded; the other counts are parts of it.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unfinished         int64                      `json:"unsettled"`

@@ -124,7 +124,7 @@ func (a *App) awaitEnd(ctx context.Context, fatal, opened <-chan error, work fun
 	}
 }
 
-// shutdown lets the server's requests end within patience.
+// shutdown lets the server's requests end within the timeout.
 func (a *App) shutdown(ctx context.Context, s *http.Server, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

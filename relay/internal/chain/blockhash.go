@@ -27,7 +27,7 @@ const (
 type blockhashes struct {
 	mu     sync.Mutex
 	cached onchain.Blockhash
-	at     time.Time // when the call for held began
+	at     time.Time // when the call for cached began
 	flight *hashFlight
 	newest []firstSeen // by endpoint
 }

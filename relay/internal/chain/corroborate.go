@@ -128,7 +128,7 @@ func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	return out
 }
 
-// combineStatuses finds what two endpoints report of one signature. settled reports that no further
+// combineStatuses finds what two endpoints report of one signature. decided reports that no further
 // answer is needed, and outvoted that two endpoints do not know what another one reports.
 // current marks the answers in which an unknown signature counts.
 func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {

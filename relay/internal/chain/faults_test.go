@@ -60,7 +60,7 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	return e
 }
 
-// heard reports whether every endpoint has reported its slot.
+// answered reports whether every endpoint has reported its slot.
 func heard(e *chain.Endpoints) bool {
 	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
 }

@@ -36,7 +36,7 @@ type slotAgreement struct {
 
 	mu  sync.Mutex
 	all []slotReport
-	// slot was agreed on at the time at. heard is when an endpoint last was near the
+	// slot was agreed on at the time at. confirmedAt is when an endpoint last was near the
 	// clock's estimate. All are zero before two have agreed.
 	slot            float64
 	at, confirmedAt time.Time
@@ -59,7 +59,7 @@ type slotReport struct {
 	highestAt  time.Time
 	reported   uint64 // the slot of the newest answer, whether it counts or not
 	reportedAt time.Time
-	// refused reports that said was impossible. said and reportedAt are then those of the first
+	// refused reports that reported was impossible. reported and reportedAt are then those of the first
 	// of a consistent run of such answers.
 	refused      bool
 	lastPossible uint64 // the slot of the newest possible answer

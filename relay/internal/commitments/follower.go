@@ -25,7 +25,7 @@ type Follower struct {
 	tree       *merkle.Tree
 	generation uint64 // of the stored leaves that tree was built from
 	// rewinds counts the rewinds since the chain last confirmed the stored leaves, and
-	// rests those of them that did not help. Nothing is tried before retryAt; standing is
+	// failures those of them that did not help. Nothing is tried before retryAt; lastFailure is
 	// the reason.
 	rewinds, failures int
 	retryAt           time.Time

@@ -17,13 +17,13 @@ type account struct {
 	known          bool
 	lamports, slot uint64
 	at             time.Time
-	// doubted: the last reading fell below the minimum and nothing explained it.
+	// unconfirmed: the last reading fell below the minimum and nothing explained it.
 	unconfirmed bool
 
 	inFlight int
 	reserved uint64
 	// released are the costs of attempts whose reservations ended since the reading was
-	// made, and unread is their sum.
+	// made, and unconfirmedSpend is their sum.
 	released         []expense
 	unconfirmedSpend uint64
 

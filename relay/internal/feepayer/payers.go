@@ -48,8 +48,8 @@ type Options struct {
 	Balances BalanceReader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// MinBalance is in lamports. A payer that holds less is dry and gets no new work, so
-	// that it can still pay for its work in flight. A payer with no lamports is always dry.
+	// MinBalance is in lamports. A payer that holds less is empty and gets no new work, so
+	// that it can still pay for its work in flight. A payer with no lamports is always empty.
 	MinBalance uint64
 	// Interval is the time between two reads while all payers can be used; 0
 	// means 15 s.

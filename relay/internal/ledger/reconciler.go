@@ -23,7 +23,7 @@ type Cursor struct {
 	// Opening is the payer's balance before the first transaction of the ledger:
 	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is one in Slot; After is the balance at the end of Slot.
+	// Signature is one in Slot; BalanceAfter is the balance at the end of Slot.
 	Signature          solana.Signature
 	Slot, BalanceAfter uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is

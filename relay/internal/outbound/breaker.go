@@ -45,7 +45,7 @@ type BreakerOptions struct {
 	// Consecutive is the number of bad calls in a row that opens it; 0 is 5.
 	Consecutive int
 	// Rate is the share of bad calls among the last Window that opens it, once there are
-	// Least calls younger than Recent. 0 is 0.5, 20, 10 and 30 s.
+	// MinCalls calls younger than Recent. 0 is 0.5, 20, 10 and 30 s.
 	Rate             float64
 	Window, MinCalls int
 	Recent           time.Duration

@@ -46,7 +46,7 @@ type routeGuard struct {
 }
 
 // newGuard makes the guard of a swap; payers are all keys that may pay.
-func newGuard(r *state, program solana.PublicKey, payers []solana.PublicKey) (*routeGuard, error) {
+func newGuard(r *snapshot, program solana.PublicKey, payers []solana.PublicKey) (*routeGuard, error) {
 	p := r.swap.Pool
 	g := &routeGuard{program: program, state: r.swap.State, ownAccounts: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
 		p.Address: true, p.MerkleTree: true, p.Treasury: true, p.Profile.ProgramID: true,

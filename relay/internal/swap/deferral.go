@@ -99,12 +99,12 @@ func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 // because they could overflow it.
 const maxSlotsLeft = 1 << 20
 
-// deferral makes the *txmgr.Deferral of a round, and counts it.
-func (s *Planner) deferral(r *state, reason string, cause error) *txmgr.Deferral {
+// deferral makes the *txmgr.Deferral of a snapshot, and counts it.
+func (s *Planner) deferral(r *snapshot, reason string, cause error) *txmgr.Deferral {
 	return s.deferFor(r, reason, cause, maxWait)
 }
 
-func (s *Planner) deferFor(r *state, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
+func (s *Planner) deferFor(r *snapshot, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
 	if cause == nil {
 		cause = causeOf(reason)
 	}

@@ -40,7 +40,7 @@ var errTooLarge = errors.New("the route does not fit a transaction")
 // quote asks for a price, first with the configured slippage. When the expected output
 // meets the user's minimum but the threshold does not, quote asks again with less slippage,
 // so that the router's program itself enforces the minimum.
-func (s *Planner) quote(ctx context.Context, r *state) error {
+func (s *Planner) quote(ctx context.Context, r *snapshot) error {
 	q, err := s.ask(ctx, r, s.slippage)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func slippageFor(out, least uint64) int {
 
 // ask asks the router for a quote, and for narrower routes while it answers that a route is
 // too large.
-func (s *Planner) ask(ctx context.Context, r *state, slippage int) (*Quote, error) {
+func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
@@ -101,21 +101,21 @@ func checkQuote(q *Quote, lamports uint64) error {
 	}
 }
 
-// retryNarrower moves the round to the next narrower width, or defers the swap when there is
+// retryNarrower moves the swap to the next narrower width, or defers the swap when there is
 // none.
-func (s *Planner) retryNarrower(r *state) error {
+func (s *Planner) retryNarrower(r *snapshot) error {
 	if r.level+1 >= len(routeWidths()) {
-		// The next round starts with the widest route again: routes change.
-		s.remember(r, func(k *remembered) { k.level = 0 })
+		// The next pass starts with the widest route again: routes change.
+		s.remember(r, func(k *swapNotes) { k.level = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
 	r.level++
 	r.quote, r.facts.quote = nil, quoteUnread
-	s.remember(r, func(k *remembered) { k.level = r.level })
+	s.remember(r, func(k *swapNotes) { k.level = r.level })
 	return nil
 }
 
-func (s *Planner) remember(r *state, change func(*remembered)) {
+func (s *Planner) remember(r *snapshot, change func(*swapNotes)) {
 	s.memory.update(r.submission.ID, s.now(), change)
 }
 
@@ -124,7 +124,7 @@ type rejectedByGuard struct{ RejectedRoute }
 
 // classify turns a router's error into a deferral. It passes on errTooLarge and deferrals,
 // and wraps other errors.
-func (s *Planner) classify(ctx context.Context, r *state, err error) error {
+func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	var (
 		own     *rejectedByGuard
 		hostile *RejectedRoute
@@ -142,9 +142,9 @@ func (s *Planner) classify(ctx context.Context, r *state, err error) error {
 	case errors.As(err, &none) && none.Code == CodeTooLarge:
 		return errTooLarge
 	case errors.As(err, &none):
-		// Perhaps only routes this narrow are missing, so the next round starts with the
+		// Perhaps only routes this narrow are missing, so the next pass starts with the
 		// widest.
-		s.remember(r, func(k *remembered) { k.level = 0 })
+		s.remember(r, func(k *swapNotes) { k.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
@@ -158,10 +158,10 @@ func (s *Planner) classify(ctx context.Context, r *state, err error) error {
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
 // rejection only when it differs from the swap's last one, because the same one returns
 // with every try.
-func (s *Planner) rejectRoute(ctx context.Context, r *state, h *RejectedRoute) error {
+func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, h *RejectedRoute) error {
 	if s.memory.get(r.submission.ID).warnedOf != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "what", h.What)
 	}
-	s.remember(r, func(k *remembered) { k.warnedOf = h.What })
+	s.remember(r, func(k *swapNotes) { k.warnedOf = h.What })
 	return s.deferral(r, ReasonRouteRejected, h)
 }

@@ -19,11 +19,11 @@ const forkSlots = 150
 
 // observe reads the swap's accounts, all at one slot, which is neither before floor nor
 // before the slot of the first leg.
-func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*state, error) {
+func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*snapshot, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("second leg without the first leg's call or the swap's record: it is no swap's second leg")
 	}
-	r := &state{submission: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
+	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
 	var err error
 	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 }
 
 // readAccounts decodes the state's account.
-func (s *Planner) readAccounts(r *state, a *onchain.Account) {
+func (s *Planner) readAccounts(r *snapshot, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
 		return
@@ -67,7 +67,7 @@ func (s *Planner) readAccounts(r *state, a *onchain.Account) {
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *remembered) { k.held = max(k.held, r.slot) })
+	s.remember(r, func(k *swapNotes) { k.held = max(k.held, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
@@ -84,7 +84,7 @@ const notReachedFor = 10 * time.Second
 // checkTimeoutDenied moves the slot of the reading to halfway before the timeout, when only one
 // endpoint reports a slot past the timeout and the program has just refused a refund as too
 // early. Otherwise an endpoint that is far ahead would keep the swap from being executed.
-func (s *Planner) checkTimeoutDenied(r *state) {
+func (s *Planner) checkTimeoutDenied(r *snapshot) {
 	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
 		return
 	}
@@ -95,7 +95,7 @@ func (s *Planner) checkTimeoutDenied(r *state) {
 
 // findWallet finds the wallet that owns the token account named in the terms: the
 // submission's recipient, or the owner of the existing account.
-func (s *Planner) findWallet(r *state, recipient *onchain.Account) (solana.PublicKey, error) {
+func (s *Planner) findWallet(r *snapshot, recipient *onchain.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.submission.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
 		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {

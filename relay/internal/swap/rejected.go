@@ -12,29 +12,29 @@ import (
 // what to try instead.
 func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
 	failure := f.Err
-	// The round has no slot and no timeout, so the timeout does not shorten the wait.
-	r := &state{submission: c}
+	// The snapshot has no slot and no timeout, so the timeout does not shorten the wait.
+	r := &snapshot{submission: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
 	if isGone(failure) {
-		// Somebody else ended the swap: the next round reads the history.
+		// Somebody else ended the swap: the next pass reads the history.
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// The price is not the cause, so the same route would fail again.
-			s.remember(r, func(k *remembered) { k.level = (k.level + 1) % len(routeWidths()) })
+			s.remember(r, func(k *swapNotes) { k.level = (k.level + 1) % len(routeWidths()) })
 		}
 		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
 	}
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
 		// Either the simulating node is a slot or two behind, or the endpoint that reported
 		// the slot is far ahead.
-		s.remember(r, func(k *remembered) { k.notReached = s.now() })
+		s.remember(r, func(k *swapNotes) { k.notReached = s.now() })
 		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
 	// The lamports may have been wrapped or unwrapped since the reading, or the program may
 	// disagree about that. The next refund has the other form.
-	s.remember(r, func(k *remembered) { k.other = !k.other })
+	s.remember(r, func(k *swapNotes) { k.other = !k.other })
 	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
 }
 

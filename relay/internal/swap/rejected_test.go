@@ -105,14 +105,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range maxRemembered + 10 {
-		m.update(id(i), now.Add(time.Duration(i)), func(k *remembered) { k.level = 3 })
+		m.update(id(i), now.Add(time.Duration(i)), func(k *swapNotes) { k.level = 3 })
 	}
 	if len(m.notes) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
 		t.Errorf("%d swaps are remembered, want the last %d", len(m.notes), maxRemembered)
 	}
 	now = now.Add(rememberedFor + time.Second)
-	m.update(id(10), now, func(*remembered) {})
-	m.update(id(maxRemembered+10), now, func(k *remembered) { k.level = 2 })
+	m.update(id(10), now, func(*swapNotes) {})
+	m.update(id(maxRemembered+10), now, func(k *swapNotes) { k.level = 2 })
 	if len(m.notes) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
 		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.notes))
 	}

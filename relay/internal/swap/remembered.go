@@ -14,9 +14,9 @@ const (
 	rememberedFor = 10 * time.Minute
 )
 
-// remembered are what earlier rounds found out about one swap. Losing them costs a few requests,
+// swapNotes are what earlier rounds found out about one swap. Losing them costs a few requests,
 // so they are kept only in memory.
-type remembered struct {
+type swapNotes struct {
 	// level is the index in routeWidths to ask for first.
 	level int
 	// other says that a refund has to take the other form, wrapped or not, than the
@@ -36,13 +36,13 @@ type remembered struct {
 // memory keeps the notes on swaps, by the id of the second leg.
 type memory struct {
 	mu    sync.Mutex
-	notes map[uuid.UUID]*remembered
+	notes map[uuid.UUID]*swapNotes
 }
 
-func newMemory() *memory { return &memory{notes: map[uuid.UUID]*remembered{}} }
+func newMemory() *memory { return &memory{notes: map[uuid.UUID]*swapNotes{}} }
 
 // update changes the notes on a swap.
-func (m *memory) update(id uuid.UUID, now time.Time, change func(*remembered)) {
+func (m *memory) update(id uuid.UUID, now time.Time, change func(*swapNotes)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.notes[id]
@@ -53,7 +53,7 @@ func (m *memory) update(id uuid.UUID, now time.Time, change func(*remembered)) {
 		if len(m.notes) >= maxRemembered {
 			m.dropOldest()
 		}
-		k = new(remembered)
+		k = new(swapNotes)
 		m.notes[id] = k
 	}
 	k.used = now
@@ -81,13 +81,13 @@ func (m *memory) dropExpired(now time.Time) {
 }
 
 // get returns a copy of the notes on a swap; empty notes for an unknown swap.
-func (m *memory) get(id uuid.UUID) remembered {
+func (m *memory) get(id uuid.UUID) swapNotes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.notes[id]; k != nil {
 		return *k
 	}
-	return remembered{}
+	return swapNotes{}
 }
 
 func (m *memory) level(id uuid.UUID) int { return m.get(id).level }

@@ -115,8 +115,8 @@ func New(o Options) (*Planner, error) {
 	}, nil
 }
 
-// state is one reading of a swap and the decision that follows from it.
-type state struct {
+// snapshot is one reading of a swap and the decision that follows from it.
+type snapshot struct {
 	submission *submission.Submission
 	swap       *shieldpool.Swap
 	terms      shieldpool.SwapTerms
@@ -197,7 +197,7 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContext
 
 // ended is the order for a swap that has already ended, possibly by an attempt of ours that
 // was given up.
-func (s *Planner) ended(r *state) Order {
+func (s *Planner) ended(r *snapshot) Order {
 	s.memory.forget(r.submission.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
 	if r.ended.How == shieldpool.Refunded {
@@ -207,7 +207,7 @@ func (s *Planner) ended(r *state) Order {
 }
 
 // findEnd searches the history for the transaction that ended the swap.
-func (s *Planner) findEnd(ctx context.Context, r *state) error {
+func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
 	// Strangers can send any number of transactions to the state's address, so the range is
 	// as short as possible. It starts forkSlots before the newest slot at which the state
 	// was seen, because a fork may have shown the state once more after its end. It ends at

@@ -13,7 +13,7 @@ import (
 
 // refund drafts the return of all lamports to the recipient's wallet. It needs no answer of
 // the router and no lookup table.
-func (s *Planner) refund(r *state) *txmgr.Draft {
+func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.get(r.submission.ID).other
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeRefund, EndsWork: true,
@@ -29,7 +29,7 @@ func (s *Planner) refund(r *state) *txmgr.Draft {
 
 // execution is what the transaction of an execution is built from.
 type execution struct {
-	*state
+	*snapshot
 	ix     *Instructions
 	tables []shieldpool.LookupTable
 	guard  *routeGuard
@@ -49,7 +49,7 @@ func (e *execution) rent() uint64 { return e.keptLamports() * shieldpool.TokenAc
 
 // execute drafts the execution at the quoted price. It returns neither a draft nor an error
 // when the route does not fit a transaction and the next narrower one is to be asked for.
-func (s *Planner) execute(ctx context.Context, r *state) (*txmgr.Draft, error) {
+func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
 		return nil, s.retryNarrower(r)
@@ -66,12 +66,12 @@ func (s *Planner) execute(ctx context.Context, r *state) (*txmgr.Draft, error) {
 }
 
 // prepare asks for the quote's instructions, and checks all that is to be signed.
-func (s *Planner) prepare(ctx context.Context, r *state) (*execution, error) {
+func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) {
 	ix, err := s.router.Instructions(ctx, r.quote, r.swap.State)
 	if err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	e := &execution{state: r, ix: ix}
+	e := &execution{snapshot: r, ix: ix}
 	if e.guard, err = newGuard(r, s.program, s.payers.Keys()); err != nil {
 		return nil, err
 	}
@@ -93,11 +93,11 @@ func (s *Planner) prepare(ctx context.Context, r *state) (*execution, error) {
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.quote.Received) > quoteMaxAge {
-		return nil, s.deferFor(e.state, ReasonQuoteStale, nil, minWait)
+		return nil, s.deferFor(e.snapshot, ReasonQuoteStale, nil, minWait)
 	}
 	// Slots have passed since the chain was read.
 	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
-		return nil, s.deferral(e.state, ReasonTimeoutNear, nil)
+		return nil, s.deferral(e.snapshot, ReasonTimeoutNear, nil)
 	}
 	// The payer may have been added after the guard was made.
 	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
@@ -109,9 +109,9 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 		tx, err = e.layOut(payer, compute, hash)
 	}
 	if errors.Is(err, errTooLarge) {
-		return nil, s.deferral(e.state, ReasonRouteTooLarge, err)
+		return nil, s.deferral(e.snapshot, ReasonRouteTooLarge, err)
 	}
-	return tx, s.classify(ctx, e.state, err)
+	return tx, s.classify(ctx, e.snapshot, err)
 }
 
 // layOut assembles the transaction. It returns errTooLarge when the transaction exceeds the

@@ -91,7 +91,7 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 	return ended, nil
 }
 
-// decideOne marks a job's dead attempts as dead. over reports that the job no longer waits
+// decideOne marks a job's dead attempts as dead. decided reports that the job no longer waits
 // for an attempt to end.
 func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (decided bool, err error) {
 	if len(c.Live) == 0 {

@@ -149,7 +149,7 @@ type Landed struct {
 type Next struct {
 	// Landing ends the job, once it is recorded.
 	Landing *Landing
-	// Track reports that an attempt may still land. Without Follow and Landing the job has
+	// Track reports that an attempt may still land. Without Track and Landing the job has
 	// ended, and its row says how.
 	Track bool
 }

@@ -254,7 +254,7 @@ func (s *Stand) AwaitEvent(t testing.TB, name, reason string) string {
 	return note
 }
 
-// Eventually waits until check returns no error. After patience it fails with the last
+// Eventually waits until check returns no error. After eventuallyTimeout it fails with the last
 // error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
