@@ -222,7 +222,7 @@ func TestTheWaitForAnotherBuildEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestErrorsOfABuildSayWhereAndWhy(t *testing.T) {
+func TestBuildErrorsNameLogAndCause(t *testing.T) {
 	t.Parallel()
 	p := program{name: "a", module: "etcd", pkg: "go.etcd.io/etcd/server/v3/missing", version: "v3.6.0"}
 	err := compile(t.Context(), root(t), p, filepath.Join(t.TempDir(), "a"))

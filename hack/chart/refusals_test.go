@@ -14,7 +14,7 @@ import (
 )
 
 // If Helm knows the cluster's APIs, the refusal names what the cluster lacks.
-func TestWhatTheClusterLacksIsNamed(t *testing.T) {
+func TestMissingKindsAreNamed(t *testing.T) {
 	t.Parallel()
 	const values = "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}"
 	tests := map[string]struct {
@@ -58,7 +58,7 @@ func TestMonitoringWantsMetrics(t *testing.T) {
 
 // Only an explicit clusterWide gives the operator the whole cluster. A missing value does not,
 // and clusterWide next to namespaces is refused.
-func TestAllOfAClusterIsSaidOutLoud(t *testing.T) {
+func TestClusterWideHasToBeSet(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ values, want string }{
 		"nothing is set":        {"{}", "neither namespaces nor clusterWide is set. Name the namespaces whose RelayPools the operator looks after, for instance --set 'namespaces={relaypool-system}'"},

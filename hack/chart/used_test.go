@@ -114,7 +114,7 @@ func valuesOf(t *testing.T) map[string][]string {
 }
 
 // Every value must change the rendered objects.
-func TestEveryValueChangesWhatIsMade(t *testing.T) {
+func TestEveryValueChangesTheRenderedObjects(t *testing.T) {
 	t.Parallel()
 	left := changes()
 	for name, path := range valuesOf(t) {

@@ -170,7 +170,7 @@ func passable(t *testing.T) string {
 
 // A demonstration that cannot fail shows nothing. The lies are in the order of the steps, because
 // each tour needs an unused pool.
-func TestTheTourNoticesWhatIsWrong(t *testing.T) {
+func TestTheTourNoticesWrongFigures(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts everything")
@@ -255,7 +255,7 @@ func altering(t *testing.T, relay, path, is, told string) http.Handler {
 	return proxy
 }
 
-func TestAStackSaysWhenTheRelayEndsAndStartsAgain(t *testing.T) {
+func TestAStackReportsTheRelaysEndAndRestarts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts everything")
@@ -305,7 +305,7 @@ func TestAStackSaysWhenTheRelayEndsAndStartsAgain(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsNamedWithWhatToDo(t *testing.T) {
+func TestAPortInUseIsNamedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -143,7 +143,7 @@ func TestImagesAreChartValues(t *testing.T) {
 	}
 }
 
-func TestAWaitFailsWithTheLastErrorOfALook(t *testing.T) {
+func TestAWaitFailsWithTheLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -159,7 +159,7 @@ func TestAWaitFailsWithTheLastErrorOfALook(t *testing.T) {
 	})
 }
 
-func TestWhatMustNotHappenIsWatchedForTheWholeTime(t *testing.T) {
+func TestForbiddenEventsAreWatchedForTheWholeTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		// wrong is when it happens, failing says that every look fails.
@@ -190,7 +190,7 @@ func TestWhatMustNotHappenIsWatchedForTheWholeTime(t *testing.T) {
 	}
 }
 
-func TestWhyAPodIsNotReadyIsSaidInItsOwnWords(t *testing.T) {
+func TestAPodsOwnReasonIsReported(t *testing.T) {
 	t.Parallel()
 	for want, status := range map[string]corev1.PodStatus{
 		"ErrImagePull no such image": {ContainerStatuses: []corev1.ContainerStatus{{
@@ -310,7 +310,7 @@ func TestTheSuitesPodsAreUnderTheRestrictedStandard(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldFromAGateThatIsAway(t *testing.T) {
+func TestARefusalDiffersFromAMissingGate(t *testing.T) {
 	t.Parallel()
 	dropped, away := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
 	for name, tc := range map[string]struct {
@@ -342,7 +342,7 @@ func TestARefusalIsToldFromAGateThatIsAway(t *testing.T) {
 	}
 }
 
-func TestWhatHadToBeRefusedIsAFaultInWords(t *testing.T) {
+func TestAnAcceptedForbiddenRequestIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
@@ -390,7 +390,7 @@ func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
 	}
 }
 
-func TestWhatRequestsHoldIsFoundInLogsAndMetrics(t *testing.T) {
+func TestRequestContentIsFoundInLogsAndMetrics(t *testing.T) {
 	t.Parallel()
 	recordOf := func(nullifier [32]byte) []load.Record {
 		return []load.Record{{Requests: []load.Request{{Inputs: shieldpool.PublicInputs{Nullifiers: [2][32]byte{nullifier, {}}}}}}}
@@ -432,7 +432,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhatATourSendsToRelaysIsRecorded(t *testing.T) {
+func TestRequestsOfATourAreRecorded(t *testing.T) {
 	t.Parallel()
 	key := func(n byte) solana.PublicKey { return solana.PublicKey(bytes.Repeat([]byte{n, n + 1}, 16)) }
 	transfer := load.Request{

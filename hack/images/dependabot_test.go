@@ -14,7 +14,7 @@ import (
 )
 
 // Dependabot has to update every module, or its vulnerabilities stay.
-func TestDependabotLooksAfterEveryModule(t *testing.T) {
+func TestDependabotCoversEveryModule(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	content, err := os.ReadFile(filepath.Join(root, ".github", "dependabot.yml"))

@@ -138,7 +138,7 @@ func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 	}
 }
 
-func TestWrongUseIsSaid(t *testing.T) {
+func TestWrongUseIsReported(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args []string

@@ -45,7 +45,7 @@ func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
 }
 
 // An approval is required before anything is published, and all jobs that write come after it.
-func TestWhatIsPublishedIsApproved(t *testing.T) {
+func TestPublishingNeedsApproval(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
 	order := []string{"notes", "ci", "build", "publish", "attest", "release"}
@@ -83,7 +83,7 @@ func runScript(t *testing.T, folder, text string, environment ...string) (string
 	return string(out), err
 }
 
-func TestATagOfWhatIsNotOnMainIsRefused(t *testing.T) {
+func TestATagOutsideMainIsRefused(t *testing.T) {
 	t.Parallel()
 	text := stepOf(t, "notes", "The commit is on main")
 	origin, clone := t.TempDir(), filepath.Join(t.TempDir(), "clone")

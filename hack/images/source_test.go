@@ -97,7 +97,7 @@ func TestImagesAreOfTheCommitAndItsTime(t *testing.T) {
 	}
 }
 
-func TestNotesAreWhatStandsBelowTheVersionsHeading(t *testing.T) {
+func TestNotesAreTheVersionsSection(t *testing.T) {
 	t.Parallel()
 	const links = "[Unreleased]: https://example.org/compare/v7.8.9...HEAD\n[7.8.9]: https://example.org/v7.8.9\n"
 	tests := map[string]struct{ changelog, want, fails string }{

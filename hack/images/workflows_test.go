@@ -168,7 +168,7 @@ var (
 	script   = regexp.MustCompile(`(?m)(?:^|[ "])(hack/[a-z/-]+)(?: |$)`)
 )
 
-func TestWhatWorkflowsRunIsThere(t *testing.T) {
+func TestFilesThatWorkflowsRunExist(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {

@@ -207,7 +207,7 @@ func TestAClientGivesUpAfterSixteenStaleRoots(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotAnsweredIsRepeatedByteForByte(t *testing.T) {
+func TestUnansweredRequestsAreRepeatedByteForByte(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, status: final, submit: func(w http.ResponseWriter, n int) {
 		switch n {
@@ -419,7 +419,7 @@ func TestRequestsAreValid(t *testing.T) {
 	}
 }
 
-func TestTheSeedDecidesWhatIsSpent(t *testing.T) {
+func TestTheSeedDecidesTheSpends(t *testing.T) {
 	t.Parallel()
 	spends := func(seed uint64) (out [][]byte) {
 		l := crowd(t, &relay{t: t, submit: accept, status: final}, func(o *load.Options) { o.Seed = seed })
@@ -472,7 +472,7 @@ func TestAStoppedClientHasNotEnded(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*load.Options)

@@ -89,7 +89,7 @@ func (f *fixture) landed(signature solana.Signature) bool {
 	return out.Value[0] != nil
 }
 
-func TestAnswersFailAsTheRuleSays(t *testing.T) {
+func TestAnswersFailByTheRule(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {

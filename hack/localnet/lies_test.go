@@ -41,7 +41,7 @@ func (f *fixture) where() (at where) {
 	return at
 }
 
-func TestANodeClaimsToBeWhereItIsNot(t *testing.T) {
+func TestANodeReportsAFalseSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(7) // so that slots and heights differ

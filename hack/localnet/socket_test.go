@@ -203,7 +203,7 @@ func TestSocketFaults(t *testing.T) {
 	eventually(t, "all sockets are gone", func() bool { return f.Endpoint("faulty").Stats().Sockets == 0 })
 }
 
-func TestOpeningASocketFailsAsTheRuleSays(t *testing.T) {
+func TestOpeningASocketFailsByTheRule(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {

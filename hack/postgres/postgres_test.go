@@ -366,7 +366,7 @@ func TestStartRefusesAForeignFolder(t *testing.T) {
 	}
 }
 
-func TestRestartQuotesTheServersOwnWords(t *testing.T) {
+func TestRestartQuotesTheServersLog(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
 	conf, err := os.OpenFile(filepath.Join(s.clusterDir(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)

@@ -70,7 +70,7 @@ func TestARelayServesAndIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAwaitTellsTheLastComplaint(t *testing.T) {
+func TestAwaitReportsTheLastError(t *testing.T) {
 	t.Parallel()
 	p, err := process.Start("a sleeper", filepath.Join(t.TempDir(), "log"), "sleep", "60")
 	if err != nil {

@@ -82,7 +82,7 @@ func TestStartProverEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestProveSaysThatTheProgramDied(t *testing.T) {
+func TestProveReportsThatTheProgramDied(t *testing.T) {
 	t.Parallel()
 	p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, dying), Cache: t.TempDir()})
 	if err != nil {

@@ -210,7 +210,7 @@ func TestProverRefusesAWitnessThatBreaksARule(t *testing.T) {
 	}
 }
 
-func TestSpendRefusesWhatCannotBe(t *testing.T) {
+func TestSpendRefusesImpossibleSpends(t *testing.T) {
 	t.Parallel()
 	a, b, elsewhere := note(t, 70), note(t, 30), note(t, 30)
 	leaves := pool(t, &a, &b)

@@ -46,7 +46,7 @@ func longest(content []byte) string {
 	return text[:1] + strings.Repeat(" ", MaxContent-len(text)) + text[1:]
 }
 
-func TestFormatIsWhatSolanaToolsWrite(t *testing.T) {
+func TestFormatMatchesSolanaTools(t *testing.T) {
 	t.Parallel()
 	content := string(Format(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))))
 	if !strings.HasPrefix(content, "[0,0,0,") || !strings.HasSuffix(content, ",41]\n") || strings.Count(content, ",") != 63 {
@@ -54,9 +54,9 @@ func TestFormatIsWhatSolanaToolsWrite(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAKeyIsRefusedWithoutBeingRepeated has the forms that are not
+// TestInvalidKeysAreRefusedWithoutBeingRepeated has the forms that are not
 // covered by the fee payer's own table.
-func TestWhatCannotBeAKeyIsRefusedWithoutBeingRepeated(t *testing.T) {
+func TestInvalidKeysAreRefusedWithoutBeingRepeated(t *testing.T) {
 	t.Parallel()
 	private := generate(t)
 	torn := bytes.Clone(private)

@@ -25,7 +25,7 @@ func TestCommitmentsAreOrdered(t *testing.T) {
 	}
 }
 
-func TestErrorsAreToldApart(t *testing.T) {
+func TestErrorsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	spent := &shieldpool.TransactionError{Kind: "AlreadyProcessed"}
 	tests := map[string]struct {

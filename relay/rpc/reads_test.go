@@ -200,7 +200,7 @@ func TestCalls(t *testing.T) {
 }
 
 // A lax decoder would read these answers as zero, as a missing account or as success.
-func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
+func TestAnswersWithMissingPartsAreErrors(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {
 		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, onchain.Confirmed, 0)

@@ -100,7 +100,7 @@ func TestSwapInstructionsNameTheirAccountsInOrder(t *testing.T) {
 	}
 }
 
-func TestSettledByReadsTagAndState(t *testing.T) {
+func TestEndedByReadsTagAndState(t *testing.T) {
 	t.Parallel()
 	swap := testSwap(t)
 	program := swap.Pool.Profile.ProgramID

@@ -84,7 +84,7 @@ func all(t *testing.T, s *pooltest.Stand) (found []string) {
 	return found
 }
 
-func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
+func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 	cluster := apiservertest.Config(t)
 	s := pooltest.NewStand(t, cluster)
 	noError(t, s.Chain.Initialize())

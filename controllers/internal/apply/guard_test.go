@@ -144,7 +144,7 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 
 // A service account with permissions may have the name of a RelayPool. Its pods must not
 // run as that account.
-func TestNoPodRunsAsSomebodyElsesAccount(t *testing.T) {
+func TestPodsNeverUseAForeignServiceAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}}

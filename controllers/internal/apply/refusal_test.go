@@ -145,7 +145,7 @@ func TestOtherErrorsNameTheObject(t *testing.T) {
 	}
 }
 
-func TestAFightIsNotFoughtAtFullSpeed(t *testing.T) {
+func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})

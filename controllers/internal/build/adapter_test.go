@@ -76,7 +76,7 @@ func (r adapterRule) query(t *testing.T, series, namespace string, selector map[
 
 // The adapter's rules serve the metrics that an autoscaler requests, from series that
 // relays have.
-func TestThePrometheusAdapterServesWhatIsAskedFor(t *testing.T) {
+func TestPrometheusAdapterServesTheHPAsMetrics(t *testing.T) {
 	t.Parallel()
 	known := map[string]contract.Metric{}
 	for _, m := range contract.Metrics() {

@@ -298,7 +298,7 @@ func TestTheInputIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestNobodyIsNotEverybody(t *testing.T) {
+func TestAnEmptyPeerListAllowsNoPeer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*build.Input)

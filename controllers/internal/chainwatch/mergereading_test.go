@@ -32,7 +32,7 @@ func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 }
 
 // A field of Query that sameQuery did not compare could change in the spec without effect.
-func TestAQueryIsTheSameInAllThatIsAskedAndTold(t *testing.T) {
+func TestSameQueryComparesEveryField(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*Query)

@@ -184,7 +184,7 @@ func TestFinalizedIsReadWhenAskedFor(t *testing.T) {
 	until(t, "the finalized balance is read", func() bool { return lamports(1) == 1_000_000_000 })
 }
 
-func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
+func TestAnotherEndpointReplacesAFaultyOne(t *testing.T) {
 	t.Parallel()
 	c, target := chain(t, localnet.Options{Initialised: true})
 	w, _ := start(t, Options{Timeout: 3 * time.Second, Workers: 32}) // one hangs, and on a busy machine the others answer slowly

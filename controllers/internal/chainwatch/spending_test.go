@@ -94,7 +94,7 @@ func TestRunway(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAStatusShowsIsTold(t *testing.T) {
+func TestOnlyChangesOfTheStatusSendEvents(t *testing.T) {
 	t.Parallel()
 	a, b := solana.PublicKey{1}, solana.PublicKey{2}
 	base := func() reported {

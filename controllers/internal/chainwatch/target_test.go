@@ -11,7 +11,7 @@ import (
 )
 
 // A reading is valid only for the pool and chain for which it was requested.
-func TestAReadingTellsNothingOfAnotherTarget(t *testing.T) {
+func TestAReadingOfAnotherTargetIsEmpty(t *testing.T) {
 	t.Parallel()
 	profile := func(program byte) *shieldpool.Profile {
 		return &shieldpool.Profile{ProgramID: solana.PublicKey{program}, Mints: []shieldpool.Mint{{Address: solana.PublicKey{9}}}}

@@ -184,7 +184,7 @@ func query(endpoints ...string) Query {
 	return q
 }
 
-func TestASteadyChainTellsOnce(t *testing.T) {
+func TestAnUnchangedChainSendsOneEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -213,7 +213,7 @@ func TestASteadyChainTellsOnce(t *testing.T) {
 	})
 }
 
-func TestWhatChangesIsTold(t *testing.T) {
+func TestChangesSendEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -322,7 +322,7 @@ func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatLostItsStateIsNotBelieved(t *testing.T) {
+func TestAnEndpointWithoutStateIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, whole := newNode(t), newNode(t)
@@ -387,7 +387,7 @@ func TestAnEndpointFarBehindIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestDeadEndpointsDelayNobodyElse(t *testing.T) {
+func TestDeadEndpointsDelayNoOtherPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		good, dead := newNode(t), newNode(t)
@@ -476,7 +476,7 @@ func TestAnotherQueryIsReadAtOnce(t *testing.T) {
 	})
 }
 
-func TestEventsWaitForWhoeverReceivesThem(t *testing.T) {
+func TestEventsWaitForTheirReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -51,7 +51,7 @@ func patched(t *testing.T) *appsv1.Deployment {
 	return out
 }
 
-func TestTheComponentIsWhatTheOperatorServes(t *testing.T) {
+func TestTheComponentServesTheMetrics(t *testing.T) {
 	t.Parallel()
 	objects := component(t, filepath.Join(config, "external-metrics"))
 	d := patched(t)

@@ -168,7 +168,7 @@ func TestValues(t *testing.T) {
 }
 
 // The list has every metric that is served, and no other.
-func TestAutoscalersAskForWhatIsServed(t *testing.T) {
+func TestHPAsNameServedMetrics(t *testing.T) {
 	t.Parallel()
 	p, err := NewProvider(ProviderOptions{Pools: cache{}, Readings: readings{}, Now: time.Now})
 	if err != nil {

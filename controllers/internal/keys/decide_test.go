@@ -291,7 +291,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestEventsAreOfWhatTheStatusHasNotSaid(t *testing.T) {
+func TestEventsReportNewFactsOnly(t *testing.T) {
 	t.Parallel()
 	in := scene{revision: 1, count: 1, keys: []Key{key(0, 0, v1alpha1.PayerActive), key(1, 0, v1alpha1.PayerIncoming)}}.input()
 	in.Keys.Keys[0].Created = in.Pool.CreationTimestamp.Add(-time.Second)

@@ -462,7 +462,7 @@ func TestKeysOfLowerAndHigherRevisionsAreFound(t *testing.T) {
 	}
 }
 
-func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
+func TestAForeignSecretIsNotChanged(t *testing.T) {
 	t.Parallel()
 	immutable := true
 	private, err := keyfile.Generate(rand.Reader)
@@ -642,7 +642,7 @@ func TestAJobIsReplacedWhileItRunsWithAnotherSpec(t *testing.T) {
 	}
 }
 
-func TestConstructorsRefuseWhatIsMissing(t *testing.T) {
+func TestConstructorsRefuseMissingOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := NewObserver(ObserverOptions{}); err == nil {
 		t.Error("an observer without a reader is made")

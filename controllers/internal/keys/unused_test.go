@@ -71,7 +71,7 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 }
 
 // The Secret of a key was deleted, and the key was restored under another index.
-func TestAKeyIsShownOnceWhateverSecretsItWasIn(t *testing.T) {
+func TestAKeyInSeveralSecretsIsShownOnce(t *testing.T) {
 	t.Parallel()
 	moved := key(0, 1, v1alpha1.PayerActive)
 	s := scene{count: 2, keys: []Key{moved}, change: func(in *Input) {

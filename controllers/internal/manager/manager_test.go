@@ -147,7 +147,7 @@ func names(list []corev1.ConfigMap) (names []string) {
 	return names
 }
 
-func TestOnlyWhatIsOfPoolsIsCached(t *testing.T) {
+func TestOnlyObjectsOfPoolsAreCached(t *testing.T) {
 	t.Parallel()
 	namespace, c := apiservertest.Namespace(t), admin(t)
 	noError(t, c.Create(t.Context(), configMap(namespace, "ours", build.Labels("demo"))))

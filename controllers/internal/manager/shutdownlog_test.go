@@ -12,7 +12,7 @@ import (
 
 // Whether the library logs the line before the process has ended depends on timing, so the
 // test logs it with the library's own logger.
-func TestALeaderThatIsToldToStopLogsNoError(t *testing.T) {
+func TestAStoppingLeaderLogsNoError(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		stopping bool

@@ -468,7 +468,7 @@ func steals(t *testing.T, thief client.Client, fleets string, want map[string]bo
 	}
 }
 
-func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
+func TestTheRoleAllowsExactlyTheOperatorsRequests(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t, "cluster-wide")
 	operate(t, w.calls.wrap(account))

@@ -52,7 +52,7 @@ func operatorRole(t *testing.T) *rbacv1.ClusterRole {
 	return pick[rbacv1.ClusterRole](t, objects, "ClusterRole", "relaypool-operator")
 }
 
-func TestTheRoleIsWhatTheMarkersSay(t *testing.T) {
+func TestTheRoleMatchesTheMarkers(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(marked(t), permissions(operatorRole(t).Rules)); diff != "" {
 		t.Errorf("run go generate ./config/rbac (-markers +config/rbac/role.yaml):\n%s", diff)
@@ -79,7 +79,7 @@ func TestNothingReachesTheWholeClusterUnasked(t *testing.T) {
 	}
 }
 
-func TestNobodyIsGivenEverything(t *testing.T) {
+func TestNoRoleHasWildcards(t *testing.T) {
 	t.Parallel()
 	objects, _ := resources(t, filepath.Join(config, "default"))
 	roles := 0

@@ -125,7 +125,7 @@ func compare(t *testing.T, c prometheus.Collector, m contract.Metric, samples ..
 	}
 }
 
-func TestEachGaugeSaysWhatRelayPoolsSay(t *testing.T) {
+func TestGaugesShowTheStatusOfRelayPools(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t, known(), pools()...)
 	cases := map[string]struct {

@@ -29,7 +29,7 @@ func (a *answers) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ..
 
 func (*answers) Forget(types.NamespacedName) {}
 
-func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
+func TestPassesAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
 	inner := &answers{}
 	p, err := operatormetrics.NewCountingApplier(inner)

@@ -300,7 +300,7 @@ func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 	})
 }
 
-func TestWhileTheCacheFillsNothingIsSettled(t *testing.T) {
+func TestPollerIsNotReadyWhileTheCacheFills(t *testing.T) {
 	t.Parallel()
 	f := &fleets{err: errors.New("not yet")}
 	watching(t, answers{}, f, func(p *Poller) {

@@ -192,7 +192,7 @@ func TestRenderEqualsWhatAPassApplies(t *testing.T) {
 	}
 }
 
-func TestAShortPayerIsLookedAtSooner(t *testing.T) {
+func TestAShortPayerIsReadSooner(t *testing.T) {
 	t.Parallel()
 	holds := func(f *Facts, lamports uint64) {
 		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: lamports, At: now()}

@@ -183,7 +183,7 @@ func TestAllThatIsNamedIsResolvedByOneGetEach(t *testing.T) {
 	}
 }
 
-func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
+func TestProblemsNameSecretKeyAndExpectation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*stand)
@@ -250,7 +250,7 @@ func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatCannotBeReadKeepsWhatWasKnown(t *testing.T) {
+func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	first := s.resolve(t)
@@ -284,7 +284,7 @@ func TestAnObjectThatCannotBeReadKeepsWhatWasKnown(t *testing.T) {
 	}
 }
 
-func TestWhatWasNeverReadIsNotKnown(t *testing.T) {
+func TestAnObjectThatWasNeverReadIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.shelf.fails["db"] = errors.New("connection refused")
@@ -363,7 +363,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-func TestConstructorRefusesWhatIsMissing(t *testing.T) {
+func TestConstructorRefusesMissingOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := NewResolver(Options{}); err == nil {
 		t.Error("a resolver without a reader is made")
@@ -377,7 +377,7 @@ func TestConstructorRefusesWhatIsMissing(t *testing.T) {
 
 // A RelayPool may name objects that it may not use. Its status then shows neither their
 // keys nor their lengths, and the operator uses nothing from them.
-func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
+func TestADisallowedObjectIsNotInspected(t *testing.T) {
 	t.Parallel()
 	usable := map[string]string{v1alpha1.LabelUsableBy: "p"}
 	everything := map[string]map[string]string{}

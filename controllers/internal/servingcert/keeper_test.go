@@ -283,7 +283,7 @@ func TestHandshakesGoOnWhileCertificatesChange(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyDoesToTheSecret(t *testing.T) {
+func TestForeignChangesOfTheSecret(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		does func(t *testing.T, s *site)
@@ -517,7 +517,7 @@ func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
 }
 
 // An API server that is unreachable for a while is logged once, and serving continues.
-func TestAnOutageIsToldOnce(t *testing.T) {
+func TestAnOutageIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{})
 	config, err := server.Config()

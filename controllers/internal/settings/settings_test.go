@@ -161,7 +161,7 @@ func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 	}
 }
 
-func TestEveryFaultIsToldAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedTogether(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	_, err := load(t, "", "--check-workers=many", "--resync=1s", "--log-level=loud")
 	var problems commandline.Problems
@@ -186,7 +186,7 @@ func TestNamespacesAndAllOfThemExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestTenantsMayHaveWhatTheFlagsSay(t *testing.T) {
+func TestFlagsForTenantsMakeThePolicy(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args []string

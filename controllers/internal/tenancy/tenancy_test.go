@@ -162,7 +162,7 @@ func TestWithheldFieldsAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatARelayPoolMayName(t *testing.T) {
+func TestWhichObjectsARelayPoolMayName(t *testing.T) {
 	t.Parallel()
 	generated := func(of string) map[string]string {
 		return map[string]string{build.LabelPool: of, build.LabelPayerState: "active", v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}

@@ -142,7 +142,7 @@ func eventually(t *testing.T, done func(context.Context) error) {
 	}
 }
 
-func TestUsersMayDoWhatRBACSays(t *testing.T) {
+func TestRBACIsEnforced(t *testing.T) {
 	t.Parallel()
 	namespace := apiservertest.Namespace(t)
 	admin := clientset(t, apiservertest.Config(t))

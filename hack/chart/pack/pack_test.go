@@ -85,7 +85,7 @@ func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
 }
 
 // Helm can pull the layout's content under the chart's name.
-func TestHelmPullsWhatIsInTheLayout(t *testing.T) {
+func TestHelmPullsThePackagedChart(t *testing.T) {
 	t.Parallel()
 	archive, oci, digest := packaged(t, time.Now(), time.Unix(1_700_000_000, 0))
 	path, err := layout.FromPath(oci)

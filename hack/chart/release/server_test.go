@@ -332,7 +332,7 @@ func TestAnInstallationThatFailedGoesOn(t *testing.T) {
 
 // If another manager has written the definition, an upgrade reports that, and succeeds once
 // the chart's definition has been applied by hand.
-func TestADefinitionOfSomebodyElseIsNotOverwritten(t *testing.T) {
+func TestAForeignDefinitionIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
 	later := another(t, load(t, current))

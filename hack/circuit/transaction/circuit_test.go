@@ -227,7 +227,7 @@ func TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused(t *testing.T) {
 	}
 }
 
-func TestWitnessNamesWhatIsWrong(t *testing.T) {
+func TestWitnessErrorsNameTheFault(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*transaction.Witness)

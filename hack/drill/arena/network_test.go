@@ -68,7 +68,7 @@ func TestRouterFaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestRunRefusesWhatCannotWork(t *testing.T) {
+func TestRunRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	fine := func() Options {
 		return Options{

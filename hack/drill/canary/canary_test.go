@@ -81,7 +81,7 @@ func TestAPartOfASecretIsFoundInEveryEncoding(t *testing.T) {
 	}
 }
 
-func TestValuesWithoutContentAreNotLookedFor(t *testing.T) {
+func TestValuesWithoutContentAreNotSearched(t *testing.T) {
 	t.Parallel()
 	set := canary.New()
 	set.Add("nullifier", make([]byte, 32))

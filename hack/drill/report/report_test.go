@@ -55,7 +55,7 @@ func outcome() *arena.Outcome {
 	}
 }
 
-func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
+func TestAReportNamesFailuresAndPlaces(t *testing.T) {
 	t.Parallel()
 	r := report.Make(5, time.Minute, outcome())
 	if r.Passed() {

@@ -130,7 +130,7 @@ func number(t *testing.T, text string) float64 {
 	return v
 }
 
-func TestThePictureSaysWhatItShows(t *testing.T) {
+func TestThePictureIsLabelled(t *testing.T) {
 	t.Parallel()
 	picture := string(timeline.SVG(drill()))
 	for _, want := range []string{

@@ -61,7 +61,7 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 	}
 }
 
-func TestAVictimWhoseEndNobodySawIsAFault(t *testing.T) {
+func TestAVictimWithoutAnObservedEndIsAFault(t *testing.T) {
 	t.Parallel()
 	if _, err := Ends([]End{{ID: "a", Asked: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
 		t.Errorf("error %v, want one that names b", err)
@@ -75,7 +75,7 @@ func terminated(id string, code int32) corev1.ContainerState {
 	}}
 }
 
-func TestEndsSayWhetherTheirPodWasToldToEnd(t *testing.T) {
+func TestEndsKnowWhetherTheirPodWasAsked(t *testing.T) {
 	t.Parallel()
 	grace, deleted := int64(60), metav1.NewTime(after(50)) // the end of the grace period, which began 10 s before noon
 	for name, tc := range map[string]struct {

@@ -15,7 +15,7 @@ var (
 	held                           = Held{id(11): 1, id(12): 5}
 )
 
-func TestWhatAKilledProcessHeldIsWhatItWasLastSeenWith(t *testing.T) {
+func TestLeasesOfAKilledProcessAreThoseLastSeen(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		seen []Snapshot

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-func TestWritesThatArePutOffHappenWhenSomebodyLooks(t *testing.T) {
+func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 	t.Parallel()
 	var written atomic.Int64
 	var steps func(*bank.AccountRef) error

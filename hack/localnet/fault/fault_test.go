@@ -133,7 +133,7 @@ func TestTheSameSeedDrawsTheSame(t *testing.T) {
 	}
 }
 
-func TestARuleAppliesAsOftenAsItsProbabilitySays(t *testing.T) {
+func TestARuleAppliesWithItsProbability(t *testing.T) {
 	t.Parallel()
 	const calls = 10_000
 	tests := map[string]struct {

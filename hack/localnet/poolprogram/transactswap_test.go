@@ -162,7 +162,7 @@ func TestTransactSwapRefuses(t *testing.T) {
 	}
 }
 
-func TestASettledSwapCannotBeMadeAgain(t *testing.T) {
+func TestAnEndedSwapCannotBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	terms := w.terms(address("wallet"), 1)

@@ -232,7 +232,7 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 	}
 }
 
-func TestAQuoteHasWhatTheMarketGives(t *testing.T) {
+func TestAQuoteMatchesTheMarket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	// The output is 150 tokens a SOL, less the fee of 30 basis points and the price impact.

@@ -283,7 +283,7 @@ func TestANativeAccountTakesItsLamportsAsAmount(t *testing.T) {
 	}
 }
 
-func TestLogsTellInstructionAndError(t *testing.T) {
+func TestLogsNameInstructionAndError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())
 	tx, failure := w.land(ix(transfer, u64(101), "alice's", "bob's", "alice!"), "alice")

@@ -43,7 +43,7 @@ func swappers(t *testing.T, r *relay) *crowd.Crowd {
 	return c
 }
 
-func TestASwapIsCarriedWhenItsClientKnowsTheEnd(t *testing.T) {
+func TestASwapCountsOnceItsClientKnowsTheEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		last string
@@ -70,7 +70,7 @@ func TestASwapIsCarriedWhenItsClientKnowsTheEnd(t *testing.T) {
 	}
 }
 
-func TestASwapWithoutAnEndIsNotCarried(t *testing.T) {
+func TestASwapWithoutAnEndDoesNotCount(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

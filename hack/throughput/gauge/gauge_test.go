@@ -124,7 +124,7 @@ func TestProcessorTimeOfAFamilyHasItsEndedChildren(t *testing.T) {
 	}
 }
 
-func TestOthersIsBusyTimeThatIsNotOurs(t *testing.T) {
+func TestOthersIsTheRestOfTheBusyTime(t *testing.T) {
 	t.Parallel()
 	before := gauge.Processor{Relays: 1, Database: 1, Clients: 1, Busy: 10, Total: 100}
 	after := gauge.Processor{Relays: 3, Database: 4, Clients: 6, Busy: 60, Total: 200}

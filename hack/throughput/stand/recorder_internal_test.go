@@ -63,7 +63,7 @@ func TestTheRecorderNotesTheFirstArrivalAndPassesEverythingOn(t *testing.T) {
 	}
 }
 
-func TestSignatureOfRefusesWhatIsNoSend(t *testing.T) {
+func TestSignatureOfRefusesOtherCalls(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		"another method that names it":    `{"method":"getSlot","params":["sendTransaction"]}`,

@@ -88,7 +88,7 @@ func TestSimulatedProofsHoldUnderTheDevelopmentKey(t *testing.T) {
 	}
 }
 
-func TestTheNonceTellsProofsApart(t *testing.T) {
+func TestTheNonceMakesProofsDiffer(t *testing.T) {
 	t.Parallel()
 	s, err := simulator.New(developmentKey(t), simulator.DevelopmentSeed)
 	if err != nil {

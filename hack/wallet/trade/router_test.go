@@ -66,7 +66,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-func TestAFailedQuoteDoesNotTellTheURL(t *testing.T) {
+func TestAFailedQuoteDoesNotShowTheURL(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(server.Close)

@@ -34,8 +34,8 @@ func migrated(t *testing.T) *store.Store {
 	return s
 }
 
-// TestWhatIsEndedPassByPassIsToldInSum: one of two attempts can land for longer than the other.
-func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
+// TestEndedAttemptsAreReportedInSum: one of two attempts can land for longer than the other.
+func TestEndedAttemptsAreReportedInSum(t *testing.T) {
 	t.Parallel()
 	s, ctx, w := migrated(t), t.Context(), uuid.New()
 	_, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)

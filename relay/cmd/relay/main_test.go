@@ -189,7 +189,7 @@ func officerKey(t *testing.T) string {
 	return path
 }
 
-func TestTheOfficerOpensWhatWasRegistered(t *testing.T) {
+func TestTheOfficerOpensRegisteredKeys(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	urlFile := file(t, url)
@@ -306,7 +306,7 @@ func TestServeStopsBeforeItHasServed(t *testing.T) {
 	}
 }
 
-func TestServeIsReadyAndDrainsWhenTold(t *testing.T) {
+func TestServeIsReadyAndDrainsOnSIGTERM(t *testing.T) {
 	t.Parallel()
 	chain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer chain.Close()

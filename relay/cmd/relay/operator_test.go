@@ -47,7 +47,7 @@ type projection struct{ Items []struct{ Path string } }
 
 // The relay must accept what the operator configures: each pod's command line, variables
 // and files are read here as that pod would.
-func TestTheRelayTakesWhatTheOperatorGivesIt(t *testing.T) {
+func TestTheRelayAcceptsTheOperatorsSettings(t *testing.T) {
 	files, err := filepath.Glob(goldens)
 	if err != nil || len(files) < 6 {
 		t.Fatalf("%d golden files at %s, %v", len(files), goldens, err)

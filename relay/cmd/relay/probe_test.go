@@ -181,7 +181,7 @@ func TestProbeOfAPoolThatIsWell(t *testing.T) {
 	}
 }
 
-func TestProbeFindsWhatIsWrong(t *testing.T) {
+func TestProbeFindsFaults(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
 	p.both()

@@ -159,7 +159,7 @@ func TestSwaps(t *testing.T) {
 	}
 }
 
-func TestWhatASwapWaitsFor(t *testing.T) {
+func TestSwapsShowTheirReasonToWait(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		swap store.ListedSwap

@@ -41,7 +41,7 @@ func address(t *testing.T, path string) solana.PublicKey {
 	return key.PublicKey()
 }
 
-func TestASweepSaysWhatItDidNotDo(t *testing.T) {
+func TestASweepReportsWhatItLeft(t *testing.T) {
 	t.Parallel()
 	net, rpc, database, files := sweepWorld(t, 2)
 	old, urlFile, last := files[0], file(t, database), filepath.Join(t.TempDir(), "last word")
@@ -153,7 +153,7 @@ func twoKeys(t *testing.T) string {
 	return folder
 }
 
-func TestAStoppedSweepSaysSo(t *testing.T) {
+func TestAStoppedSweepReportsIt(t *testing.T) {
 	t.Parallel()
 	net, rpc, database, files := sweepWorld(t, 2)
 	noError(t, net.Fund(address(t, files[0]), sol))

@@ -12,7 +12,7 @@ type said struct {
 	block         block
 }
 
-func TestWhatEndpointsSayOfHeights(t *testing.T) {
+func TestReportsOfHeights(t *testing.T) {
 	t.Parallel()
 	const at = byEpochInfo
 	both := []said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 500}}}

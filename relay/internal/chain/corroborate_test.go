@@ -260,9 +260,9 @@ func TestOneFrozenFinalityHoldsUpNoDeath(t *testing.T) {
 	})
 }
 
-// TestASlotThatNobodyBearsOutMakesNothingDieEarly: two endpoints do not agree, and the one
+// TestAnUncorroboratedSlotExpiresNothingEarly: two endpoints do not agree, and the one
 // that is asked reports a slot that is too low, with a new blockhash.
-func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
+func TestAnUncorroboratedSlotExpiresNothingEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("liar", "honest")
@@ -376,9 +376,9 @@ func TestALeadOfOneRaisesNoFloor(t *testing.T) {
 	})
 }
 
-// TestWhoseSlotIsALieIsAWitnessAllTheSame: one of two endpoints claims to be far ahead. Its
+// TestStatusesOfAnEndpointWithAFalseSlotCount: one of two endpoints claims to be far ahead. Its
 // reports about a signature and a simulation count, and its slot does not.
-func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
+func TestStatusesOfAnEndpointWithAFalseSlotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("honest", "liar")

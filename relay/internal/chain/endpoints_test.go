@@ -84,7 +84,7 @@ func TestReadSharesTheCallersTimeAmongEndpoints(t *testing.T) {
 	})
 }
 
-func TestReadThatNobodyAnswers(t *testing.T) {
+func TestAReadWithoutAnyAnswer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		a, b      reply
@@ -345,7 +345,7 @@ func TestReadFailsFastWhileAllBreakersAreOpen(t *testing.T) {
 	})
 }
 
-func TestCallerWhoLeavesSaysNothingOfTheEndpoint(t *testing.T) {
+func TestACallersEndIsNoFailureOfTheEndpoint(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		after time.Duration

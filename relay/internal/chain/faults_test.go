@@ -239,9 +239,9 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 }
 
-// TestWhatATransactionDid reads a nullifier's creating transaction and its cost from the local
+// TestPaymentReadsLamportsBeforeAndAfter reads a nullifier's creating transaction and its cost from the local
 // chain's history, among unrelated transactions that name the address.
-func TestWhatATransactionDid(t *testing.T) {
+func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
 	ctx := t.Context()

@@ -160,7 +160,7 @@ func TestFindSwapEnd(t *testing.T) {
 	}
 }
 
-func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
+func TestFindSwapEndAsksAnotherEndpoint(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
 	swap := testSwap(t, pool, 5)

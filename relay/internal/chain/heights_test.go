@@ -33,9 +33,9 @@ func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
 func noHigher(slot uint64) (height uint64) { return slot + 150 }
 
-// TestALieDuringAnOutageExcludesNobody: while the honest endpoint is down, the liar's
+// TestALieDuringAnOutageExcludesNoHonestEndpoint: while the honest endpoint is down, the liar's
 // blockhashes are too high; then the liar goes down and the honest one is used.
-func TestALieDuringAnOutageExcludesNobody(t *testing.T) {
+func TestALieDuringAnOutageExcludesNoHonestEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("liar", "b")
@@ -63,10 +63,10 @@ func TestALieDuringAnOutageExcludesNobody(t *testing.T) {
 	})
 }
 
-// TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first lies about
+// TestABlockhashesHeightNeedsTwoEndpoints: the endpoint that is asked first lies about
 // block heights. The recorded last valid height is never below the true one, and is the
 // false one only with a single endpoint.
-func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
+func TestABlockhashesHeightNeedsTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	const slot = 100_000
 	tests := map[string]struct {
@@ -149,10 +149,10 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows counts as expired
+// TestExpiryNeedsTwoEndpoints: an attempt that no endpoint knows counts as expired
 // once two endpoints agree, even if its recorded height is wrong, and never before it has
 // expired.
-func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
+func TestExpiryNeedsTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	const slot, never, forEver = 100_000, 0, 1 << 40
 	tests := map[string]struct {

@@ -250,7 +250,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	}
 }
 
-func TestPreflightSeesWhatIsConfirmed(t *testing.T) {
+func TestPreflightReadsTheConfirmedState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
 	ctx := t.Context()

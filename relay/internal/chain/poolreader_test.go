@@ -484,7 +484,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-func TestNewPoolNamesWhatIsMissing(t *testing.T) {
+func TestNewPoolNamesMissingOptions(t *testing.T) {
 	t.Parallel()
 	full := PoolOptions{Accounts: new(accounts), Pool: testPool(t), Now: time.Now}
 	tests := map[string]struct{ change func(*PoolOptions) }{

@@ -141,7 +141,7 @@ func TestARootIsSoughtEverywhere(t *testing.T) {
 	})
 }
 
-func TestLeavesAreTakenBackWhenTwoSaySo(t *testing.T) {
+func TestLeavesAreRemovedWhenTwoEndpointsAgree(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, _, tell := watched(t, 3)
 		for i := range 3 {
@@ -196,10 +196,10 @@ func TestEverywhereAsksAll(t *testing.T) {
 	})
 }
 
-// TestEverywhereAsksWhatOnlyTakesNoTransactions: failed sends have opened the breaker of the
+// TestAccountAtAllOmitsSubmitEndpoints: failed sends have opened the breaker of the
 // only endpoint that is up to date. By the other endpoint, which is behind, a root that a
 // client has just been given would be stale.
-func TestEverywhereAsksWhatOnlyTakesNoTransactions(t *testing.T) {
+func TestAccountAtAllOmitsSubmitEndpoints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("current", "behind")
@@ -222,7 +222,7 @@ func TestEverywhereAsksWhatOnlyTakesNoTransactions(t *testing.T) {
 	})
 }
 
-func TestANoteIsSpentWhenAllSaySo(t *testing.T) {
+func TestANoteIsSpentWhenAllEndpointsAgree(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
 	n := [32]byte{31: 5}

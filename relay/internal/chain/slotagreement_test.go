@@ -66,7 +66,7 @@ func TestTheChainHasPassedASlotThatIsFarBehindTheClock(t *testing.T) {
 	}
 }
 
-func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
+func TestAnUncorroboratedLeadDoesNotCount(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		rate           float64
@@ -193,9 +193,9 @@ func TestALaggardIsStillBehind(t *testing.T) {
 	}
 }
 
-// TestOneThatHoldsTheClockBackRefusesNobody: a liar stays as far behind the clock as a matching
+// TestALaggingClockRefusesNoHonestEndpoint: a liar stays as far behind the clock as a matching
 // endpoint may be, and so slows the clock down for ever.
-func TestOneThatHoldsTheClockBackRefusesNobody(t *testing.T) {
+func TestALaggingClockRefusesNoHonestEndpoint(t *testing.T) {
 	t.Parallel()
 	for every := range 4 {
 		c := newClaims(t, 2, 2.5)
@@ -253,7 +253,7 @@ func TestOneEndpointAloneIsHeldAgainstItself(t *testing.T) {
 	}
 }
 
-func TestASlotThatSaysNothingOfItsEndpointIsHeldAgainstTheClock(t *testing.T) {
+func TestProcessedSlotsAreCheckedAgainstTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
 	if !c.f.Possible(1<<60, c.now) {

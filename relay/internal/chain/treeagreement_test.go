@@ -84,9 +84,9 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 	}
 }
 
-// TestNobodyProvesAgainstAnInventedRoot: the endpoint that is asked first appends leaves to the
+// TestAnInventedRootIsNotServed: the endpoint that is asked first appends leaves to the
 // real tree, which no check of its own can find.
-func TestNobodyProvesAgainstAnInventedRoot(t *testing.T) {
+func TestAnInventedRootIsNotServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, tell := watched(t, 2)
 		leaves := func(want uint64) {

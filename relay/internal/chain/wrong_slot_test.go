@@ -7,7 +7,7 @@ import (
 
 // One wrong slot must not freeze the tree: every later reading would count as one from a node
 // behind, and the frozen tree as fresh.
-func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
+func TestAnUnconfirmedSlotExpires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)

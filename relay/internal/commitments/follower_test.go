@@ -173,7 +173,7 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	wantServed(t, f, want...)
 }
 
-func TestAShortHistoryIsSaidAndPublishesNothing(t *testing.T) {
+func TestAShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		transactions, first, pruned uint64
@@ -239,7 +239,7 @@ func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
 
 // An index that was down for longer than its endpoint's history must not remove leaves that
 // exist nowhere else.
-func TestWhatIsConfirmedOutlivesTheEndpointsHistory(t *testing.T) {
+func TestConfirmedLeavesOutliveTheEndpointsHistory(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -281,7 +281,7 @@ func TestATransactionThatIsListedLateIsReadAfterAll(t *testing.T) {
 	wantServed(t, f, 1, 2, 3)
 }
 
-func TestAMissingEndIsSaidWhenItStaysAway(t *testing.T) {
+func TestMissingNewestLeavesAreReportedAfterAWhile(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -442,7 +442,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestRunFollowsTheChainUntilItIsToldToStop(t *testing.T) {
+func TestRunFollowsTheChainUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f, err := commitments.New(commitments.Options{

@@ -292,7 +292,7 @@ func TestLoadingDoesNotChangeABuiltInProfile(t *testing.T) {
 }
 
 // Each value but the numbers holds the canary, as if two settings had been confused.
-func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
+func TestEveryProblemIsListedWithoutValues(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(folder(t), canary)
 	tests := map[string]struct {

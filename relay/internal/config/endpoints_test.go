@@ -87,7 +87,7 @@ func TestARelativeURLFileBeginsAtTheList(t *testing.T) {
 }
 
 // Every value holds the canary, and so does every unknown key.
-func TestEveryProblemOfTheListIsToldAndNoValue(t *testing.T) {
+func TestEveryProblemOfTheEndpointListIsListedWithoutValues(t *testing.T) {
 	t.Parallel()
 	const good = "- {name: good, url: 'http://h/" + canary + "'}\n"
 	many := func() string {

@@ -68,7 +68,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsWhatWasSet(t *testing.T) {
+func TestTheLogShowsTheSettings(t *testing.T) {
 	t.Parallel()
 	c, err := parse(t, flags(t, "--rate-limit=77")).Load()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: a payer that ends work keeps the
+// TestEndingWorkLeavesThePayersMinimumBalance: a payer that ends work keeps the
 // rent-exempt minimum. With less, the network refuses the transaction, and the payer ends no
 // work.
-func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
+func TestEndingWorkLeavesThePayersMinimumBalance(t *testing.T) {
 	t.Parallel()
 	const cost = 5000
 	tests := map[string]struct {

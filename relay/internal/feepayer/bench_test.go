@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// BenchmarkPickAndSettle measures what choosing the payer adds to each attempt, with three
+// BenchmarkPickAndRelease measures what choosing the payer adds to each attempt, with three
 // payers.
-func BenchmarkPickAndSettle(b *testing.B) {
+func BenchmarkPickAndRelease(b *testing.B) {
 	o := Options{Balances: &wallets{lamports: []uint64{1 << 60, 1 << 60, 1 << 60}}, Log: slog.New(slog.DiscardHandler), Now: time.Now, MinBalance: 100}
 	for i := range byte(3) {
 		key, err := Generate(&repeated{i + 1})

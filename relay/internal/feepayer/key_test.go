@@ -138,7 +138,7 @@ func checkSecret(t *testing.T, text string, private []byte, more ...string) {
 	}
 }
 
-func TestKeyShowsItselfToNobody(t *testing.T) {
+func TestAKeyIsNeverFormatted(t *testing.T) {
 	t.Parallel()
 	key := testKey(t)
 	type holder struct {

@@ -144,7 +144,7 @@ func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	}
 }
 
-func TestWhatReadingsSay(t *testing.T) {
+func TestReadingsDecideTheState(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		readings []answer // of one payer, a second apart; the last good one counts
@@ -220,7 +220,7 @@ func TestTheLeastBusyPaysThenTheRichest(t *testing.T) {
 	}
 }
 
-func TestWhatIsInFlightIsReserved(t *testing.T) {
+func TestTransactionsInFlightAreReserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000, 400}}
@@ -248,9 +248,9 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 	})
 }
 
-// TestAReadingDoesNotCoverWhatEndsMeanwhile: a balance whose read began before an attempt ended
+// TestAReadingOmitsTransactionsThatEndMeanwhile: a balance whose read began before an attempt ended
 // does not show the attempt's cost.
-func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
+func TestAReadingOmitsTransactionsThatEndMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
@@ -275,7 +275,7 @@ func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
 	})
 }
 
-func TestASettlementThatNobodyPickedChangesNothing(t *testing.T) {
+func TestAReleaseWithoutAPickChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := &wallets{lamports: []uint64{1000}}
 	p := newPayers(t, w, nil)
@@ -293,7 +293,7 @@ func TestASettlementThatNobodyPickedChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
+func TestAFallCountsOnceItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	zero, full, half := answer{lamports: []uint64{0}, slot: 2}, answer{lamports: []uint64{1000}, slot: 3}, answer{lamports: []uint64{500}, slot: 2}
 	tests := map[string]struct {
@@ -566,7 +566,7 @@ func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
 	})
 }
 
-func TestNewNamesWhatIsMissing(t *testing.T) {
+func TestNewNamesMissingOptions(t *testing.T) {
 	t.Parallel()
 	full := func() Options {
 		return Options{Keys: []*Key{numbered(t, 1), numbered(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}

@@ -5,10 +5,10 @@ import (
 	"testing/synctest"
 )
 
-// TestWhatWasNeverSignedIsNotSpent: while the chain is unreachable, steps fail before they sign
+// TestCancelledReservationsAreNotSpent: while the chain is unreachable, steps fail before they sign
 // and are retried again and again, and every reading fails too. The payers must not look empty
 // because of that.
-func TestWhatWasNeverSignedIsNotSpent(t *testing.T) {
+func TestCancelledReservationsAreNotSpent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}

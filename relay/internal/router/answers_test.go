@@ -36,7 +36,7 @@ func describe(err error) string {
 	}
 }
 
-func TestWhatIsNoAnswer(t *testing.T) {
+func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	refusal := func(status int, code string) reply {
@@ -341,8 +341,8 @@ func TestABombIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// TestEveryErrorSaysWhatToDo: errors that need a person name the setting.
-func TestEveryErrorSaysWhatToDo(t *testing.T) {
+// TestEveryErrorNamesTheRemedy: errors that need a person name the setting.
+func TestEveryErrorNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
 		http.StatusForbidden: "swap router is unavailable: rejected: HTTP 403: check the router's URL and API key",

@@ -69,10 +69,10 @@ func TestTheLocalRouterIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestWhatTheLocalRouterDoesWrong: the client finds the faults that an answer alone shows.
+// TestFaultsOfTheLocalRouter: the client finds the faults that an answer alone shows.
 // Other faults pass: they can be found only with the fee payer, the router's program and the
 // chain.
-func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
+func TestFaultsOfTheLocalRouter(t *testing.T) {
 	t.Parallel()
 	lie := func(l local.Lie) local.Settings { return local.Settings{Lies: []local.LieRule{{Lie: l}}} }
 	payer := func(l local.Lie) local.Settings {

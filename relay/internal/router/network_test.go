@@ -249,7 +249,7 @@ func quoteKind(t *testing.T, c *Client) string {
 	return describe(err)
 }
 
-func TestWhatOpensTheBreaker(t *testing.T) {
+func TestWhichFailuresOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	left, leave := context.WithCancel(t.Context())
 	leave()
@@ -328,8 +328,8 @@ func TestTheBreaker(t *testing.T) {
 	})
 }
 
-// TestOneWordOfTheRouterPausesIt: one Retry-After pauses the calls, but for 15 s at most.
-func TestOneWordOfTheRouterPausesIt(t *testing.T) {
+// TestRetryAfterPausesTheRouter: one Retry-After pauses the calls, but for 15 s at most.
+func TestRetryAfterPausesTheRouter(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 15 * time.Second} {
 		t.Run("for "+header, func(t *testing.T) {
@@ -354,9 +354,9 @@ func TestOneWordOfTheRouterPausesIt(t *testing.T) {
 	}
 }
 
-// TestAProbeWhoseCallerLeavesTellsNothing: a probe whose caller stops waiting has no outcome,
+// TestAProbeWhoseCallerStoppedCountsAsNoOutcome: a probe whose caller stops waiting has no outcome,
 // so the next call is the probe.
-func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
+func TestAProbeWhoseCallerStoppedCountsAsNoOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := inMemory(t, Options{})
@@ -378,9 +378,9 @@ func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 	})
 }
 
-// TestACallerWithoutTimeTellsOfAHangingRouter: a caller's deadline counts as a failure of the
+// TestATimedOutCallerRevealsAHangingRouter: a caller's deadline counts as a failure of the
 // router when the call had a second or more.
-func TestACallerWithoutTimeTellsOfAHangingRouter(t *testing.T) {
+func TestATimedOutCallerRevealsAHangingRouter(t *testing.T) {
 	t.Parallel()
 	for patience, want := range map[time.Duration]outbound.State{time.Second: outbound.Open, 900 * time.Millisecond: outbound.Closed} {
 		t.Run("of "+patience.String(), func(t *testing.T) {

@@ -32,10 +32,10 @@ func withCanaries(t *testing.T, target string) string {
 	return u.String()
 }
 
-// TestNothingSecretIsTold: every part of the router's URL holds credentials, and the answers
+// TestNoSecretIsShown: every part of the router's URL holds credentials, and the answers
 // echo them and the request. No error, log line, metric or formatted value contains any of
 // them.
-func TestNothingSecretIsTold(t *testing.T) {
+func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"error":"no %s for %s of %s with 100000000 at %s","errorCode":"%s %s"}`, canaryKey, user, wsol, canaryPath, canaryQuery, usdc)
 	tests := map[string]struct {

@@ -193,7 +193,7 @@ func TestDaysAreInUTC(t *testing.T) {
 	}
 }
 
-func TestOldRowsGoAndTheirSumsStay(t *testing.T) {
+func TestOldLedgerRowsAreDeletedAndSumsStay(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	now := time.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
+func TestListenReceivesOutcomesAndDueWork(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	other := open(t) // its outcomes are another schema's

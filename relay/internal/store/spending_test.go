@@ -72,7 +72,7 @@ func TestBothSortsInOneStatement(t *testing.T) {
 	}
 }
 
-func TestOldSpendingIsForgotten(t *testing.T) {
+func TestOldSpendBucketsAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for _, age := range []time.Duration{0, 23 * time.Hour, 25 * time.Hour, 100 * time.Hour} {

@@ -342,7 +342,7 @@ func TestLamportsReturnedByAnExecutionLeaveTheCapsOnce(t *testing.T) {
 	}
 }
 
-func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
+func TestBacklogCountsSecondLegsAndCountAheadDoesNot(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)

@@ -125,7 +125,7 @@ func TestASilentSessionIsEnded(t *testing.T) {
 	}
 }
 
-func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
+func TestAttemptsAreUnresolvedUntilDeadOrFinal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	payer := attempt(1).FeePayer

@@ -33,9 +33,9 @@ func TestLeasedSubmissionsCountAsUndecided(t *testing.T) {
 	}
 }
 
-// TestProbeClaimsWhatMayHaveLanded: all submissions that are started or held for a second
+// TestProbeClaimsStartedSubmissions: all submissions that are started or held for a second
 // endpoint, whose outcome may be on the chain already, and one of the others.
-func TestProbeClaimsWhatMayHaveLanded(t *testing.T) {
+func TestProbeClaimsStartedSubmissions(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	for n, reason := range []string{"", txmgr.HoldSecondEndpoint, txmgr.HoldSecondEndpoint, txmgr.HoldChain, txmgr.HoldChain} {

@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
-func TestViewingKeysAreSettledByThePrimaryKey(t *testing.T) {
+func TestThePrimaryKeyDecidesRacesOfViewingKeys(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	record := func(n byte) viewingkey.Record {

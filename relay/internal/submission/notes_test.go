@@ -32,9 +32,9 @@ type unmade struct{ PoolState }
 
 func (unmade) FindCreation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
 
-// TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was marked as dead by wrong reports
+// TestDeadAttemptsMayBeTheSpender: an attempt that was marked as dead by wrong reports
 // of endpoints may have landed after all.
-func TestWhoSpentANoteIsLookedForAmongTheDeadToo(t *testing.T) {
+func TestDeadAttemptsMayBeTheSpender(t *testing.T) {
 	t.Parallel()
 	live, dead := txmgr.Attempt{Signature: solana.Signature{1}}, txmgr.Attempt{Signature: solana.Signature{2}}
 	for name, test := range map[string]struct {

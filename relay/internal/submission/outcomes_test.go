@@ -57,8 +57,8 @@ func TestTheFirstOfABatchPinsItsSign(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps.
-func TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps(t *testing.T) {
+// TestOnlyRentReturnedToOurPayersReducesTheCaps.
+func TestOnlyRentReturnedToOurPayersReducesTheCaps(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		landing txmgr.Landing

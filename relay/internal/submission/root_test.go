@@ -222,9 +222,9 @@ func custom(code uint32) *shieldpool.TransactionError {
 	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
 }
 
-// TestWhatTheProgramSaysOfAProofOfAnotherSign: only the program can find a proof wrong, and more
+// TestProofsOfTheOtherEncodingAreTried: only the program can find a proof wrong, and more
 // than one endpoint has to report it.
-func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
+func TestProofsOfTheOtherEncodingAreTried(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		answer onchain.Simulation

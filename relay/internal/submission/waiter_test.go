@@ -15,8 +15,8 @@ func (finished) Get(_ context.Context, id uuid.UUID) (*Submission, error) {
 	return &Submission{ID: id, State: Completed}, nil
 }
 
-// TestNobodyWaitsWhoHasGone: otherwise the reader would count and notify past callers for ever.
-func TestNobodyWaitsWhoHasGone(t *testing.T) {
+// TestCancelledWaitersAreRemoved: otherwise the reader would count and notify past callers for ever.
+func TestCancelledWaitersAreRemoved(t *testing.T) {
 	t.Parallel()
 	d, err := NewReader(finished{}, slog.New(slog.DiscardHandler))
 	if err != nil {

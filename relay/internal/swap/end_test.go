@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestTheEndIsLookedForWhereItCanBe: the search covers no slots before the first leg, because
+// TestTheEndIsSearchedInItsPossibleSlots: the search covers no slots before the first leg, because
 // strangers' transactions fill them. It starts before the slot at which the state was last
 // seen, because a fork may have shown the state once more after its end.
-func TestTheEndIsLookedForWhereItCanBe(t *testing.T) {
+func TestTheEndIsSearchedInItsPossibleSlots(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		seen uint64 // the slot at which the chain showed the state; 0 for none

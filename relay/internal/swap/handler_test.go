@@ -64,9 +64,9 @@ func (p planned) Next(context.Context, *submission.Submission, uint64) (Order, e
 
 func (planned) Rejected(*submission.Submission, *txmgr.Draft, *txmgr.Failure) error { return nil }
 
-// TestWhatTheChainShowsOfASwapIsWrittenOnce: phase and timeout are written only when they
+// TestAChangedPhaseIsWrittenOnce: phase and timeout are written only when they
 // change. The stored timeout shows when a swap is overdue for its refund.
-func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
+func TestAChangedPhaseIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		order Order

@@ -425,8 +425,8 @@ func TestRefundDraft(t *testing.T) {
 	}
 }
 
-// TestSettled: nothing is drafted for a swap whose state is gone, no matter who ended it.
-func TestSettled(t *testing.T) {
+// TestAnEndedSwap: nothing is drafted for a swap whose state is gone, no matter who ended it.
+func TestAnEndedSwap(t *testing.T) {
 	t.Parallel()
 	purposes := map[shieldpool.SwapEnding]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
 	for how, phase := range map[shieldpool.SwapEnding]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {

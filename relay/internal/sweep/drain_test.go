@@ -34,7 +34,7 @@ func (w *world) signed(n byte, payer solana.PublicKey) txmgr.Lease {
 	return lease
 }
 
-func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
+func TestASweepWaitsForThePayersOpenAttempts(t *testing.T) {
 	t.Parallel()
 	landing := func(l txmgr.Lease) []submission.Landing {
 		return []submission.Landing{{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{1}, Slot: 7}}}

@@ -78,9 +78,9 @@ func missing(s *Short) uint64 {
 	return s.Need - s.Have
 }
 
-// TestFundingEndsAndKeepsWhatItShould plans again and again until there is nothing to do. Each
+// TestFundingKeepsTheRequestedBalance plans again and again until there is nothing to do. Each
 // time some of the moves are lost, as after a crash.
-func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
+func TestFundingKeepsTheRequestedBalance(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) (out []uint64) {

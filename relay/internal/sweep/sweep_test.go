@@ -225,7 +225,7 @@ func TestLamportsThatAreMissing(t *testing.T) {
 	}
 }
 
-func TestATransactionThatNoHistoryTellsOfIsNotSignedAnew(t *testing.T) {
+func TestAnUnknownTransactionIsNotSignedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)

@@ -96,7 +96,7 @@ func TestEveryMetricIsNamedInTheContract(t *testing.T) {
 	}
 }
 
-func TestEveryMetricSaysWhatItMeans(t *testing.T) {
+func TestEveryMetricHasAHelpSentence(t *testing.T) {
 	t.Parallel()
 	for _, c := range contract.Metrics() {
 		if !strings.HasSuffix(c.Help, ".") || strings.Contains(c.Help, "|") {

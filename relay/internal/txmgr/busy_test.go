@@ -11,7 +11,7 @@ import (
 
 // A submission that waits for an archive or for a cap does not land, so it pushes no root out of
 // the root history: if it counted, there would never be room again.
-func TestWhatWaitsForDaysDoesNotKeepThePoolBusy(t *testing.T) {
+func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)

@@ -182,7 +182,7 @@ func lostSends(c txmgr.Chain) txmgr.Chain {
 	return &lossy{Chain: c, fate: func(int64) (bool, bool) { return false, true }}
 }
 
-func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
+func TestAnotherRelayFinishesADeadRelaysWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var db severed
@@ -296,7 +296,7 @@ func (w *world) depositQuietly() {
 	w.deposit(10_000_000)
 }
 
-func TestANoteSpentBySomebodyElseFailsWithItsIndex(t *testing.T) {
+func TestAForeignSpendFailsWithTheNotesIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -315,7 +315,7 @@ func TestANoteSpentBySomebodyElseFailsWithItsIndex(t *testing.T) {
 	}
 }
 
-func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
+func TestWaitReturnsAtTheOutcomeOrTheTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)

@@ -41,7 +41,7 @@ func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchai
 
 // As many submissions as a process has places, and as many as make the pool busy, each with an
 // attempt that is not known to be dead.
-func TestAnAttemptThatNobodyEndsKeepsNoPlaceAndMakesNoPoolBusy(t *testing.T) {
+func TestAnUndecidedAttemptUsesNoCapacity(t *testing.T) {
 	t.Parallel()
 	const places = 50
 	w := newWorld(t)

@@ -297,7 +297,7 @@ func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]by
 	return found, nil
 }
 
-func TestLeavesThatCameLateAreToldWithFinality(t *testing.T) {
+func TestLateLeavesAreAddedAtFinality(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	index := new(lateLeaves)

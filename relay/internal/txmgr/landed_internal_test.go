@@ -30,9 +30,9 @@ func (a *archive) Search(_ context.Context, signatures []solana.Signature) (onch
 	return look, nil
 }
 
-// TestALandingIsDoubtedByLooksInARowThatMissIt: lagging nodes miss one now and then, for as long as
+// TestALandingIsSearchedAfterSeveralMissedPolls: lagging nodes miss one now and then, for as long as
 // it is watched, and that means nothing.
-func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
+func TestALandingIsSearchedAfterSeveralMissedPolls(t *testing.T) {
 	t.Parallel()
 	seen := &onchain.Status{Slot: 1, Confirmation: onchain.Confirmed}
 	nodes := &archive{}
@@ -97,9 +97,9 @@ type written struct{ Outcomes }
 func (written) Complete(context.Context, []Landed) ([]Lease, error) { return nil, nil }
 func (written) TrimRow(r Row) Row                                   { return r }
 
-// TestThePayerOfWhatLandedWorks: the payers of a job's other attempts may well be refused by the
+// TestALandingMarksThePayerAsWorking: the payers of a job's other attempts may well be refused by the
 // chain.
-func TestThePayerOfWhatLandedWorks(t *testing.T) {
+func TestALandingMarksThePayerAsWorking(t *testing.T) {
 	t.Parallel()
 	payers, dry, paid := &till{}, solana.PublicKey{1}, solana.PublicKey{2}
 	e := &Manager{Options: Options{
@@ -118,9 +118,9 @@ func TestThePayerOfWhatLandedWorks(t *testing.T) {
 	}
 }
 
-// TestAWatchKnowsWhoseLandingItWas: the pin of a proof's sign, and the rent that a swap's execution
+// TestALandedEntryKnowsWhetherTheLandingIsOurs: the pin of a proof's sign, and the rent that a swap's execution
 // returns, depend on it.
-func TestAWatchKnowsWhoseLandingItWas(t *testing.T) {
+func TestALandedEntryKnowsWhetherTheLandingIsOurs(t *testing.T) {
 	t.Parallel()
 	ours, strangers := solana.Signature{2}, solana.Signature{3}
 	live := []Attempt{{Signature: ours, Purpose: PurposeExecute}}

@@ -37,7 +37,7 @@ func (w *world) transfer() submission.Request {
 	return submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes()}
 }
 
-func TestWhatWaitsForSomethingElseDoesNotKeepTheQueueHeld(t *testing.T) {
+func TestOtherHoldsDoNotKeepTheQueuePaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.relay(nil) // never works: its submissions wait for another process
@@ -57,7 +57,7 @@ func TestWhatWaitsForSomethingElseDoesNotKeepTheQueueHeld(t *testing.T) {
 	}
 }
 
-func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
+func TestAPausedQueueTracksADeadRelaysTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.relay(nil)
@@ -140,7 +140,7 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 }
 
 // A process whose places are all taken by sent transactions tries nothing new.
-func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
+func TestAQueueBehindSentTransactionsIsPausedToo(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second) // sent transactions do not expire meanwhile
 	before := w.relay(nil)            // never works

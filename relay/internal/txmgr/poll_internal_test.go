@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestWhenAttemptsAreLookedUpInAllHistory: soon when an outcome waits for a second
+// TestWhenAllHistoryIsSearched: soon when an outcome waits for a second
 // endpoint, whose recent statuses may have forgotten it before it answers again.
-func TestWhenAttemptsAreLookedUpInAllHistory(t *testing.T) {
+func TestWhenAllHistoryIsSearched(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }

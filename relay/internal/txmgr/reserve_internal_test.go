@@ -67,9 +67,9 @@ type noted struct {
 
 func (s noted) RecordAttempt(context.Context, Lease, Attempt) error { return s.err }
 
-// TestWhatAnAttemptReservesIsGivenBackWhole: no part of rent, fee and upfront cost stays reserved
+// TestReservationsAreReleasedCompletely: no part of rent, fee and upfront cost stays reserved
 // with a payer whose attempt is over, or was never made.
-func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
+func TestReservationsAreReleasedCompletely(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		chain rehearsed
@@ -123,9 +123,9 @@ func (*broke) Pick(context.Context, uint64, bool) (Payer, error) {
 	return nil, refusal.New(refusal.FeePayerEmpty, "no lamports")
 }
 
-// TestTheCapsAreToldHowEachAttemptEnds: what they are not told of counts as spent for ever, and
+// TestTheCapsLearnEachAttemptsEnd: what they are not told of counts as spent for ever, and
 // what they are told wrongly passes them.
-func TestTheCapsAreToldHowEachAttemptEnds(t *testing.T) {
+func TestTheCapsLearnEachAttemptsEnd(t *testing.T) {
 	t.Parallel()
 	wallet := till{key: solana.NewWallet().PrivateKey}
 	tests := map[string]struct {
@@ -185,9 +185,9 @@ func memo(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) 
 	return shieldpool.Versioned(payer, compute, hash, nil, solana.NewInstruction(solana.MemoProgramID, nil, []byte("swap")))
 }
 
-// TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce: the later lease of the same row has
+// TestAReplacedStepReleasesItsReservationOnce: the later lease of the same row has
 // reservations of its own.
-func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) {
+func TestAReplacedStepReleasesItsReservationOnce(t *testing.T) {
 	t.Parallel()
 	payer := &till{}
 	e := &Manager{Options: Options{Payers: payer, Now: time.Now}}

@@ -57,9 +57,9 @@ func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (oncha
 	return look, err
 }
 
-// TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver: each failure on
+// TestRepeatedPaidFailuresBackOffAndEnd: each failure on
 // the chain costs the relay a fee and the client nothing.
-func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing.T) {
+func TestRepeatedPaidFailuresBackOffAndEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.assemble(parts{chain: func(c txmgr.Chain) txmgr.Chain { return &failedNote{Chain: c} }})

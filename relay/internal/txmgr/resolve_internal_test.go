@@ -23,9 +23,9 @@ func (g *graves) MarkAttemptsDead(_ context.Context, _ Lease, attempts []DeadAtt
 	return nil
 }
 
-// TestWhatADeadAttemptHasPaid: one that failed on the chain paid the network's fee, and no rent for
+// TestDeadAttemptsRecordWhatTheyPaid: one that failed on the chain paid the network's fee, and no rent for
 // accounts that it did not make; one that never landed paid nothing.
-func TestWhatADeadAttemptHasPaid(t *testing.T) {
+func TestDeadAttemptsRecordWhatTheyPaid(t *testing.T) {
 	t.Parallel()
 	db := &graves{}
 	e := &Manager{Options: Options{Store: db, Payers: &till{}, Observer: quiet{}, Now: time.Now, Class: transient}}

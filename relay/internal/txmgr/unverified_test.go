@@ -123,9 +123,9 @@ func (w *world) pin() string {
 	return sign
 }
 
-// TestNothingIsFinalOnTheWordOfOne: a landing that both endpoints know and only one reports as
+// TestFinalityNeedsTwoEndpoints: a landing that both endpoints know and only one reports as
 // final is an outcome that a fork may still undo, and pins nothing.
-func TestNothingIsFinalOnTheWordOfOne(t *testing.T) {
+func TestFinalityNeedsTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, slot, func(o *localnet.Options) { o.FinalizeAfter = 100_000 }) // half an hour
 	e := w.several("liar", "honest")
@@ -271,9 +271,9 @@ func TestALiarAheadStopsNoSigning(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidToBeProcessedIsSentAgain: an endpoint takes the transaction, drops it, and reports
+// TestAProcessedTransactionIsSentAgain: an endpoint takes the transaction, drops it, and reports
 // it as processed from then on.
-func TestWhatIsSaidToBeProcessedIsSentAgain(t *testing.T) {
+func TestAProcessedTransactionIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 200*time.Millisecond) // it does not expire meanwhile
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain {

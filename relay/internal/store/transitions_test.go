@@ -217,7 +217,7 @@ func claimAny(t *testing.T, s *Store, id uuid.UUID) {
 	}
 }
 
-func TestAWorkerWhoseTimeIsOverRecordsNoAttempt(t *testing.T) {
+func TestAnExpiredWorkerRecordsNoAttempt(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)

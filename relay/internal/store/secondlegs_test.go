@@ -41,7 +41,7 @@ func settlementOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n
 	return c.Lease
 }
 
-func TestAMoveOfASettlementIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
+func TestSwapPhasesChangeOnlyAsTheStateAllows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	n := uint64(100)
@@ -124,7 +124,7 @@ func TestNothingOfASwapIsWrittenUnderALostLease(t *testing.T) {
 	}
 }
 
-func TestClaimsOfProofsLeaveSettlementsAndTheOtherWayAround(t *testing.T) {
+func TestClaimsOfFirstAndSecondLegsAreSeparate(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -258,7 +258,7 @@ func TestUnreadableRowsAreDeferredAndBlockNoOthers(t *testing.T) {
 	}
 }
 
-func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
+func TestAFailedFirstLegFailsItsSecondLeg(t *testing.T) {
 	t.Parallel()
 	why := refusal.New(refusal.RootNotFound, "stale").With("current_root", "00")
 	states := map[string]struct {
@@ -313,7 +313,7 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 	}
 }
 
-func TestAFinalSettlementProvesThatTheFirstLegLanded(t *testing.T) {
+func TestAFinalSecondLegProvesThatTheFirstLanded(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -329,7 +329,7 @@ func TestAFinalSettlementProvesThatTheFirstLegLanded(t *testing.T) {
 	}
 }
 
-func TestSettlementsAreTheirClientsNews(t *testing.T) {
+func TestSecondLegsNotifyTheirClients(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -368,7 +368,7 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 	}
 }
 
-func TestClaimersOfSettlementsNeverGetTheSameOne(t *testing.T) {
+func TestConcurrentClaimsNeverReturnTheSameSecondLeg(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	const rows, claimers = 400, 8
