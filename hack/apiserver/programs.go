@@ -45,7 +45,6 @@ const (
 // Programs are files, by the names of the programs.
 type Programs map[string]string
 
-// program is one binary and its source.
 type program struct{ name, module, pkg, version string }
 
 // programs lists what a server needs, in the order of their start.
@@ -199,7 +198,6 @@ func compile(ctx context.Context, root string, p program, file string) error {
 	return err
 }
 
-// run runs a go command and returns the line that it prints.
 func run(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

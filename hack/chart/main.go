@@ -41,7 +41,6 @@ func write(root string) error {
 	return nil
 }
 
-// generate returns the generated files by their paths in the chart.
 func generate(root string) (map[string][]byte, error) {
 	sources := map[string][]byte{}
 	for _, path := range []string{definitionFile, roleFile, alertsFile, valuesFile, schemaDefinitionsFile} {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is a JSON schema.
 type object = map[string]any
 
 // valuesSchema returns values.schema.json, by which helm refuses wrong values before it

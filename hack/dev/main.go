@@ -46,7 +46,6 @@ type runCmd struct {
 
 type demoCmd struct{}
 
-// session has the context and the output of every command.
 type session struct {
 	context.Context
 	print *terminal.Printer

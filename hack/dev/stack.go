@@ -28,7 +28,6 @@ const (
 	chainLog         = "localnet.log"
 )
 
-// addresses are the listening addresses of all parts.
 type addresses struct {
 	sandbox.Addresses
 	relay, operations string
@@ -42,7 +41,6 @@ func freeAddresses(ctx context.Context) (addresses, error) {
 	return addresses{sandbox.Addresses{Chain: free[0], Router: free[1], Admin: free[2]}, free[3], free[4]}, nil
 }
 
-// stack is a relay with the services that it needs.
 type stack struct {
 	*sandbox.Sandbox
 	relay    *sandbox.Relay
@@ -137,7 +135,6 @@ func healthy(ctx context.Context, operations string) error {
 	return err
 }
 
-// tour returns the options of a tour of this stack.
 func (s *stack) tour(session *session, prover *wallet.Prover, requests string) tour.Options {
 	return tour.Options{
 		RelayURL: s.relay.URL, OperationsURL: s.relay.Operations, ChainURL: s.URL, RouterURL: s.Router, AdminURL: s.admin,

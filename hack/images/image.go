@@ -54,7 +54,6 @@ var (
 	}
 )
 
-// configuration is the configuration of an image.
 func (s *source) configuration(p product) v1.Config {
 	const prefix = "org.opencontainers.image." // OCI's own annotations
 	return v1.Config{Entrypoint: []string{"/" + p.name}, User: "65532:65532", WorkingDir: "/", Env: []string{searchPath}, Labels: map[string]string{
@@ -138,7 +137,6 @@ func (t *tool) makeImages(ctx context.Context, all []product, usually string) er
 	return errors.Join(err, os.WriteFile(filepath.Join(t.out, "digests.txt"), []byte(digests), 0o644)) //nolint:gosec // digests are public
 }
 
-// stage returns the files of an image and its configuration.
 func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (tree, v1.Config, error) {
 	config := s.configuration(p)
 	if p.pkg == "" {

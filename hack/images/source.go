@@ -79,7 +79,6 @@ func match(file string, pattern *regexp.Regexp) (string, error) {
 	return "", errors.Join(err, fmt.Errorf("%s has no line %s", file, pattern))
 }
 
-// output runs a program in a folder and returns its output.
 func output(ctx context.Context, folder string, environment []string, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)

@@ -55,7 +55,6 @@ func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
 	}
 }
 
-// prove makes the request for a root and records it in the journal.
 func (c *client) prove(root [32]byte) (index int, q Request) {
 	q = c.spend.request()
 	q.Inputs.Root = root

@@ -83,7 +83,6 @@ func newSpend(o *Options, number int) *spend {
 	return s
 }
 
-// withdraw draws a recipient and an amount.
 func (s *spend) withdraw() {
 	s.recipient = wallet(s.rand)
 	s.inputs.PublicAmount = -(minAmount + s.rand.Int64N(maxAmount-minAmount))
@@ -106,7 +105,6 @@ func (s *spend) request() Request {
 	return q
 }
 
-// drawBehaviour draws the client's behaviour.
 func (s *spend) drawBehaviour(o *Options) {
 	r := s.rand
 	s.call, s.patience = CallTransact, o.Timeout

@@ -189,7 +189,6 @@ func (j *Journal) Progress() Progress {
 	return p
 }
 
-// begin opens the record of a spend.
 func (j *Journal) begin(s *spend) *Record {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -215,7 +214,6 @@ func (j *Journal) request(r *Record, q Request) int {
 	return len(r.Requests) - 1
 }
 
-// proof adds another proof of a request.
 func (j *Journal) proof(r *Record, request int, proof [shieldpool.ProofLength]byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -109,7 +109,6 @@ func (l *Load) Journal() *Journal { return l.journal }
 // SetRate changes the number of new spends a second, from the next one on.
 func (l *Load) SetRate(perSecond float64) { l.rate.Store(math.Float64bits(perSecond)) }
 
-// idle is how long Run waits before it checks a rate of zero again.
 const idle = 100 * time.Millisecond
 
 // Run begins spends until arrivals ends, and returns when every client has its

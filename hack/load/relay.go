@@ -81,7 +81,6 @@ func (l *Load) Root(ctx context.Context) ([32]byte, error) { return l.root(ctx, 
 
 func (l *Load) next() int { return int(l.turn.Add(1)) % len(l.Relays) }
 
-// submit sends a request once and returns the answer.
 func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
 	raw, err := q.Body(proof)
 	if err != nil {
@@ -101,7 +100,6 @@ func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay in
 	return l.ask(ctx, s.call, relay, http.MethodPost, path, header, raw, s.patience)
 }
 
-// status asks for a submission once.
 func (l *Load) status(ctx context.Context, id uuid.UUID, relay int) *Answer {
 	path := strings.Replace(contract.StatusPath, "{id}", id.String(), 1)
 	a := l.ask(ctx, CallStatus, relay, http.MethodGet, path, nil, nil, l.Timeout/3)
@@ -182,7 +180,6 @@ func faultOf(err error) string {
 	}
 }
 
-// root reads the tree's newest root from a relay.
 func (l *Load) root(ctx context.Context, relay int) (root [32]byte, err error) {
 	status, _, content, err := l.exchange(ctx, relay, http.MethodGet, contract.MerkleRootPath, nil, nil, l.Timeout/3)
 	if err != nil {

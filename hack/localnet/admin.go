@@ -83,7 +83,6 @@ func (c *Chain) reply(w http.ResponseWriter, r *http.Request, serve func(*http.R
 	}
 }
 
-// read decodes a request's body.
 func read[T any](r *http.Request, parse func([]byte) (T, error)) (out T, err error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -43,7 +43,6 @@ func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	return e
 }
 
-// names lists the names of the existing endpoints.
 func (c *Chain) names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

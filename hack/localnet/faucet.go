@@ -44,7 +44,6 @@ func wellKnownKey(name string) solana.PrivateKey {
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
 }
 
-// airdrop lands a transfer from the faucet.
 func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature, error) {
 	signature, err := c.land([]solana.PrivateKey{c.faucet.key}, c.differing(),
 		system.NewTransferInstruction(lamports, c.faucet.key.PublicKey(), to).Build(),

@@ -152,7 +152,6 @@ func (m machine) withoutMainCluster() (restore func() error, err error) {
 	return func() error { return os.Remove(path) }, nil
 }
 
-// runLogged runs a command and writes its output to log.
 func runLogged(ctx context.Context, log io.Writer, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -190,7 +190,6 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// clusterDir is PostgreSQL's data directory.
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 
 // socketDir is the socket's folder inside the state folder. If that path is too long for a

@@ -24,7 +24,6 @@ import (
 	"time"
 )
 
-// part is something that can be measured alone.
 type part string
 
 const (
@@ -48,7 +47,6 @@ func relayParts() []part {
 	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partOperator })
 }
 
-// settings are the values of the flags.
 type settings struct {
 	parts     []part
 	rounds    int
@@ -113,7 +111,6 @@ func (s *settings) only(text string) error {
 	return nil
 }
 
-// numbers parses a list of numbers above zero.
 func numbers(into *[]int) func(string) error {
 	return func(text string) error {
 		*into = nil

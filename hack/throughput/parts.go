@@ -278,7 +278,6 @@ func (s *benchRun) memory(ctx context.Context) error {
 	return nil
 }
 
-// usage is memory in bytes.
 type usage struct{ heap, resident float64 }
 
 // settled waits until so many submissions are in flight, and then for some

@@ -82,7 +82,6 @@ func plural(n int) string {
 	return fmt.Sprintf("%d processes", n)
 }
 
-// bench is one run.
 type bench struct {
 	*settings
 	folders
@@ -100,7 +99,6 @@ func (b *bench) progressf(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure runs every session in every round and reports.
 func measure(ctx context.Context, s *settings, at folders) (err error) {
 	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now()}
 	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass

@@ -61,7 +61,6 @@ const (
 	donePoll    = 100 * time.Millisecond
 )
 
-// reading has all counters at one time.
 type reading struct {
 	at            time.Time
 	processor     gauge.Processor
@@ -115,7 +114,6 @@ func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done func(sin
 	return ctx.Err() // the caller reports the answers that came instead
 }
 
-// tally counts the answers within a span.
 type tally struct {
 	done int
 	took []time.Duration

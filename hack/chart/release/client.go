@@ -90,7 +90,6 @@ func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Relea
 	return made(got, err)
 }
 
-// capabilities returns the capabilities of the version HelmVersion.
 func (c *Client) capabilities() *common.Capabilities {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.HelmVersion.Version = c.HelmVersion

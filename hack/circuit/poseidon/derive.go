@@ -14,7 +14,6 @@ const (
 	warmUp = 160
 )
 
-// permutation is Poseidon's permutation for a state of one width.
 type permutation struct {
 	width, rounds, partial int
 	constants              []*big.Int // width for each round

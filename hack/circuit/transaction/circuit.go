@@ -88,7 +88,6 @@ func (c *Circuit) Define(api frontend.API) error {
 	return nil
 }
 
-// define constrains the input and returns its nullifier.
 func (in *Input) define(api frontend.API, hash *poseidon.Hasher, mint, root frontend.Variable) frontend.Variable {
 	api.AssertIsBoolean(in.Used)
 	api.ToBinary(in.Amount, amountBits)
@@ -109,7 +108,6 @@ func (in *Input) define(api frontend.API, hash *poseidon.Hasher, mint, root fron
 	return api.Mul(in.Used, hash.Constrain(api, commitment, in.Index, signature))
 }
 
-// define constrains the output and returns its commitment.
 func (out *Output) define(api frontend.API, hash *poseidon.Hasher, mint frontend.Variable) frontend.Variable {
 	api.ToBinary(out.Amount, amountBits)
 	return hash.Constrain(api, out.Amount, out.OwnerKey, out.Blinding, mint)

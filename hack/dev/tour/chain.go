@@ -62,7 +62,6 @@ func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) s
 	return signature
 }
 
-// confirmed waits for a transaction and returns its slot.
 func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot uint64) {
 	poll(ctx, "the transaction is confirmed", func(ctx context.Context) bool {
 		statuses, err := c.GetSignatureStatuses(ctx, false, signature)
@@ -80,7 +79,6 @@ func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot 
 	return slot
 }
 
-// receipt is the chain's record of a landed transaction.
 type receipt struct {
 	slot, fee uint64
 	// payerChange is the change of its fee payer's balance, which is negative for a cost.
@@ -129,7 +127,6 @@ func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	return nil
 }
 
-// purpose names the purpose of a swap's transaction.
 func (r *receipt) purpose(profile *shieldpool.Profile) string {
 	for _, ix := range slices.Backward(r.tx.Message.Instructions) {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)

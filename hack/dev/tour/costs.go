@@ -40,7 +40,6 @@ func (t *tour) costs(ctx context.Context, o *order, before balances, kept kept) 
 		equal("what the swap's transactions took from the fee payer", int64(paid), -sum)) //nolint:gosec // far below
 }
 
-// signed writes a change of lamports.
 func signed(lamports int64) string {
 	if lamports < 0 {
 		return "− " + terminal.Lamports(uint64(-lamports))

@@ -45,7 +45,6 @@ func withContext(what string, err error) {
 	}
 }
 
-// equal compares a figure with the expected one.
 func equal[T comparable](what string, want, got T) error {
 	if want != got {
 		return fmt.Errorf("%s: expected %v, received %v", what, want, got)

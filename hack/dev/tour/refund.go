@@ -86,7 +86,6 @@ func (t *tour) printLeft(slots int64) {
 	t.Print.Fact("", "%d slots left: %s", slots, terminal.Seconds(time.Duration(slots)*slotTime))
 }
 
-// skip makes the local chain skip slots.
 func (t *tour) skip(ctx context.Context, slots int64) {
 	body := strings.NewReader(fmt.Sprintf(`{"slots":%d}`, slots))
 	request := must(http.NewRequestWithContext(ctx, http.MethodPost, t.AdminURL+"/skip", body))

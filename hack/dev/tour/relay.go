@@ -31,7 +31,6 @@ const (
 	getBacklog   = "GET " + contract.BacklogPath
 )
 
-// submission is a proven transaction.
 type submission struct {
 	proof     [shieldpool.ProofLength]byte
 	public    shieldpool.PublicInputs
@@ -90,7 +89,6 @@ func (t *tour) transact(ctx context.Context, s *submission) *openapi.SubmissionR
 	return &answer.JSON200.Data
 }
 
-// refused posts a submission that must be refused.
 func (t *tour) refused(ctx context.Context, s *submission, status int, codes ...openapi.ErrorCode) *openapi.Error {
 	answer, err := t.relay.TransactWithResponse(ctx, nil, s.body())
 	withContext(postTransact, err)

@@ -26,7 +26,6 @@ const (
 	tourMinimumBPS = 9_900
 )
 
-// order is a proven swap.
 type order struct {
 	*submission
 	terms shieldpool.SwapTerms

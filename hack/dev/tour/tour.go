@@ -59,7 +59,6 @@ type Options struct {
 	Now    func() time.Time
 }
 
-// tour is the state of the client.
 type tour struct {
 	Options
 	chain chain

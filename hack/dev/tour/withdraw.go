@@ -31,7 +31,6 @@ func (t *tour) withdraw(ctx context.Context) {
 	t.follow(ctx)
 }
 
-// stranger makes a new wallet.
 func (t *tour) stranger() solana.PublicKey {
 	public, _, err := ed25519.GenerateKey(t.Random)
 	withContext("make a wallet", err)
@@ -139,7 +138,6 @@ func (t *tour) withdrawLater(ctx context.Context) {
 	t.Print.Fact("GET /status", "finalized after %s: no fork can undo it", terminal.Seconds(t.Now().Sub(began)))
 }
 
-// status polls a submission until it has the wanted status.
 func (t *tour) status(ctx context.Context, id uuid.UUID, what string, wanted func(*openapi.SubmissionStatus) bool) (found *openapi.SubmissionStatus) {
 	const call = "GET /status"
 	defer t.Print.Busy("%s until it is %s", call, what)()

@@ -120,7 +120,6 @@ type Outcome struct {
 // start.
 const maxStartFailure = 10 * time.Second
 
-// maxForkedBlocks bounds the blocks that a fork undoes.
 const maxForkedBlocks = 12
 
 type arena struct {

@@ -58,7 +58,6 @@ const (
 	closingUnits = 50_000
 )
 
-// attacker is a hostile client during one event.
 type attacker struct {
 	*arena
 	name string
@@ -66,7 +65,6 @@ type attacker struct {
 	next, sent int
 }
 
-// attack runs a hostile client until ctx ends.
 func (a *arena) attack(ctx context.Context, name string) {
 	a.mu.Lock()
 	a.attacked++
@@ -85,7 +83,6 @@ func (at *attacker) newSpend(ctx context.Context) (load.Request, bool) {
 	return at.load.NewRequest(at.next, root), true
 }
 
-// repeat repeats an attacker's action until ctx ends.
 func (at *attacker) repeat(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()

@@ -44,7 +44,6 @@ type database struct {
 	back time.Time
 }
 
-// stop shuts the server down in order.
 func (d *database) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()

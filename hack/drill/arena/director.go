@@ -49,7 +49,6 @@ func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	return errors.Join(d.errs...)
 }
 
-// activeEvents describes the events that are active.
 func (d *director) activeEvents() (active []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,7 +176,6 @@ func (a *arena) lie(ctx context.Context, e schedule.Event) error {
 	return errors.Join(told, a.network.lie(e.Target, ""))
 }
 
-// down stops a relay, and starts it again after the event.
 func (d *director) down(ctx context.Context, e schedule.Event) error {
 	r := d.arena.relays[e.Target]
 	until := time.Now().Add(e.For)
@@ -196,7 +194,6 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 	return err
 }
 
-// outage stops the database for the event's duration.
 func (d *director) outage(ctx context.Context, e schedule.Event) error {
 	db := d.arena.database
 	stop := db.stop

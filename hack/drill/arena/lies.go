@@ -85,7 +85,6 @@ func (n *network) lie(endpoint int, name string) error {
 	return n.apply(endpoint)
 }
 
-// lieCounts counts the endpoints' lies by the field of the rule.
 func (n *network) lieCounts() map[string]uint64 {
 	out := make(map[string]uint64)
 	for _, e := range n.endpoints {

@@ -111,7 +111,6 @@ func (n *network) clearMarket() error {
 	return n.setPrice(100)
 }
 
-// routerCounts counts the router's faults and lies, by name.
 func (n *network) routerCounts() map[string]uint64 {
 	stats, out := n.chain.Router().Stats(), make(map[string]uint64)
 	maps.Copy(out, stats.Faults)
@@ -133,7 +132,6 @@ func (a *arena) swapGrace() uint64 {
 	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero
 }
 
-// vault is the market's account of wrapped SOL.
 func vault() (solana.PublicKey, error) {
 	at, err := market.For(localnet.OutputMint())
 	if err != nil {

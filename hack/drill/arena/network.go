@@ -89,7 +89,6 @@ func newNetwork(chain *localnet.Chain, endpoints int, victim solana.PublicKey, s
 	return n, nil
 }
 
-// set turns a fault of an endpoint on or off.
 func (n *network) set(endpoint int, name string, on bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -79,7 +79,6 @@ func (r *relay) keep(ctx context.Context) {
 	}
 }
 
-// setWanted lets the relay run, or not.
 func (r *relay) setWanted(on bool) {
 	r.mu.Lock()
 	r.wanted = on
@@ -136,7 +135,6 @@ func (r *relay) recordSignal(signal string) *process.Process {
 	return r.Process
 }
 
-// awaitReady waits until the relay is ready, or ctx ends.
 func (r *relay) awaitReady(ctx context.Context) error {
 	for {
 		call, cancel := context.WithTimeout(ctx, time.Second)

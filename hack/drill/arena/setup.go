@@ -29,7 +29,6 @@ const (
 	databaseConnections = 24
 )
 
-// setUp builds and starts everything but the relays' processes.
 func (a *arena) setUp(ctx context.Context) (err error) {
 	a.began = time.Now()
 	if a.box, err = sandbox.New(a.o.Root, a.o.State, a.o.Progress); err != nil {

@@ -38,7 +38,6 @@ const (
 	refundSlots = 25
 )
 
-// openSwap is a swap between its legs.
 type openSwap struct {
 	*shieldpool.Swap
 	wallet  solana.PublicKey
@@ -117,7 +116,6 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	return s.Execute(payer, market.ProgramID, trade.Accounts(), data)
 }
 
-// exists reports whether an account exists.
 func (a *arena) exists(ctx context.Context, key solana.PublicKey) bool {
 	answer, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, key, processed())
 	return err == nil && answer.Value != nil
@@ -132,7 +130,6 @@ const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeo
 	FROM swaps w JOIN submissions s ON s.id = w.id JOIN requests r ON r.submission_id = s.parent
 	WHERE NOT w.ended AND w.phase NOT IN ('executed', 'refunded') AND w.timeout_slot > 0 ORDER BY s.id`
 
-// openSwaps lists the swaps between their legs.
 func (a *arena) openSwaps(ctx context.Context) (out []openSwap, err error) {
 	err = a.database.withConnection(ctx, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, openSwapsSQL)

@@ -86,7 +86,6 @@ func (s *Set) Search(text io.Reader) (hits []Hit, read int64, err error) {
 	}
 }
 
-// line returns the names of the secrets in a line.
 func (s *Set) line(line string) (names []string) {
 	for at := 0; at+window <= len(line); at++ {
 		if name, hit := s.windows[line[at:at+window]]; hit && !slices.Contains(names, name) {

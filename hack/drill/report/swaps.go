@@ -14,7 +14,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapFigures summarise the outcomes of swaps.
 type swapFigures struct {
 	// executed and refunded are the times from the first leg's acceptance to the
 	// end, sorted; reachable counts the refunded swaps that could have been executed

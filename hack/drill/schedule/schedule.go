@@ -252,7 +252,6 @@ var lengths = map[Kind][2]float64{
 	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
 }
 
-// length draws how long an event lasts.
 func (m *maker) length(kind Kind) time.Duration {
 	between, lasts := lengths[kind]
 	if !lasts {
@@ -306,7 +305,6 @@ func (m *maker) assignTarget(e *Event) bool {
 // lastEndpointChance is the probability that a hard fault may affect the last good endpoint.
 const lastEndpointChance = 0.2
 
-// fault chooses the endpoint of a fault.
 func (m *maker) fault(e *Event) bool {
 	if !slices.Contains(m.Hard, e.Fault) {
 		return m.target(e, e.Fault, m.Endpoints)

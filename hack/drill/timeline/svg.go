@@ -23,7 +23,6 @@ const (
 	shade       = "#f6e3c5"
 )
 
-// drawing maps times to positions.
 type drawing struct {
 	*plot.Canvas
 	plot.Chart

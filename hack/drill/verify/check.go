@@ -72,7 +72,6 @@ func Checks() []Check {
 	}
 }
 
-// index is the evidence by key.
 type index struct {
 	submissions map[uuid.UUID]*Submission
 	// executions are by the swap's first leg.

@@ -93,7 +93,6 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 	}
 }
 
-// check compares a line with its transaction.
 func (entry *Entry) check(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]

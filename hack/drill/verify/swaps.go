@@ -34,7 +34,6 @@ func (s *SwapEnd) heldLamports(tx *Transaction) int64 {
 	return lamports
 }
 
-// swap is a swap on the chain.
 type swap struct {
 	leg  *Transaction
 	call *PoolCall

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// killedCode is the exit code of a process after SIGKILL.
 const killedCode = 137
 
 // End is the end of a container, as its node reported it.

@@ -55,7 +55,6 @@ func Served(calls []Call, from, to time.Time) (s Service) {
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
 
-// longest is the longest time between two neighbouring times.
 func longest(times []time.Time) (most time.Duration) {
 	slices.SortFunc(times, time.Time.Compare)
 	for i := 1; i < len(times); i++ {

@@ -63,7 +63,6 @@ type version struct {
 // fork can drop the versions above its slot.
 type accountStore map[solana.PublicKey][]version
 
-// at returns the account at slot, or nil when there is none.
 func (s accountStore) at(key solana.PublicKey, slot uint64) *record {
 	for _, v := range slices.Backward(s[key]) {
 		if v.slot <= slot {

@@ -71,7 +71,6 @@ func (c chain) below(n uint64) *Block {
 	return c[uint64(len(c))-1-n]
 }
 
-// position returns the position of a block of the chain.
 func (c chain) position(of *Block) int { return int(of.Height - c[0].Height) } //nolint:gosec // less than its length
 
 // under returns the block n blocks below a given block, or the oldest block.

@@ -115,7 +115,6 @@ func ProgramAccount() Account {
 	}
 }
 
-// hasDuplicate reports whether a key appears twice.
 func hasDuplicate(keys []solana.PublicKey) bool {
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {

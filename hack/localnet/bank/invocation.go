@@ -242,7 +242,6 @@ func (x *execution) suspended(program solana.PublicKey) bool {
 	return running[len(running)-1] != program && slices.Contains(running, program)
 }
 
-// index returns the transaction's index of an account, or -1.
 func (x *execution) index(key solana.PublicKey) int {
 	for i := range x.accounts {
 		if x.accounts[i].key == key {

@@ -106,7 +106,6 @@ func (u *blockUse) add(m *Message, cost uint64) {
 	}
 }
 
-// waiting is a transaction that waits for room in a block.
 type waiting struct {
 	tx *Transaction
 	// price is in micro-lamports a unit.
@@ -151,7 +150,6 @@ func (l *waitingList) put(w waiting, room int) bool {
 	return true
 }
 
-// take returns all entries and empties the list.
 func (l *waitingList) take() []waiting {
 	list := l.list
 	l.list, l.hashes = nil, nil

@@ -75,7 +75,6 @@ func (b *Bank) resolve(tx *Transaction, at *Block) (*Transaction, *TransactionEr
 	return &out, nil
 }
 
-// table reads the addresses of a lookup table.
 func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *TransactionError) {
 	stored := b.accounts.at(key, at.Slot)
 	switch {

@@ -32,7 +32,6 @@ func (n Node) Read(c Commitment, fn func(View)) {
 	fn(View{bank: n.bank, tip: tip, block: n.bank.settled(tip, c)})
 }
 
-// tip returns the newest block that the node has replayed.
 func (n Node) tip() *Block {
 	chain := n.bank.chain
 	open := chain.open()

@@ -144,5 +144,4 @@ func (t *Transaction) VerifySignatures() bool {
 	return true
 }
 
-// signer reports whether the account at index i signed.
 func (m *Message) signer(i int) bool { return i < int(m.Header.NumRequiredSignatures) }

@@ -193,7 +193,6 @@ func (r *Rule) validateAnswer() error {
 	return nil
 }
 
-// concerns reports whether the rule applies to a method.
 func (r *Rule) concerns(method string) bool { return r.Method == "" || r.Method == method }
 
 // failures is the number of ways in which the rule fails a call.

@@ -150,7 +150,6 @@ func Random(seed uint64, key string, n uint64, i int) *rand.Rand {
 	return rand.New(source) //nolint:gosec // G404: a schedule that repeats, no secret
 }
 
-// draw decides whether the rule applies.
 func (r *Rule) draw(random *rand.Rand) bool {
 	// The number is always drawn, so that the later jitter does not depend on
 	// Probability.
@@ -158,7 +157,6 @@ func (r *Rule) draw(random *rand.Rand) bool {
 	return r.Probability == 0 || chance < r.Probability
 }
 
-// delay adds the rule's latency to the plan.
 func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
 	delay := rule.Latency
 	if rule.Jitter > 0 {

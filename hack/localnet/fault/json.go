@@ -29,7 +29,6 @@ func (d *duration) UnmarshalText(text []byte) error {
 // fields is a Rule without its methods.
 type fields Rule
 
-// wireRule is a Rule's JSON form.
 type wireRule struct {
 	*fields
 	Latency    duration        `json:"latency,omitzero"`

@@ -98,7 +98,6 @@ func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 	return nil
 }
 
-// open reads a market's account and derives the market's addresses.
 func open(account *bank.AccountRef) (*State, *Market, error) {
 	if account.Owner() != ProgramID {
 		return nil, nil, bank.ErrUninitializedAccount

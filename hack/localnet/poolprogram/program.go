@@ -65,7 +65,6 @@ type program struct {
 	verifier *verifier
 }
 
-// pool is one pool of the program with its addresses.
 type pool struct {
 	mint                    shieldpool.Mint
 	address, tree, treasury derived

@@ -10,7 +10,6 @@ import (
 // swapWrappedAt is the offset of the first reserved byte of a swap state account.
 const swapWrappedAt = 128
 
-// swapState is the data of a swap state account.
 type swapState struct {
 	*shieldpool.SwapState
 	// wrapped says that the lamports are wrapped. It is stored in the first reserved

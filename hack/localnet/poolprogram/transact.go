@@ -112,7 +112,6 @@ func (t *transaction) checkAddresses() (err error) {
 	return nil
 }
 
-// poolOf returns the pool of a mint of the profile.
 func (p *program) poolOf(mint shieldpool.Mint) *pool {
 	for i := range p.pools {
 		if p.pools[i].mint == mint {

@@ -27,7 +27,6 @@ type swapRequest struct {
 	Destination solana.PublicKey `json:"destinationTokenAccount"`
 }
 
-// instructions is the body of an answer to POST /swap-instructions.
 type instructions struct {
 	TokenLedger       *instruction       `json:"tokenLedgerInstruction"`
 	ComputeBudget     []instruction      `json:"computeBudgetInstructions"`

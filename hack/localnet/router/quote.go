@@ -85,7 +85,6 @@ func padding(i int) solana.PublicKey {
 	return sha256.Sum256(n)
 }
 
-// question is the parameters of GET /quote.
 type question struct {
 	input, output solana.PublicKey
 	amount        uint64
@@ -139,7 +138,6 @@ func parseQuestion(q url.Values) (*question, error) {
 	return out, nil
 }
 
-// quote answers GET /quote.
 func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	asked, err := parseQuestion(req.URL.Query())
 	if err != nil {

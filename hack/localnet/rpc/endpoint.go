@@ -61,7 +61,6 @@ type Endpoint struct {
 	sockets map[*socket]struct{}
 }
 
-// method answers one call with a result to marshal.
 type method func(*call, params) (any, error)
 
 // New makes an endpoint without faults. The caller closes it. The error names the missing option.
@@ -95,7 +94,6 @@ func newEndpoint(opts Options) *Endpoint {
 	return e
 }
 
-// methods are the methods over HTTP.
 func methods() map[string]method {
 	return map[string]method{
 		"getHealth":                         (*call).getHealth,

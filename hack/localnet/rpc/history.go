@@ -120,7 +120,6 @@ func unixTime(of *bank.Block) *solana.UnixTimeSeconds {
 	return &at
 }
 
-// historyConfig is the configuration of getTransaction and getBlock.
 type historyConfig struct {
 	contextConfig
 	Encoding                       base64Only `json:"encoding"`

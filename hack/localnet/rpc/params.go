@@ -41,7 +41,6 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// atMost returns an error for a list that is too long.
 func atMost(most, got int) error {
 	if got > most {
 		return invalidParams("Too many inputs provided; max %d", most)

@@ -65,7 +65,6 @@ func processAssociated(v *bank.Invocation) error {
 	return c.run(tag == tagCreateIdempotent)
 }
 
-// creation is one creation of an associated token account.
 type creation struct {
 	*bank.Invocation
 	payer, account, wallet, mint, tokens *bank.AccountRef

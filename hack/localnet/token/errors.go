@@ -22,7 +22,6 @@ const (
 	ErrNonNativeNotSupported     bank.CustomError = 19
 )
 
-// errorText is the text that the program logs for an error.
 func errorText(code bank.CustomError) string {
 	return [...]string{
 		ErrNotRentExempt:             "Lamport balance below rent-exempt threshold",

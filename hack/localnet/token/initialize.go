@@ -66,7 +66,6 @@ func (c *call) initializeAccount() error {
 	return ref.SetData(encode(account))
 }
 
-// checkMint checks that an account is a mint of this program.
 func (c *call) checkMint(ref *bank.AccountRef) error {
 	if err := c.owned(ref); err != nil {
 		return err

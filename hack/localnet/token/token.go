@@ -50,7 +50,6 @@ func Account(account spl.Account) bank.Account {
 	return bank.Account{Lamports: lamports, Data: encode(account), Owner: solana.TokenProgramID}
 }
 
-// encode returns the data of a mint or a token account.
 func encode(account bin.BinaryMarshaler) []byte {
 	var data bytes.Buffer
 	if err := account.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
@@ -59,7 +58,6 @@ func encode(account bin.BinaryMarshaler) []byte {
 	return data.Bytes()
 }
 
-// instruction is one instruction of SPL Token.
 type instruction struct {
 	name  string
 	units uint64
@@ -69,7 +67,6 @@ type instruction struct {
 	run            func(*call) error
 }
 
-// instructions are the instructions of SPL Token by tag.
 func instructions() map[byte]instruction {
 	const amount, key = 8, solana.PublicKeyLength
 	return map[byte]instruction{
@@ -88,7 +85,6 @@ func instructions() map[byte]instruction {
 	}
 }
 
-// call is one running instruction of SPL Token.
 type call struct {
 	*bank.Invocation
 	// args are the instruction's data after its tag.
@@ -159,7 +155,6 @@ func openAccount(ref *bank.AccountRef) (*spl.Account, error) {
 	return account, nil
 }
 
-// openMint reads an initialised mint.
 func openMint(ref *bank.AccountRef) (*spl.Mint, error) {
 	mint := bank.ParseMint(ref.Data())
 	switch {
@@ -171,7 +166,6 @@ func openMint(ref *bank.AccountRef) (*spl.Mint, error) {
 	return mint, nil
 }
 
-// owned checks that this program owns the accounts.
 func (c *call) owned(accounts ...*bank.AccountRef) error {
 	for _, account := range accounts {
 		if account.Owner() != c.ProgramID {

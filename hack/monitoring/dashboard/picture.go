@@ -49,7 +49,6 @@ const (
 	mostLegends  = 6
 )
 
-// picture draws a run.
 type picture struct {
 	*plot.Canvas
 	*Run
@@ -198,7 +197,6 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 	c.Legend(plot.Box{X: b.X, Y: h.Y + h.H + 16, W: b.W}, columns, h.Curves[:shown])
 }
 
-// letter is the letter of an event.
 func letter(i int) string { return string(rune('a' + i%26)) }
 
 // unit is the factor for values of a Grafana unit, and the suffix after them.

@@ -106,7 +106,6 @@ func (s *Stage) KeepLedger(ctx context.Context) error {
 	return nil
 }
 
-// scenes are the events in their order.
 func (s *Stage) scenes() []stageEvent {
 	nothing := func(context.Context) error { return nil }
 	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name

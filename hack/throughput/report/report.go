@@ -106,7 +106,6 @@ func (g *Group) print(w io.Writer) error {
 	return tab.Flush()
 }
 
-// heading names the quantity and its aim.
 func (g *Group) heading() string {
 	if g.Aim == 0 {
 		return g.Title

@@ -17,7 +17,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// maxBPS is 100 %, in basis points.
 const maxBPS = 10_000
 
 // Terms are the terms of a swap into wallet's associated token account for mint, which is

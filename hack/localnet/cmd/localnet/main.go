@@ -36,7 +36,6 @@ func main() {
 	}
 }
 
-// settings are the values of the flags.
 type settings struct {
 	options   localnet.Options
 	listen    string
@@ -46,10 +45,8 @@ type settings struct {
 	faults    map[string][]fault.Rule
 }
 
-// address is a listen address of a named endpoint.
 type address struct{ name, addr string }
 
-// parse reads flags and the files that they name.
 func parse(args []string, stderr io.Writer) (*settings, error) {
 	s := &settings{}
 	o := &s.options
@@ -97,7 +94,6 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// addEndpoint reads the value of one flag -endpoint.
 func (s *settings) addEndpoint(value string) error {
 	name, addr, ok := strings.Cut(value, "=")
 	if !ok || name == "" || addr == "" {
@@ -124,7 +120,6 @@ func (s *settings) readFiles(keyFile, faultFile string) (err error) {
 	return nil
 }
 
-// run runs the chain until ctx is done.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	s, err := parse(args, stderr)
 	if err != nil {
