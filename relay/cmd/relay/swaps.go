@@ -137,7 +137,7 @@ type swapReport struct {
 	// ByPhase counts all swaps that have not ended. Unfinished counts those that are neither
 	// executed nor refunded; the other counts are parts of it.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
-	Unfinished         int64                      `json:"unsettled"`
+	Unfinished         int64                      `json:"unfinished"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
 	Overdue            int64                      `json:"overdue"`
 	OldestOverdueSlots uint64                     `json:"oldest_overdue_slots"`
@@ -237,7 +237,7 @@ func (r *swapReport) total() string {
 		slot = fmt.Sprintf(" At slot %d.", r.Slot)
 	}
 	if r.Unfinished == 0 {
-		return "No swap is unsettled." + slot
+		return "No swap is unfinished." + slot
 	}
 	var phases []string
 	for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseQuoted} {

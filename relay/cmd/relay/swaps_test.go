@@ -79,7 +79,7 @@ func TestSwaps(t *testing.T) {
 		t.Errorf("without a schema it ends with %d and %q, want what to do", code, stderr)
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
-	if code, out, _ := swaps("--overdue"); code != 0 || out != "No swap is unsettled.\n" {
+	if code, out, _ := swaps("--overdue"); code != 0 || out != "No swap is unfinished.\n" {
 		t.Errorf("without swaps it ends with %d and %q", code, out)
 	}
 	someSwaps(t, pool)

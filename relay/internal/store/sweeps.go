@@ -142,7 +142,7 @@ FROM unfinished u CROSS JOIN LATERAL (
 func (w *Sweeps) Unresolved(ctx context.Context, payers []solana.PublicKey) (u sweep.Unresolved, err error) {
 	err = w.store.Pool.QueryRow(ctx, unresolvedSQL, rawKeys(payers)).Scan(&u.Open, &u.Unfinalized, &u.Oldest)
 	if err != nil {
-		return u, unavailable(fmt.Errorf("count unsettled attempts: %w", err))
+		return u, unavailable(fmt.Errorf("count unresolved attempts: %w", err))
 	}
 	return u, nil
 }
