@@ -94,7 +94,7 @@ func TestSwaps(t *testing.T) {
 		Slot               uint64 `json:"slot"`
 		Reckoned           bool   `json:"slot_reckoned"`
 		Swaps              []line `json:"swaps"`
-		Unsettled, Overdue int64
+		Unfinished, Overdue int64
 		ByPhase            map[string]int64 `json:"by_phase"`
 	}
 	read := func(wantCode int, more ...string) (r report) {
@@ -109,7 +109,7 @@ func TestSwaps(t *testing.T) {
 	slots := func(n int64) *int64 { return &n }
 	phases := map[string]int64{"funded": 2}
 	// No slot has been observed yet, so nothing is overdue.
-	want := report{Swaps: []line{{"funded", "swap_price", nil, false}, {"funded", "its worker", nil, false}}, Unsettled: 2, ByPhase: phases}
+	want := report{Swaps: []line{{"funded", "swap_price", nil, false}, {"funded", "its worker", nil, false}}, Unfinished: 2, ByPhase: phases}
 	if diff := cmp.Diff(want, read(0, "--overdue"), cmpopts.IgnoreFields(want, "Swaps")); diff != "" {
 		t.Errorf("those past a timeout, no slot being known (-want +got):\n%s", diff)
 	}
@@ -135,7 +135,7 @@ func TestSwaps(t *testing.T) {
 	net.Finalize() // some slots
 	got = read(0, "--all", "--rpc-url="+rpc)
 	want = report{
-		Slot: got.Slot, Unsettled: 2, ByPhase: phases,
+		Slot: got.Slot, Unfinished: 2, ByPhase: phases,
 		Swaps: []line{
 			{"funded", "swap_price", slots(100 - int64(got.Slot)), false},
 			{"funded", "its worker", slots(5000 - int64(got.Slot)), false},
@@ -146,7 +146,7 @@ func TestSwaps(t *testing.T) {
 		t.Errorf("all, at the chain's slot %d (-want +got):\n%s", got.Slot, diff)
 	}
 	code, out, stderr := swaps("--all", "--limit=1")
-	for _, want := range []string{"waits for", "swap_price", "executed", solana.Signature{9}.String(), "Unsettled: 2 (2 funded)", "1 past the timeout slot", "At about slot 1"} {
+	for _, want := range []string{"waits for", "swap_price", "executed", solana.Signature{9}.String(), "Unfinished: 2 (2 funded)", "1 past the timeout slot", "At about slot 1"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("the table ends with %d and is without %q: %s%s", code, want, out, stderr)
 		}
