@@ -252,7 +252,7 @@ func (r *swapReport) total() string {
 	if r.Slot == 0 {
 		late = "no slot is known to hold their timeouts against"
 	}
-	return fmt.Sprintf("Unsettled: %d (%s), the oldest %s old; %s.%s", r.Unfinished, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
+	return fmt.Sprintf("Unfinished: %d (%s), the oldest %s old; %s.%s", r.Unfinished, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
 }
 
 func inSeconds(s float64) time.Duration {

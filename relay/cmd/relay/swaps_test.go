@@ -91,11 +91,11 @@ func TestSwaps(t *testing.T) {
 		Final     bool   `json:"final"`
 	}
 	type report struct {
-		Slot               uint64 `json:"slot"`
-		Reckoned           bool   `json:"slot_reckoned"`
-		Swaps              []line `json:"swaps"`
+		Slot                uint64 `json:"slot"`
+		Reckoned            bool   `json:"slot_reckoned"`
+		Swaps               []line `json:"swaps"`
 		Unfinished, Overdue int64
-		ByPhase            map[string]int64 `json:"by_phase"`
+		ByPhase             map[string]int64 `json:"by_phase"`
 	}
 	read := func(wantCode int, more ...string) (r report) {
 		t.Helper()

@@ -98,7 +98,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"sum up swaps":         {swapsSQL, []any{300}},
 		"list swaps":           {listOpenSwapsSQL, []any{20}},
 		"find attempts":        {attemptsSQL, []any{[][]byte{make([]byte, 64)}}},
-		"count unresolved":      {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
+		"count unresolved":     {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
 		"list jobs":            {jobsSQL, nil},
 		"ahead":                {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
 		"delete finished":      {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
