@@ -106,9 +106,9 @@ func TestNotesAreTheVersionsSection(t *testing.T) {
 			want:      "### Fixed\n\n- A fault: see [it](https://example.org/1).\n",
 		},
 		"the last, above the links": {changelog: "## [7.8.9] - 2026-02-01\n\n- The first.\n\n" + links, want: "- The first.\n"},
-		"an empty section":          {changelog: "## [7.8.9] - 2026-02-01\n\n" + links, fails: "says nothing of version 7.8.9"},
-		"no section of the version": {changelog: "## [7.8.90]\n\n- Another.\n\n" + links, fails: "says nothing of version 7.8.9"},
-		"no changelog":              {fails: "says nothing of version 7.8.9"},
+		"an empty section":          {changelog: "## [7.8.9] - 2026-02-01\n\n" + links, fails: "has no version 7.8.9"},
+		"no section of the version": {changelog: "## [7.8.90]\n\n- Another.\n\n" + links, fails: "has no version 7.8.9"},
+		"no changelog":              {fails: "has no version 7.8.9"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
