@@ -13,7 +13,7 @@ import (
 )
 
 // errIncomplete is returned when a RelayPool's objects would not all be applied.
-var errIncomplete = errors.New("not all that is declared would come about: see above")
+var errIncomplete = errors.New("some of the plan cannot be applied: see above")
 
 // preview asks a cluster for the effect of applying RelayPools. Every one is previewed;
 // the error joins the errors of all.

@@ -125,17 +125,17 @@ func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 		},
 		"another program, which may not change": {
 			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Pool.Profile.Name = "shield-pool-v1" }), wantCode: commandline.ExitFailed,
-			says: []string{"the cluster would not take RelayPool runs", "profile"},
+			says: []string{"the cluster would refuse RelayPool runs", "profile"},
 		},
 		"a Secret that is missing": {
 			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLSecretRef.Name = "nowhere" }), wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"before this is mended: spec.database.urlSecretRef: Secret nowhere", "not all that is declared would come about"},
+			says: []string{"until this is corrected: spec.database.urlSecretRef: Secret nowhere", "some of the plan cannot be applied"},
 		},
 		"a Secret without the label of a pool": {
 			pool: s.Pool("new"), flags: []string{"--tenant-require-label", "--tenant-usable=" + s.Namespace + "/circuit"}, wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"before this is mended: spec.database.urlSecretRef: Secret postgres may not be used by this RelayPool"},
+			says: []string{"until this is corrected: spec.database.urlSecretRef: Secret postgres may not be used by this RelayPool"},
 		},
 		"an image that is not allowed": {
 			pool:  s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Image = "evil.example/relay:1" }),
@@ -145,7 +145,7 @@ func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 		"a foreign object": {
 			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
 			want: []string{"PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"ConfigMap taken is somebody else's", "Deployment taken would not be made or changed before that"},
+			says: []string{"ConfigMap taken belongs to somebody else", "Deployment taken would not be made or changed before that"},
 		},
 	}
 	before := all(t, s)
