@@ -363,7 +363,7 @@ func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
 	s := newSite(t)
 	k, leading := s.replica(t)
 	close(leading)
-	if err := k.RenewOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "is not there") {
+	if err := k.RenewOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("error without an APIService is %v", err)
 	}
 	if err := s.accepted(k, bundle(k.served.authorities)); err != nil {
