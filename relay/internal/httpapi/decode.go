@@ -72,7 +72,7 @@ func decodeSubmission(raw []byte) (submission.Request, error) {
 func (o object) submission() (req submission.Request, err error) {
 	if o.isRetiredWithdrawal() {
 		return req, refusal.New(refusal.LegacyWithdrawRetired,
-			"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw: send proof_bytes and public_inputs to POST /withdraw or POST /transact; update the client SDK")
+			"this body, with outputs, policy or nf, is of a retired form of POST /withdraw: send proof_bytes and public_inputs, as text, to POST /withdraw or POST /transact; update the client SDK")
 	}
 	if req.Proof, err = o.bytes("proof_bytes", shieldpool.ProofLength, refusal.InvalidProofLength); err != nil {
 		return req, err
@@ -178,8 +178,11 @@ func kindOf(raw []byte) string {
 	}
 }
 
+// isRetiredWithdrawal recognises the former body of POST /withdraw: it has outputs, policy or nf,
+// and either no proof_bytes or an object as public_inputs.
 func (o object) isRetiredWithdrawal() bool {
-	if _, current := o["proof_bytes"]; current {
+	inputs, given := o["public_inputs"]
+	if _, proof := o["proof_bytes"]; proof && (!given || kindOf(inputs) != "object") {
 		return false
 	}
 	for _, name := range []string{"outputs", "policy", "nf"} {

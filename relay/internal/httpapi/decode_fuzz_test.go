@@ -103,5 +103,5 @@ var sentences = []string{
 	"public_inputs is missing: expected a string, bytes in standard base64",
 	outputMintText, recipientATAText, amountText,
 	"min_output_amount is no amount: expected ; received a JSON number string that is negative or begins with a minus",
-	"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw",
+	"this body, with outputs, policy or nf, is of a retired form of POST /withdraw",
 }

@@ -132,9 +132,17 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", transactBody(with("encrypted_notes", []any{"AA==AAAA"}))), wantCode: refusal.InvalidEncoding,
 			wantMessage: "encrypted_notes[0] is not standard base64: its padding is wrong; expected = only at the end, and unused bits zero",
 		},
+		"the retired body of withdraw with a proof and an object of inputs": {
+			request:  post("/withdraw", `{"outputs":[{"address":"a","amount":1}],"policy":{"fee_bps":50},"public_inputs":{"root":"00","nf":"00"},"proof_bytes":"00"}`),
+			wantCode: refusal.LegacyWithdrawRetired, wantMessage: "this body, with outputs, policy or nf, is of a retired form of POST /withdraw: send proof_bytes and public_inputs, as text, to POST /withdraw or POST /transact; update the client SDK",
+		},
+		"outputs beside a proof without inputs are no retired body": {
+			request: post("/withdraw", `{"outputs":[],"proof_bytes":"AA=="}`), wantCode: refusal.InvalidRequest,
+			wantMessage: "public_inputs is missing: expected a string, bytes in standard base64",
+		},
 		"the retired body of withdraw": {
 			request: post("/withdraw", `{"outputs":[],"policy":{},"nf":"00"}`), wantCode: refusal.LegacyWithdrawRetired,
-			wantMessage: "this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw: send proof_bytes and public_inputs to POST /withdraw or POST /transact; update the client SDK",
+			wantMessage: "this body, with outputs, policy or nf, is of a retired form of POST /withdraw: send proof_bytes and public_inputs, as text, to POST /withdraw or POST /transact; update the client SDK",
 		},
 		"a registration without a key": {
 			request: post("/viewing-key/register", `{"user_pubkey":"x"}`), wantCode: refusal.InvalidRequest,
