@@ -79,7 +79,7 @@ func (c *Chain) reply(w http.ResponseWriter, r *http.Request, serve func(*http.R
 		answer = map[string]string{"error": err.Error()}
 	}
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		c.opts.Log.Debug("Answer not written", "error", err)
+		c.opts.Log.Debug("answer not written", "error", err)
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *Chain) listen(what, addr string, handler http.Handler) (url string, err
 	c.onClose(server.Close)
 	c.running.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			c.opts.Log.Error("Server stopped", "serving", what, "error", err)
+			c.opts.Log.Error("server stopped", "serving", what, "error", err)
 		}
 	})
 	return "http://" + listener.Addr().String(), nil

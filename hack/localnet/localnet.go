@@ -246,7 +246,7 @@ func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Und
 
 func (c *Chain) forked(undone []bank.Undone, err error) ([]bank.Undone, error) {
 	if err == nil {
-		c.opts.Log.Info("Forked", "transactions", len(undone))
+		c.opts.Log.Info("blocks undone by a fork", "transactions", len(undone))
 	}
 	return undone, err
 }

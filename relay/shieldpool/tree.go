@@ -35,11 +35,12 @@ type TreeAccount struct {
 // TreeLength is the size of the Merkle tree account's data in bytes.
 func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
 
-// ParseTree decodes the Merkle tree account. It refuses data that is too short and a root
-// index outside the root history.
+// ParseTree decodes the Merkle tree account. It refuses data of another length, which is that of
+// another root history: an empty tree would hide the difference. It also refuses a root index
+// outside the root history.
 func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
-	if len(data) < p.TreeLength() {
-		return nil, fmt.Errorf("merkle tree account has %d bytes, expected at least %d", len(data), p.TreeLength())
+	if len(data) != p.TreeLength() {
+		return nil, fmt.Errorf("merkle tree account has %d bytes, expected %d for a root history of %d: check the profile's rootHistory", len(data), p.TreeLength(), p.RootHistory)
 	}
 	t := &TreeAccount{
 		Authority: solana.PublicKeyFromBytes(data[:32]),

@@ -2,6 +2,7 @@ package shieldpool
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
@@ -86,7 +87,7 @@ func TestEmptyTree(t *testing.T) {
 	}
 }
 
-func TestHeadroomCountsDownAsTheHistoryWraps(t *testing.T) {
+func TestLeavesUntilEvictionCountsDownAsTheHistoryWraps(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
 	tree := grown(t, p, 60)
@@ -104,5 +105,17 @@ func TestHeadroomCountsDownAsTheHistoryWraps(t *testing.T) {
 	}
 	if err := tree.Append(modulus); err == nil {
 		t.Error("a leaf that is no field element is appended")
+	}
+}
+
+// The root of an empty tree is the first of any history, so only the length shows another one.
+func TestATreeWithAnotherHistoryIsRefusedEvenWhileEmpty(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{127, 129} {
+		p, other := ShieldPoolV1(), ShieldPoolV1()
+		p.RootHistory, other.RootHistory = 128, length
+		if _, err := p.ParseTree(other.NewTree(solana.PublicKey{}).Bytes()); err == nil || !strings.Contains(err.Error(), "for a root history of 128") {
+			t.Errorf("with a history of %d: error %v, want it to name the expected one", length, err)
+		}
 	}
 }

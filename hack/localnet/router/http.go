@@ -78,7 +78,7 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		r.opts.Log.Error("Answer not encoded", "error", err)
+		r.opts.Log.Error("answer not encoded", "error", err)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
@@ -99,6 +99,6 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 		panic(http.ErrAbortHandler)
 	}
 	if _, err := w.Write(body); err != nil {
-		r.opts.Log.Debug("Answer not written", "error", err)
+		r.opts.Log.Debug("answer not written", "error", err)
 	}
 }

@@ -57,7 +57,7 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 
 func (e *Endpoint) write(w http.ResponseWriter, answer any) {
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		e.log.Debug("Answer not written", "error", err)
+		e.log.Debug("answer not written", "error", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *call) sendTransaction(p params) (any, error) {
 	// is dropped at once, so that maxRetries has no effect.
 	if verified && !c.plan.Drop {
 		landed, outcome := c.bank.Submit(tx)
-		c.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
+		c.log.Debug("transaction received", "landed", landed, "failed", outcome != nil)
 	}
 	return tx.Signature(), nil
 }

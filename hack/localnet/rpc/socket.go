@@ -54,7 +54,7 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		// Accept has answered the client.
-		e.log.Debug("WebSocket not opened", "error", err)
+		e.log.Debug("websocket not opened", "error", err)
 		return
 	}
 	conn.SetReadLimit(maxSocketMessage)
@@ -176,7 +176,7 @@ func (p *pending) withoutStatus() {
 func (s *socket) write(ctx context.Context, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		s.log.Error("Answer not encoded", "error", err)
+		s.log.Error("answer not encoded", "error", err)
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)

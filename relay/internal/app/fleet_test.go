@@ -399,5 +399,5 @@ func TestAPoolWithAnotherRing(t *testing.T) {
 	s.completed(f.submit(s, 2))
 	s.stop()
 	s.again(func(c *config.Serve) { c.RootHistorySize = 11 })
-	s.reportedBy("pool", "self-check")
+	s.reportedBy("pool", "rootHistory")
 }

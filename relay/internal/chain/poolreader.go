@@ -320,10 +320,10 @@ func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	return s
 }
 
-// malformedAccount is the error for an account that is not laid out as the profile says.
+// malformedAccount is the error for an account with another layout than the profile's.
 func (p *PoolReader) malformedAccount(err error) error {
 	return refusal.New(refusal.PoolNotInitialised,
-		"the pool's merkle_tree account %s has another layout than profile %s: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
+		"the pool's merkle_tree account %s has another layout than profile %s: the relay's operator has to check the profile, above all its rootHistory", p.pool.MerkleTree, p.pool.Profile.Name).
 		Retry(retryPool).Because(err)
 }
 

@@ -412,7 +412,7 @@ func TestAccessLog(t *testing.T) {
 				t.Fatalf("the log is not one line of JSON: %v: %s", err, f.log)
 			}
 			delete(got, "time")
-			want := merge(map[string]any{"msg": "Answered request", "request_id": "exchange-1", "duration": 0.0}, tt.want)
+			want := merge(map[string]any{"msg": "request answered", "request_id": "exchange-1", "duration": 0.0}, tt.want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}

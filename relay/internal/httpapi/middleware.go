@@ -108,7 +108,7 @@ func (a *api) observe(next http.Handler) http.Handler {
 		if x.code != "" {
 			attrs = append(attrs, slog.String("code", string(x.code)))
 		}
-		a.Log.LogAttrs(r.Context(), level, "Answered request", attrs...)
+		a.Log.LogAttrs(r.Context(), level, "request answered", attrs...)
 	})
 }
 
