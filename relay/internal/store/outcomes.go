@@ -59,7 +59,7 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 	finalizeSQL = landingsSQL + `'completed' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
-		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
+		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END, root = COALESCE(s.root, l.root)
 	FROM held l WHERE s.id = l.id
 	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned, s.parent
 ), pinned AS (

@@ -67,16 +67,24 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	}
 }
 
-func TestFinalityFillsLeavesIn(t *testing.T) {
+func TestFinalityAddsMissingLeavesAndRoot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	c := held(t, s, withdrawal(1, 2))
 	complete(t, s, landing(c.Lease, 1))
 	l := landing(c.Lease, 1)
-	l.LeafIndices = []uint64{8, 9}
+	l.LeafIndices, l.Root = []uint64{8, 9}, &[32]byte{7}
 	finalize(t, s, l)
-	if got := get(t, s, c.ID).LeafIndices; !cmp.Equal(got, l.LeafIndices) {
-		t.Errorf("leaves are %v, want %v", got, l.LeafIndices)
+	if got := get(t, s, c.ID); !cmp.Equal(got.LeafIndices, l.LeafIndices) || !cmp.Equal(got.Root, l.Root) {
+		t.Errorf("leaves are %v with root %v, want %v with %v", got.LeafIndices, got.Root, l.LeafIndices, l.Root)
+	}
+	early := held(t, s, withdrawal(3, 4))
+	first, last := landing(early.Lease, 2), landing(early.Lease, 2)
+	first.Root, last.Root = &[32]byte{1}, &[32]byte{2}
+	complete(t, s, first)
+	finalize(t, s, last)
+	if got := get(t, s, early.ID).Root; !cmp.Equal(got, first.Root) {
+		t.Errorf("the root at the landing, %v, is replaced by %v", first.Root, got)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // for the tree's root, so that responses can contain both.
 const leavesTimeout = time.Second
 
+// finalityTreeAge is the greatest age of a tree whose root a submission gets at finality.
+const finalityTreeAge = time.Minute
+
 // Complete implements txmgr.Outcomes. The landings of one call are all first legs, or all
 // second legs.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
@@ -110,7 +113,7 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	for i, l := range landed {
 		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Returned: returnedRent(l)}}
 	}
-	h.addLeaves(ctx, landed, landings)
+	h.addAtFinality(ctx, landed, landings)
 	if lost, err = h.Store.Finalize(ctx, landings, h.ProofA.Learn(landed)); err != nil {
 		return nil, err
 	}
@@ -125,8 +128,9 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeaves adds the leaves at finality if the index did not have them at the landing.
-func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
+// addAtFinality adds leaves and root for submissions that landed while the index or the chain did
+// not answer. The store keeps a root that it has.
+func (h *Handler) addAtFinality(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {
 		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
@@ -137,10 +141,18 @@ func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings
 	found, err := h.Leaves.Find(ctx, wanted)
 	if err != nil {
 		h.Log.DebugContext(ctx, "submissions finalized without leaf indices", "error", err)
-		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
+	defer cancel()
+	snap, treeErr := h.State.Tree(ctx, finalityTreeAge)
 	for i, l := range landed {
+		if l.Kind == KindSwapExecution {
+			continue
+		}
 		landings[i].LeafIndices = indicesOf(commitmentsOf(FromJob(l.Job)), found)
+		if treeErr == nil {
+			landings[i].Root = &snap.Tree.Root
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -297,26 +298,47 @@ func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]by
 	return found, nil
 }
 
-func TestLateLeavesAreAddedAtFinality(t *testing.T) {
+// lateTree is a chain whose tree can be read only after the submission is completed.
+type lateTree struct {
+	submission.PoolState
+	landed, here *atomic.Bool
+}
+
+func (s lateTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
+	if s.landed.Load() && !s.here.Load() {
+		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "no endpoint answers")
+	}
+	return s.PoolState.Tree(ctx, maxAge)
+}
+
+func (s lateTree) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+	return s.Tree(ctx, maxAge)
+}
+
+func TestLateLeavesAndRootAreAddedAtFinality(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	index := new(lateLeaves)
 	w.leaves = index
-	r := w.distort(&distorted{statuses: func(_ bool, s []*onchain.Status) {
-		if !index.here.Load() {
-			withhold(s, onchain.Confirmed)
-		}
+	var landed atomic.Bool
+	r := w.assemble(parts{state: lateTree{w.state, &landed, &index.here}, chain: func(c txmgr.Chain) txmgr.Chain {
+		return &distorted{Chain: c, statuses: func(_ bool, s []*onchain.Status) {
+			landed.Store(landed.Load() || slices.ContainsFunc(s, func(st *onchain.Status) bool { return st != nil }))
+			if !index.here.Load() {
+				withhold(s, onchain.Confirmed)
+			}
+		}}
 	}})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	if s := w.done(id); len(s.LeafIndices) != 0 {
-		t.Fatalf("leaves %v are told before they are known", s.LeafIndices)
+	if s := w.done(id); len(s.LeafIndices) != 0 || s.Root != nil {
+		t.Fatalf("leaves %v and root %v are known before they were read", s.LeafIndices, s.Root)
 	}
 	index.here.Store(true)
 	w.eventually("it is finalized", func() bool { return w.get(id).Finalized })
-	if got := w.get(id).LeafIndices; !cmp.Equal(got, []uint64{3, 4}) {
-		t.Errorf("the leaves are %v, want 3 and 4", got)
+	if got := w.get(id); !cmp.Equal(got.LeafIndices, []uint64{3, 4}) || got.Root == nil {
+		t.Errorf("the leaves are %v and the root is %v, want 3 and 4 and a root", got.LeafIndices, got.Root)
 	}
 }
 
