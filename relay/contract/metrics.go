@@ -74,7 +74,7 @@ var (
 
 	MetricRouterRequests    = Metric{"relaypool_router_requests_total", "Calls of the swap router by call (quote, instructions) and outcome: ok, no_route, route_rejected, or why there was no answer. Those that are busy and breaker_open were not made.", []string{"call", "outcome"}}
 	MetricRouterDuration    = Metric{"relaypool_router_request_duration_seconds", "Time of those that were made, by call.", []string{"call"}}
-	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process leaves the swap router alone because its last calls failed; no sample without a router.", nil}
+	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process skips calls to the swap router because its last calls failed, and swaps have needed it within two minutes; no sample without a router.", nil}
 	MetricRouterRejected    = Metric{"relaypool_router_rejected_routes_total", "Answers of the swap router that contradict the question or want what it may not have, by what. None was signed.", []string{"what"}}
 
 	MetricMaintenanceRuns     = Metric{"relaypool_maintenance_runs_total", "Runs of maintenance jobs that this process led, by job and outcome: done or failed.", []string{"job", "outcome"}}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
@@ -66,7 +65,7 @@ func (a *App) readSwapGauges() {
 		if a.router == nil {
 			return 0, false
 		}
-		return flag(a.router.Breaker() != outbound.Closed), true
+		return flag(a.router.Failing()), true
 	})
 }
 
@@ -89,7 +88,7 @@ func swapsProblem(s store.SwapSummary) error {
 
 // checkRouter degrades health while calls to the router fail.
 func (a *App) checkRouter(context.Context) error {
-	if a.router != nil && a.router.Breaker() != outbound.Closed {
+	if a.router != nil && a.router.Failing() {
 		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")
 	}
 	return nil

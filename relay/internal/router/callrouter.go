@@ -66,11 +66,12 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	return answer, nil
 }
 
-// admit waits for a place among the concurrent calls and in the budget, and asks the
-// breaker. leave releases the place; learn releases the permit.
+// admit waits until the concurrent calls and the budget allow one more, and asks the breaker.
+// leave ends the call for the former; recordResult releases the permit.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
+	c.calledAt.Store(c.now().UnixNano())
 	leave = func() { <-c.inFlight }
 	select {
 	case c.inFlight <- struct{}{}:

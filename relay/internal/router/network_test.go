@@ -281,7 +281,7 @@ func TestWhichFailuresOpenTheBreaker(t *testing.T) {
 			for range 20 {
 				_, _ = c.Quote(ctx, question) // only the breaker's state matters here
 			}
-			if got := c.Breaker(); got != test.want {
+			if got := c.breaker.State(); got != test.want {
 				t.Errorf("breaker is %s, want %s", got, test.want)
 			}
 		})
@@ -310,8 +310,8 @@ func TestTheBreaker(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		m.says(reply{body: goodQuote})
-		if got := quoteKind(t, c); got != "ok" || c.Breaker() != outbound.Closed {
-			t.Errorf("after the delay: %s, breaker %s, want an answer and a closed one", got, c.Breaker())
+		if got := quoteKind(t, c); got != "ok" || c.breaker.State() != outbound.Closed {
+			t.Errorf("after the delay: %s, breaker %s, want an answer and a closed one", got, c.breaker.State())
 		}
 		want := []string{
 			"quote server_error", "quote server_error", "quote server_error", "quote server_error", "quote server_error",
@@ -393,7 +393,7 @@ func TestATimedOutCallerRevealsAHangingRouter(t *testing.T) {
 					_, _ = c.Quote(ctx, question) // it is cancelled
 					cancel()
 				}
-				if got := c.Breaker(); got != want {
+				if got := c.breaker.State(); got != want {
 					t.Errorf("breaker is %s, want %s", got, want)
 				}
 			})
@@ -489,8 +489,8 @@ func TestRequestsASecondAreBounded(t *testing.T) {
 		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != swap.FaultBusy {
 			t.Errorf("calls end with %s and %s, want an answer, and busy: 10 s are more than its patience", first, second)
 		}
-		if m.calls() != 1 || c.Breaker() != outbound.Closed {
-			t.Errorf("%d calls and a breaker that is %s, want 1 and closed", m.calls(), c.Breaker())
+		if m.calls() != 1 || c.breaker.State() != outbound.Closed {
+			t.Errorf("%d calls and a breaker that is %s, want 1 and closed", m.calls(), c.breaker.State())
 		}
 	})
 }

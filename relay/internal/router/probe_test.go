@@ -20,8 +20,8 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 			time.Sleep(11 * time.Second)
 			quoteKind(t, c)
 		}
-		if c.Breaker() != outbound.Open {
-			t.Fatalf("breaker is %s after five failures, want open", c.Breaker())
+		if c.breaker.State() != outbound.Open {
+			t.Fatalf("breaker is %s after five failures, want open", c.breaker.State())
 		}
 		time.Sleep(time.Second)
 		m.says(reply{body: goodQuote})
@@ -29,8 +29,38 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 			t.Errorf("the probe ends with %s, want busy: there is a request in ten seconds", got)
 		}
 		time.Sleep(11 * time.Second)
-		if got := quoteKind(t, c); got != "ok" || c.Breaker() != outbound.Closed {
-			t.Errorf("the next call ends with %s, and the breaker is %s, want an answer and a closed one", got, c.Breaker())
+		if got := quoteKind(t, c); got != "ok" || c.breaker.State() != outbound.Closed {
+			t.Errorf("the next call ends with %s, and the breaker is %s, want an answer and a closed one", got, c.breaker.State())
+		}
+	})
+}
+
+// Only swaps call the router, so an open breaker stays open when none runs.
+func TestAFailureCountsOnlyWhileCallsAreWanted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := inMemory(t, Options{})
+		m.says(reply{status: 503})
+		for range 5 {
+			quoteKind(t, c)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		if !c.Failing() {
+			t.Error("a minute after five failures the router does not count as failing")
+		}
+		time.Sleep(2 * time.Minute)
+		if c.breaker.State() != outbound.Open || c.Failing() {
+			t.Errorf("three minutes after the last call the breaker is %s and failing %t, want open and false", c.breaker.State(), c.Failing())
+		}
+		quoteKind(t, c)
+		if !c.Failing() {
+			t.Error("after another failure the router does not count as failing")
+		}
+		m.says(reply{body: goodQuote})
+		time.Sleep(time.Minute)
+		if got := quoteKind(t, c); got != "ok" || c.Failing() {
+			t.Errorf("the next call ends with %s, failing %t, want an answer and false", got, c.Failing())
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -106,6 +107,7 @@ type Client struct {
 	budget   *outbound.Budget
 	breaker  *outbound.Breaker
 	last     *lastFault
+	calledAt *atomic.Int64 // when a call was last wanted, in Unix nanoseconds
 }
 
 // New makes a client. It makes no call: a router that is down when the relay
@@ -134,7 +136,7 @@ func New(o Options) (*Client, error) {
 		base: func() *url.URL { return u }, key: func() string { return key },
 		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), inFlight: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
-		last: new(lastFault),
+		last: new(lastFault), calledAt: new(atomic.Int64),
 	}
 	if c.observer == nil {
 		c.observer = noObserver{}
@@ -173,9 +175,15 @@ func fitsHeader(key string) bool {
 	return true
 }
 
-// Breaker returns the state of the breaker: closed while calls are made, open while they
-// are skipped because the last ones failed.
-func (c *Client) Breaker() outbound.State { return c.breaker.State() }
+// failureMaxAge is how long an open breaker shows that the router fails. Only calls for swaps
+// probe it: without any, nobody knows whether the router works again.
+const failureMaxAge = 2 * time.Minute
+
+// Failing reports whether calls are skipped because the last ones failed, and a call was wanted
+// within the last two minutes.
+func (c *Client) Failing() bool {
+	return c.breaker.State() != outbound.Closed && c.now().Sub(time.Unix(0, c.calledAt.Load())) < failureMaxAge
+}
 
 // Close closes idle connections. Calls under way continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
