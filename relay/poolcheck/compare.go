@@ -69,26 +69,29 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 
 // isSwap recognises a TransactSwap by its swap state, whose address follows from the
 // nullifier, or by its tag.
-func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) bool {
-	if slices.ContainsFunc(ix.Accounts, func(a solana.PublicKey) bool { return roles[a] == shieldpool.RoleSwapState }) {
+func isSwap(p *shieldpool.Pool, ix *Instruction, roles accountRoles) bool {
+	if slices.ContainsFunc(ix.Accounts, func(a solana.PublicKey) bool { return slices.Contains(roles[a], shieldpool.RoleSwapState) }) {
 		return true
 	}
 	return ix.Data[0] == p.Profile.Tags.TransactSwap && len(ix.Data) >= shieldpool.TransactSwapLength
 }
 
-// rolesOf returns the accounts whose address the profile determines.
-func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) map[solana.PublicKey]shieldpool.Role {
-	roles := map[solana.PublicKey]shieldpool.Role{
-		payer: shieldpool.RolePayer, p.Address: shieldpool.RolePool, p.Treasury: shieldpool.RoleTreasury,
-		p.MerkleTree: shieldpool.RoleMerkleTree, solana.SystemProgramID: shieldpool.RoleSystemProgram,
+// accountRoles are the roles of accounts whose address the profile determines. One account may
+// have several: both nullifiers of a deposit without inputs are zero.
+type accountRoles map[solana.PublicKey][]shieldpool.Role
+
+func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) accountRoles {
+	roles := accountRoles{
+		payer: {shieldpool.RolePayer}, p.Address: {shieldpool.RolePool}, p.Treasury: {shieldpool.RoleTreasury},
+		p.MerkleTree: {shieldpool.RoleMerkleTree}, solana.SystemProgramID: {shieldpool.RoleSystemProgram},
 	}
 	for i, role := range []shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1} {
 		if key, _, err := p.Nullifier(in.Nullifiers[i]); err == nil {
-			roles[key] = role
+			roles[key] = append(roles[key], role)
 		}
 	}
 	if key, _, err := p.SwapState(in.Nullifiers[0]); err == nil {
-		roles[key] = shieldpool.RoleSwapState
+		roles[key] = append(roles[key], shieldpool.RoleSwapState)
 	}
 	return roles
 }
@@ -107,7 +110,7 @@ type comparison struct {
 }
 
 // compare compares one instruction with the profile.
-func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) {
+func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles accountRoles) {
 	c.seen++
 	if c.wrong != "" {
 		return
@@ -120,15 +123,15 @@ func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles 
 		wrong = append(wrong, fmt.Sprintf("%d accounts", len(ix.Accounts)))
 	}
 	for i, a := range ix.Accounts {
-		role, known := roles[a]
+		got := roles[a]
 		switch {
-		case i >= len(c.order), role == c.order[i].Role:
-		case !known && c.order[i].Role == shieldpool.RoleRecipient:
-		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // in a transfer
-		case !known:
+		case i >= len(c.order), slices.Contains(got, c.order[i].Role):
+		case len(got) == 0 && c.order[i].Role == shieldpool.RoleRecipient:
+		case c.order[i].Role == shieldpool.RoleRecipient && slices.Contains(got, shieldpool.RolePayer): // in a transfer
+		case len(got) == 0:
 			wrong = append(wrong, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
 		default:
-			wrong = append(wrong, fmt.Sprintf("%s at place %d, where the profile has %s", role, i, c.order[i].Role))
+			wrong = append(wrong, fmt.Sprintf("%s at place %d, where the profile has %s", got[0], i, c.order[i].Role))
 		}
 	}
 	c.wrong, c.signature = strings.Join(wrong, ", "), signature.String()

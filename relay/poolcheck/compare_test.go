@@ -42,7 +42,7 @@ func wallet(t *testing.T) solana.PublicKey {
 	return key.PublicKey()
 }
 
-func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
+func TestAcceptedInstructionsAreComparedWithTheProfile(t *testing.T) {
 	t.Parallel()
 	p := pool(t, shieldpool.Development())
 	call := func(amount int64) *shieldpool.Call {
@@ -51,6 +51,8 @@ func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
 		}}
 	}
 	transfer := call(0)
+	deposit := call(1_000_000_000)
+	deposit.Inputs.Nullifiers = [2][32]byte{} // no inputs: both accounts are the same
 	withdrawal := call(-1_000_000_000)
 	withdrawal.Recipient = wallet(t)
 	swap := call(-1_000_000_000)
@@ -63,6 +65,7 @@ func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
 		want   string // the difference that is found; "" for nothing
 	}{
 		"a transfer":                     {transfer, func(*poolcheck.Instruction) {}, false, ""},
+		"a deposit without inputs":       {deposit, func(*poolcheck.Instruction) {}, false, ""},
 		"a withdrawal":                   {withdrawal, func(*poolcheck.Instruction) {}, false, ""},
 		"a swap":                         {swap, func(*poolcheck.Instruction) {}, true, ""},
 		"another tag":                    {withdrawal, func(ix *poolcheck.Instruction) { ix.Data[0] = 99 }, false, "tag 99"},
@@ -96,7 +99,7 @@ func TestInstructionsThatTheProgramTookAreHeldAgainstTheProfile(t *testing.T) {
 }
 
 // The first one that is different is reported, and all are counted.
-func TestManyInstructionsAreHeldAgainstTheProfile(t *testing.T) {
+func TestManyInstructionsAreComparedWithTheProfile(t *testing.T) {
 	t.Parallel()
 	p := pool(t, shieldpool.Development())
 	transfer := &shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 1}}, MintAddress: p.Mint.Field}}

@@ -36,8 +36,8 @@ const (
 func (a *arena) recordRootHistories(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
-			if ring, err := a.eyes.Ring(ctx, level); err == nil {
-				a.rings = append(a.rings, *ring)
+			if history, err := a.eyes.RootHistory(ctx, level); err == nil {
+				a.rings = append(a.rings, *history)
 			}
 		}
 		if at, err := a.eyes.Finality(ctx); err == nil {

@@ -189,7 +189,8 @@ func (c *Chain) Finality(ctx context.Context) (*verify.Finality, error) {
 	return &verify.Finality{At: at, Slot: info.AbsoluteSlot, Height: info.BlockHeight}, nil
 }
 
-func (c *Chain) Ring(ctx context.Context, level rpc.CommitmentType) (*verify.RootHistory, error) {
+// RootHistory reads the root history at a commitment level.
+func (c *Chain) RootHistory(ctx context.Context, level rpc.CommitmentType) (*verify.RootHistory, error) {
 	at := time.Now()
 	tree, slot, err := c.tree(ctx, level)
 	if err != nil {
