@@ -168,7 +168,7 @@ func (r *probeReport) conclude() {
 		r.OK = r.OK && r.Endpoints[i].State != poolcheck.Failed
 	}
 	for _, c := range r.Checks {
-		compared := c.Name == poolcheck.CheckTransact || c.Name == poolcheck.CheckTransactSwap
+		compared := c.Name == poolcheck.CheckTransact || c.Name == poolcheck.CheckTransactSwap || c.Name == poolcheck.CheckLandedProof
 		r.OK = r.OK && (c.State == poolcheck.OK || c.State == poolcheck.Unknown && compared)
 	}
 	for i := range r.Payers {
@@ -332,7 +332,8 @@ func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	return nil
 }
 
-// compare checks the profile against the newest transactions of the first mint's tree.
+// compare checks profile and verifying key against the newest transactions of the first mint's
+// tree.
 func (p *probe) compare(ctx context.Context, client *rpc.Client) []poolcheck.Check {
 	pools, err := poolcheck.Pools(p.Profile)
 	if err != nil {
@@ -348,6 +349,9 @@ func (p *probe) compare(ctx context.Context, client *rpc.Client) []poolcheck.Che
 		})
 	}
 	checks := poolcheck.Compare(pools[0], landed)
+	if p.Key != nil {
+		checks = append(checks, poolcheck.CompareProof(pools[0], p.Key, landed))
+	}
 	for i := range checks {
 		if checks[i].State == poolcheck.Unknown && err != nil {
 			checks[i].Found, checks[i].Remedy = "the tree's history could not be read: "+err.Error(), "use an endpoint that serves histories"

@@ -150,13 +150,16 @@ func TestProbeOfAPoolThatIsWell(t *testing.T) {
 	if code != 0 {
 		t.Errorf("a fresh pool ends with %d: %+v", code, r)
 	}
-	for _, name := range []string{"transact", "transact_swap"} {
+	for _, name := range []string{"transact", "transact_swap", "landed_proof"} {
 		if c := r.found(name); c.State != poolcheck.Unknown {
 			t.Errorf("got %s, want %s unknown before the first transaction", c, name)
 		}
 	}
 	p.both()
 	code, r = p.probe()
+	if c := r.found("landed_proof"); c.State != poolcheck.OK || !strings.HasSuffix(c.Found, "holds, with A plain") {
+		t.Errorf("got %s, want the newest proof to hold with A plain", c)
+	}
 	if code != 0 || r.found("transact").State != poolcheck.OK || r.found("transact_swap").State != poolcheck.OK {
 		t.Errorf("ends with %d, %s, %s, want both kinds compared", code, r.found("transact"), r.found("transact_swap"))
 	}
@@ -195,6 +198,8 @@ func TestProbeFindsFaults(t *testing.T) {
 		}
 		return file(t, strings.ReplaceAll(string(written), from, to))
 	}
+	otherKey, err := trapdoor.New("another", shieldpool.SignalCount).VerifyingKey()
+	noError(t, err)
 	tests := map[string]struct {
 		chain  *probed
 		args   []string
@@ -217,6 +222,9 @@ func TestProbeFindsFaults(t *testing.T) {
 			"transact", poolcheck.ReasonProfileMismatch, "with tag 0"},
 		"tags that are exchanged": {p, []string{"--profile-file=" + swap("transact: 0\n  transactSwap: 1", "transact: 1\n  transactSwap: 0")},
 			"transact_swap", poolcheck.ReasonProfileMismatch, "with tag 1"},
+		"another verifying key": {p, []string{"--verifying-key=" + file(t, string(otherKey))}, "landed_proof", poolcheck.ReasonProofMismatch, "give the pool's own --verifying-key"},
+		"another mint field": {p, []string{"--mint=" + p.pool.Mint.Address.String() + "=" + strings.Repeat("0", 63) + "1"},
+			"landed_proof", poolcheck.ReasonMintUnknown, "correct the field of the pool's mint"},
 		"other seeds of nullifiers": {p, []string{"--profile-file=" + swap("- {literal: nullifier}", "- {literal: nullify}")},
 			"transact", poolcheck.ReasonProfileMismatch, "another account at place 4, where the profile has nullifier0"},
 	}
