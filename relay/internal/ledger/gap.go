@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gap is the payer's gain or loss where history is missing.
+// gap is the payer's gain, negative for a loss, from missing history in or before a slot.
 type gap struct {
 	slot    uint64
 	missing int64
