@@ -86,7 +86,7 @@ type ledgerReader struct {
 	period *config.LedgerRequest
 }
 
-func (b ledgerReader) read(ctx context.Context) (*ledger.Ledger, error) {
+func (b ledgerReader) read(ctx context.Context) (*ledger.Snapshot, error) {
 	until := b.period.Until
 	if until.IsZero() {
 		until = time.Now().AddDate(0, 0, 1) // later than today by any clock
@@ -97,7 +97,7 @@ func (b ledgerReader) read(ctx context.Context) (*ledger.Ledger, error) {
 // compare reconciles the ledger with the finalized chain and returns the balances there. A
 // payer that keeps getting new transactions has no balance: their cost is not in the ledger
 // yet, and would count as a difference.
-func (b ledgerReader) compare(env *environment, read *ledger.Ledger, log *slog.Logger) (*ledger.Ledger, map[solana.PublicKey]uint64, error) {
+func (b ledgerReader) compare(env *environment, read *ledger.Snapshot, log *slog.Logger) (*ledger.Snapshot, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +118,7 @@ func (b ledgerReader) compare(env *environment, read *ledger.Ledger, log *slog.L
 		if try > 0 && !pause(env, ledgerPause) {
 			return nil, nil, env.Err()
 		}
-		if err := reconciler.Pass(env); err != nil && !errors.Is(err, ledger.ErrMoved) {
+		if err := reconciler.Reconcile(env); err != nil && !errors.Is(err, ledger.ErrCursorMoved) {
 			return nil, nil, fmt.Errorf("bring the ledger up to the chain: %w", err)
 		}
 		if read, err = b.read(env); err != nil {
@@ -171,8 +171,8 @@ func stableBalances(ctx context.Context, endpoints *chain.Endpoints, cursors []l
 // noObserver is the observer of a ledger without metrics.
 type noObserver struct{}
 
-func (noObserver) Entered(ledger.Kind, ledger.Amounts) {}
-func (noObserver) Gap()                                {}
+func (noObserver) EntryAdded(ledger.Kind, ledger.Amounts) {}
+func (noObserver) GapSkipped()                            {}
 
 // pause waits, and returns false when ctx ended before.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -68,7 +68,7 @@ func TestLedger(t *testing.T) {
 		Payers: []solana.PublicKey{key.PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	noError(t, err)
-	noError(t, reconciler.Pass(t.Context()))
+	noError(t, reconciler.Reconcile(t.Context()))
 
 	fund(2_000_000_000) // which only the command will read
 	code, out, stderr := command("--rpc-url="+rpc, "--json", "--from=2020-01-01")

@@ -115,7 +115,7 @@ func (r *rotation) fleet() ledger.Statement {
 		Log: slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now,
 	})
 	noError(r.T, err)
-	noError(r.T, reconciler.Pass(r.Context()))
+	noError(r.T, reconciler.Reconcile(r.Context()))
 	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--rpc-url="+r.rpc, "--log-level=warn")
 	if code != 0 {
 		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)

@@ -99,8 +99,8 @@ func (b *sweepAccounting) Complete(ctx context.Context, payers []solana.PublicKe
 		b.reconciler = reconciler
 	}
 	began := time.Now().Add(-time.Millisecond) // the database stores times with less precision
-	if err := b.reconciler.Pass(ctx); err != nil {
-		if errors.Is(err, ledger.ErrMoved) {
+	if err := b.reconciler.Reconcile(ctx); err != nil {
+		if errors.Is(err, ledger.ErrCursorMoved) {
 			return false, nil // another process reads it too
 		}
 		return false, err

@@ -60,41 +60,41 @@ type Options struct {
 
 // App is one relay process.
 type App struct {
-	o       Options
+	options Options
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 
 	// heartbeats is the connection pool for the heartbeats of leases, apart from db.
 	db, heartbeats *pgxpool.Pool
 	store          *store.Store
-	upkeep         *store.Upkeep
+	maintenance    *store.Upkeep
 	endpoints      *chain.Endpoints
 	shielded       *shieldpool.Pool
-	// table is the relay's own lookup table; nil for none.
-	table *shieldpool.LookupTable
+	// lookupTable is the relay's own lookup table; nil for none.
+	lookupTable *shieldpool.LookupTable
 	// router is nil when the relay accepts no swaps; swaps executes the swaps of all
 	// relays.
-	router      *router.Client
-	swaps       *swap.Planner
-	pool        *chain.PoolReader
-	payers      *feepayer.Payers
-	caps        *spendcap.Caps
-	ledger      *ledger.Reconciler
-	accounting  *accountingCache
-	leaves      *commitments.Follower
-	reader      *submission.Reader
-	submissions *submission.Handler
-	chainGate   *chainGate
-	admission   *admission.Admission
-	checks      *poolChecks
-	backlog     *backlogCache
-	swapSummary *swapCache
-	// open is set once the relay is configured and migrated.
-	open, draining atomic.Bool
-	// details serves GET /backlog and GET /health on the operations port, once open.
-	details atomic.Pointer[http.Handler]
-	fatal   chan error
-	started time.Time
+	router          *router.Client
+	swaps           *swap.Planner
+	pool            *chain.PoolReader
+	payers          *feepayer.Payers
+	caps            *spendcap.Caps
+	ledger          *ledger.Reconciler
+	accounting      *accountingCache
+	commitmentIndex *commitments.Follower
+	reader          *submission.Reader
+	submissions     *submission.Handler
+	chainGate       *chainGate
+	admission       *admission.Admission
+	checks          *poolChecks
+	backlog         *backlogCache
+	swapSummary     *swapCache
+	// initialised is set once the relay is configured and migrated.
+	initialised, draining atomic.Bool
+	// detailsHandler serves GET /backlog and GET /health on the operations port, once open.
+	detailsHandler atomic.Pointer[http.Handler]
+	fatal          chan error
+	started        time.Time
 
 	api, operations          *http.Server
 	apiListener, opsListener net.Listener
@@ -112,13 +112,13 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.LedgerInterval == 0 {
 		o.LedgerInterval = ledgerInterval
 	}
-	a := &App{o: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
+	a := &App{options: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
 	defer func() { //nolint:contextcheck // closing waits for nothing that a context could end
 		if err != nil {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openOperations, a.openDatabase, a.openChain, a.openSpending, a.openSwaps, a.openSubmissions, a.openUpkeep, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openOperations, a.openDatabase, a.openChain, a.openSpending, a.openSwaps, a.openSubmissions, a.openMaintenance, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -150,17 +150,17 @@ func (a *App) close() {
 func (a *App) openOperations(ctx context.Context) error {
 	var listen net.ListenConfig
 	var err error
-	if a.opsListener, err = listen.Listen(ctx, "tcp", a.o.Config.OperationsListen); err != nil {
+	if a.opsListener, err = listen.Listen(ctx, "tcp", a.options.Config.OperationsListen); err != nil {
 		return fmt.Errorf("--operations-listen: %w", err)
 	}
 	details := func(w http.ResponseWriter, r *http.Request) {
-		if h := a.details.Load(); h != nil {
+		if h := a.detailsHandler.Load(); h != nil {
 			(*h).ServeHTTP(w, r)
 			return
 		}
 		http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
 	}
-	a.operations = httpapi.NewServer(a.o.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), callTimeout, a.log)
+	a.operations = httpapi.NewServer(a.options.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), callTimeout, a.log)
 	go a.serve(a.operations, a.opsListener)
 	return nil
 }
@@ -173,8 +173,8 @@ const databaseRetry = time.Second
 // delays.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
-	url := a.o.Config.DatabaseURL.Reveal()
-	if a.db, err = store.Open(ctx, url, a.o.Config.Database.MaxConnections); err != nil {
+	url := a.options.Config.DatabaseURL.Reveal()
+	if a.db, err = store.Open(ctx, url, a.options.Config.Database.MaxConnections); err != nil {
 		return err
 	}
 	if a.heartbeats, err = store.Open(ctx, url, 1); err != nil {
@@ -211,7 +211,7 @@ func (a *App) migrate(ctx context.Context) error {
 }
 
 func (a *App) openServers(ctx context.Context) error {
-	c := a.o.Config
+	c := a.options.Config
 	keys, err := viewingkey.New(viewingkey.Options{
 		Store: a.store, Messages: c.Profile.SignInMessages, CompliancePublicKey: c.CompliancePublicKey, Random: rand.Reader, Now: time.Now,
 	})
@@ -221,7 +221,7 @@ func (a *App) openServers(ctx context.Context) error {
 	handler, err := httpapi.New(httpapi.Options{
 		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
-			Version: a.o.Version, Build: a.o.Build, Profile: c.Profile,
+			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
 			NoteBounds: a.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
@@ -237,8 +237,8 @@ func (a *App) openServers(ctx context.Context) error {
 	}
 	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
 	details := handler.Operations()
-	a.details.Store(&details)
-	a.open.Store(true)
+	a.detailsHandler.Store(&details)
+	a.initialised.Store(true)
 	return nil
 }
 

@@ -21,7 +21,7 @@ type backlogCache struct {
 	at     time.Time
 }
 
-func newBacklogCache(d *submission.Reader) *backlogCache { return &backlogCache{reader: d} }
+func newBacklogCache(reader *submission.Reader) *backlogCache { return &backlogCache{reader: reader} }
 
 func (c *backlogCache) get() (submission.Backlog, bool) {
 	c.mu.Lock()

@@ -45,7 +45,7 @@ func newChainGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
 // check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
-// and errBadTable are final, other errors are not. If one of several endpoints serves
+// and errInvalidLookupTable are final, other errors are not. If one of several endpoints serves
 // another chain, it is not used, and /health names it.
 func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)

@@ -15,33 +15,33 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// indexInterval is how often the commitment index reads the tree when no
+// indexPollInterval is how often the commitment index reads the tree when no
 // submission triggers it.
-const indexInterval = 500 * time.Millisecond
+const indexPollInterval = 500 * time.Millisecond
 
-// history adapts the endpoints to the commitment index.
-type history struct{ *chain.Endpoints }
+// commitmentHistory adapts the endpoints to the commitment index.
+type commitmentHistory struct{ *chain.Endpoints }
 
 // SignaturesFor implements commitments.Chain.
-func (h history) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
+func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
 // FirstAvailableBlock implements commitments.Chain. It returns the start of the longest
 // history among the endpoints, which is asked first.
-func (h history) FirstAvailableBlock(ctx context.Context) (uint64, error) {
-	look, err := h.Search(ctx, []solana.Signature{})
-	return look.FirstAvailable, err
+func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+	result, err := h.Search(ctx, []solana.Signature{})
+	return result.FirstAvailable, err
 }
 
 func (a *App) newFollower(p *shieldpool.Pool) (*commitments.Follower, error) {
 	return commitments.New(commitments.Options{
-		Store: a.store.Commitments(p.Address), Chain: history{a.endpoints}, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
+		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 	})
 }
 
 func (a *App) checkIndex(context.Context) error {
-	r := a.leaves.Status()
+	r := a.commitmentIndex.Status()
 	switch {
 	case r.Problem != "":
 		return errors.New(r.Problem)
@@ -52,7 +52,7 @@ func (a *App) checkIndex(context.Context) error {
 }
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
-	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
+	a.metrics.TreeObserved(s.Tree.NextIndex, selfCheck)
 	if !s.Doubtful { // a doubtful slot may be wrong, and the whole fleet uses it
 		a.submissions.TreeSlots.Observe(s.Slot)
 	}
@@ -61,15 +61,15 @@ func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	}
 }
 
-// readIndexGauges registers the gauges of the index.
-func (a *App) readIndexGauges() {
-	seen := func(value func(commitments.Report) float64) func() (float64, bool) {
+// registerIndexGauges registers the gauges of the index.
+func (a *App) registerIndexGauges() {
+	ifRead := func(value func(commitments.Report) float64) func() (float64, bool) {
 		return func() (float64, bool) {
-			r := a.leaves.Status()
+			r := a.commitmentIndex.Status()
 			return value(r), !r.At.IsZero()
 		}
 	}
-	a.metrics.Read(contract.MetricIndexLeaves, seen(func(r commitments.Report) float64 { return float64(r.Indexed) }))
-	a.metrics.Read(contract.MetricIndexServed, seen(func(r commitments.Report) float64 { return float64(r.Published) }))
-	a.metrics.Read(contract.MetricIndexVerified, seen(func(r commitments.Report) float64 { return flag(r.Verified) }))
+	a.metrics.RegisterGaugeFunc(contract.MetricIndexLeaves, ifRead(func(r commitments.Report) float64 { return float64(r.Indexed) }))
+	a.metrics.RegisterGaugeFunc(contract.MetricIndexServed, ifRead(func(r commitments.Report) float64 { return float64(r.Published) }))
+	a.metrics.RegisterGaugeFunc(contract.MetricIndexVerified, ifRead(func(r commitments.Report) float64 { return boolGauge(r.Verified) }))
 }

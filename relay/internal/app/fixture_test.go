@@ -38,9 +38,9 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const (
-	slot     = 20 * time.Millisecond
-	sol      = 1_000_000_000
-	patience = 2 * time.Minute
+	defaultSlotDuration = 20 * time.Millisecond
+	sol                 = 1_000_000_000
+	waitTimeout         = 2 * time.Minute
 )
 
 // credential is a part of every URL that has any: no log and no metric may show it.
@@ -48,51 +48,51 @@ const credential = "c4n4rycredential"
 
 // relay is one process, simulated inside the test's own.
 type relay struct {
-	app       *App
-	base, ops string
-	log       *lockedBuffer
-	stop      func()
-	ended     chan error
+	app                   *App
+	apiURL, operationsURL string
+	log                   *lockedBuffer
+	stop                  func()
+	ended                 chan error
 }
 
-// stand is a relay on a real database and a local chain, reached over HTTP.
-type stand struct {
-	t      *testing.T
-	o      standOptions
-	chain  *localnet.Chain
-	rpc    *rpc.Client
-	pool   *shieldpool.Pool
-	payer  *feepayer.Key // the first of payers
-	payers []*feepayer.Key
-	db     *pgxpool.Pool
+// fixture is a relay on a real database and a local chain, reached over HTTP.
+type fixture struct {
+	t       *testing.T
+	options fixtureOptions
+	chain   *localnet.Chain
+	rpc     *rpc.Client
+	pool    *shieldpool.Pool
+	payer   *feepayer.Key // the first of payers
+	payers  []*feepayer.Key
+	db      *pgxpool.Pool
 	*relay
 }
 
-// standOptions vary a stand; the zero value is a relay that is ready.
-type standOptions struct {
-	vk            []byte
-	bare          bool // the pool is not initialised
-	poor          bool // no fee payer has anything
-	payers        int  // how many; 0 is one
-	endpoints     []string
-	change        func(*config.Serve)
-	databaseURL   string
-	alsoRefuseRPC bool // the RPC endpoint is a closed port
-	lease         time.Duration
-	ring          int // of the chain's program; 0 is the profile's
-	slot          time.Duration
-	timeout       uint64                            // of swaps, in slots; 0 is the profile's
-	accounts      map[solana.PublicKey]bank.Account // on the chain from the start
+// fixtureOptions vary a stand; the zero value is a relay that is ready.
+type fixtureOptions struct {
+	vk             []byte
+	uninitialised  bool // the pool is not initialised
+	unfunded       bool // no fee payer has anything
+	payerCount     int  // how many; 0 is one
+	endpoints      []string
+	changeConfig   func(*config.Serve)
+	databaseURL    string
+	rpcUnreachable bool // the RPC endpoint is a closed port
+	lease          time.Duration
+	rootHistory    int // of the chain's program; 0 is the profile's
+	slotDuration   time.Duration
+	swapTimeout    uint64                            // of swaps, in slots; 0 is the profile's
+	accounts       map[solana.PublicKey]bank.Account // on the chain from the start
 }
 
-func newStand(t *testing.T, o standOptions) *stand {
+func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	t.Helper()
-	s := &stand{t: t, o: o}
+	s := &fixture{t: t, options: o}
 	var err error
 	profile := shieldpool.Development()
-	profile.RootHistory = cmp.Or(o.ring, profile.RootHistory)
-	profile.SwapTimeout = cmp.Or(o.timeout, profile.SwapTimeout)
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Profile: profile, Accounts: o.accounts})
+	profile.RootHistory = cmp.Or(o.rootHistory, profile.RootHistory)
+	profile.SwapTimeout = cmp.Or(o.swapTimeout, profile.SwapTimeout)
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slotDuration, defaultSlotDuration), Initialised: !o.uninitialised, Profile: profile, Accounts: o.accounts})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")
@@ -102,41 +102,41 @@ func newStand(t *testing.T, o standOptions) *stand {
 	must(t, err)
 	s.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
-	for range max(o.payers, 1) {
+	for range max(o.payerCount, 1) {
 		key := newKey(t)
 		s.payers = append(s.payers, key)
-		if !o.poor {
+		if !o.unfunded {
 			must(t, s.chain.Fund(key.PublicKey(), 10*sol))
 		}
 	}
 	s.payer = s.payers[0]
-	if s.o.databaseURL == "" {
-		s.o.databaseURL = pgtest.URL(t)
+	if s.options.databaseURL == "" {
+		s.options.databaseURL = pgtest.URL(t)
 	}
-	s.db, err = pgxpool.New(t.Context(), s.o.databaseURL)
+	s.db, err = pgxpool.New(t.Context(), s.options.databaseURL)
 	must(t, err)
 	t.Cleanup(s.db.Close)
-	s.again()
+	s.startRelay()
 	return s
 }
 
-// again starts a relay, to which the stand sends requests from then on; changes add to
+// startRelay starts a relay, to which the stand sends requests from then on; changes add to
 // those of the stand's options.
-func (s *stand) again(change ...func(*config.Serve)) {
+func (s *fixture) startRelay(change ...func(*config.Serve)) {
 	s.t.Helper()
-	s.relay = s.serve(s.configure(change...))
+	s.relay = s.runRelay(s.configure(change...))
 }
 
-// on returns the same stand with requests to another relay.
-func (s *stand) on(r *relay) *stand {
+// withRelay returns the same stand with requests to another relay.
+func (s *fixture) withRelay(r *relay) *fixture {
 	c := *s
 	c.relay = r
 	return &c
 }
 
-func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
+func (s *fixture) configure(change ...func(*config.Serve)) *config.Config {
 	s.t.Helper()
-	t, dir := s.t, folder(s.t)
+	t, dir := s.t, tempDir(s.t)
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, content, 0o600))
@@ -148,27 +148,27 @@ func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
 		must(t, key.WriteFile(path))
 		keys = append(keys, path)
 	}
-	public, _, err := viewingkey.GenerateComplianceKey(random)
+	public, _, err := viewingkey.GenerateComplianceKey(randomness)
 	must(t, err)
 	c := config.Serve{
 		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto",
-		Database:     config.Database{URLFile: write("database-url", []byte(s.o.databaseURL)), MaxConnections: 10},
-		VerifyingKey: write("vk.json", s.o.vk), FeePayerKeyFile: keys, FeePayerMinBalance: sol / 100, Retention: 24 * time.Hour,
+		Database:     config.Database{URLFile: write("database-url", []byte(s.options.databaseURL)), MaxConnections: 10},
+		VerifyingKey: write("vk.json", s.options.vk), FeePayerKeyFile: keys, FeePayerMinBalance: sol / 100, Retention: 24 * time.Hour,
 		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),
 		Logging: config.Logging{Level: "debug", Format: "json"}, Concurrency: 16, Wait: 20 * time.Second, WaitMax: time.Minute,
 	}
-	if s.o.timeout > 0 {
-		c.Profile, c.ProfileFile = "", write("profile.yaml", fmt.Appendf(nil, "base: development\nswapTimeout: %d\n", s.o.timeout))
+	if s.options.swapTimeout > 0 {
+		c.Profile, c.ProfileFile = "", write("profile.yaml", fmt.Appendf(nil, "base: development\nswapTimeout: %d\n", s.options.swapTimeout))
 	}
 	switch {
-	case s.o.alsoRefuseRPC:
+	case s.options.rpcUnreachable:
 		c.RPC.URL = config.NewSecret("http://127.0.0.1:1/" + credential)
-	case len(s.o.endpoints) == 0:
-		c.RPC.URL = config.NewSecret(s.listen(localnet.DefaultEndpoint))
+	case len(s.options.endpoints) == 0:
+		c.RPC.URL = config.NewSecret(s.listenEndpoint(localnet.DefaultEndpoint))
 	default:
-		c.EndpointsFile = write("endpoints.yaml", []byte(s.list(s.o.endpoints...)))
+		c.EndpointsFile = write("endpoints.yaml", []byte(s.endpointsFile(s.options.endpoints...)))
 	}
-	for _, f := range append([]func(*config.Serve){s.o.change}, change...) {
+	for _, f := range append([]func(*config.Serve){s.options.changeConfig}, change...) {
 		if f != nil {
 			f(&c)
 		}
@@ -178,8 +178,8 @@ func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
 	return cfg
 }
 
-// folder makes a folder whose path does not contain the test's name, which some paths may not.
-func folder(t *testing.T) string {
+// tempDir makes a folder whose path does not contain the test's name, which some paths may not.
+func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relay")
 	must(t, err)
@@ -187,33 +187,33 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// listen returns a URL, with a credential, of the chain's endpoint of that name.
-func (s *stand) listen(name string) string {
+// listenEndpoint returns a URL, with a credential, of the chain's endpoint of that name.
+func (s *fixture) listenEndpoint(name string) string {
 	s.t.Helper()
 	url, err := s.chain.ListenEndpoint(name, "127.0.0.1:0")
 	must(s.t, err)
 	return strings.TrimSuffix(url, "/") + "/" + credential
 }
 
-// list writes a file of endpoints of those names.
-func (s *stand) list(names ...string) string {
+// endpointsFile writes a file of endpoints of those names.
+func (s *fixture) endpointsFile(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
-		fmt.Fprintf(&b, "- {name: %s, url: %s}\n", name, s.listen(name))
+		fmt.Fprintf(&b, "- {name: %s, url: %s}\n", name, s.listenEndpoint(name))
 	}
 	return b.String()
 }
 
-func (s *stand) serve(cfg *config.Config) *relay {
+func (s *fixture) runRelay(cfg *config.Config) *relay {
 	s.t.Helper()
 	t, r := s.t, &relay{log: new(lockedBuffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), Options{
 		Config: cfg, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
-		Timing:         txmgr.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
+		Timing:         txmgr.Timing{Lease: cmp.Or(s.options.lease, 2*time.Second), Poll: defaultSlotDuration, Sweep: defaultSlotDuration, Backoff: defaultSlotDuration, BackoffCap: 10 * defaultSlotDuration, Hold: 5 * defaultSlotDuration},
 		LedgerInterval: time.Second,
 	})
 	must(t, err)
-	r.app, r.base, r.ops = a, "http://"+a.Address(), "http://"+a.OperationsAddress()
+	r.app, r.apiURL, r.operationsURL = a, "http://"+a.Address(), "http://"+a.OperationsAddress()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { r.ended <- a.Run(ctx) }()
 	var stopped atomic.Bool
@@ -225,7 +225,7 @@ func (s *stand) serve(cfg *config.Config) *relay {
 		select {
 		case err := <-r.ended:
 			r.ended <- err
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			t.Error("the relay does not stop")
 		}
 		if t.Failed() {
@@ -245,16 +245,16 @@ func must(t *testing.T, err error) {
 
 func newKey(t *testing.T) *feepayer.Key {
 	t.Helper()
-	key, err := feepayer.Generate(random)
+	key, err := feepayer.Generate(randomness)
 	must(t, err)
 	return key
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(slot) {
+	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(defaultSlotDuration) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", waitTimeout, what)
 		}
 	}
 }
@@ -280,16 +280,16 @@ func (a *answer) at(path ...string) any {
 }
 
 // health asks the operations port, which returns details.
-func (s *stand) health() *answer {
+func (s *fixture) health() *answer {
 	s.t.Helper()
 	c, r := *s, *s.relay
-	r.base = r.ops
+	r.apiURL = r.operationsURL
 	c.relay = &r
 	return c.call(http.MethodGet, "/health", nil)
 }
 
 // call sends a request; body is JSON text or a value to encode; header is pairs.
-func (s *stand) call(method, path string, body any, header ...string) *answer {
+func (s *fixture) call(method, path string, body any, header ...string) *answer {
 	s.t.Helper()
 	var raw []byte
 	switch b := body.(type) {
@@ -301,7 +301,7 @@ func (s *stand) call(method, path string, body any, header ...string) *answer {
 		raw, err = json.Marshal(b)
 		must(s.t, err)
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.apiURL+path, bytes.NewReader(raw))
 	must(s.t, err)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -326,8 +326,8 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// fields returns the body of a submission.
-func fields(proof, inputs []byte, more map[string]any) map[string]any {
+// submissionBody returns the body of a submission.
+func submissionBody(proof, inputs []byte, more map[string]any) map[string]any {
 	b := map[string]any{
 		"proof_bytes": base64.StdEncoding.EncodeToString(proof), "public_inputs": base64.StdEncoding.EncodeToString(inputs),
 	}
@@ -335,7 +335,7 @@ func fields(proof, inputs []byte, more map[string]any) map[string]any {
 	return b
 }
 
-func (s *stand) balance(key solana.PublicKey) uint64 {
+func (s *fixture) balance(key solana.PublicKey) uint64 {
 	s.t.Helper()
 	lamports, _, err := s.rpc.Balance(s.t.Context(), key, 0)
 	must(s.t, err)
@@ -343,15 +343,15 @@ func (s *stand) balance(key solana.PublicKey) uint64 {
 }
 
 // deposit sends a call signed by a depositor's own wallet and waits until it has landed.
-func (s *stand) deposit(c *shieldpool.Call) {
+func (s *fixture) deposit(c *shieldpool.Call) {
 	s.t.Helper()
 	wallet := newKey(s.t)
 	must(s.t, s.chain.Fund(wallet.PublicKey(), c.Inputs.Gross()+sol))
-	s.land(wallet, c)
+	s.sendWithoutRelay(wallet, c)
 }
 
-// land sends a call without the relay, paid and signed by wallet.
-func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
+// sendWithoutRelay sends a call without the relay, paid and signed by wallet.
+func (s *fixture) sendWithoutRelay(wallet *feepayer.Key, c *shieldpool.Call) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	hash, err := s.rpc.LatestBlockhash(ctx)
@@ -380,7 +380,7 @@ func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
 // refusals that no honest prover can provoke.
 type forger struct {
 	secrets *trapdoor.Key
-	n       byte
+	proofs  byte
 }
 
 func newForger(t *testing.T) (*forger, []byte) {
@@ -392,7 +392,7 @@ func newForger(t *testing.T) (*forger, []byte) {
 }
 
 // inputs returns those of a withdrawal with fresh notes under the pool's newest root.
-func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
+func (f *forger) inputs(s *fixture, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	s.t.Helper()
 	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, onchain.Confirmed, 0)
 	must(s.t, err)
@@ -402,23 +402,23 @@ func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shi
 		must(s.t, err)
 		in.Root = tree.Root
 	}
-	f.n++
+	f.proofs++
 	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient})
-	in.Nullifiers = [2][32]byte{{30: f.n, 31: 1}, {30: f.n, 31: 2}}
-	in.Commitments = [2][32]byte{{30: f.n, 31: 3}, {30: f.n, 31: 4}}
+	in.Nullifiers = [2][32]byte{{30: f.proofs, 31: 1}, {30: f.proofs, 31: 2}}
+	in.Commitments = [2][32]byte{{30: f.proofs, 31: 3}, {30: f.proofs, 31: 4}}
 	return in
 }
 
 func (f *forger) prove(t *testing.T, in *shieldpool.PublicInputs) []byte {
 	t.Helper()
 	signals := in.Signals()
-	proof, err := f.secrets.Prove(signals[:], uint64(f.n))
+	proof, err := f.secrets.Prove(signals[:], uint64(f.proofs))
 	must(t, err)
 	return proof
 }
 
-// rows counts the rows that submissions leave in the database.
-func (s *stand) rows() (n int) {
+// countRows counts the rows that submissions leave in the database.
+func (s *fixture) countRows() (n int) {
 	s.t.Helper()
 	must(s.t, s.db.QueryRow(s.t.Context(), `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM reservations)
 		+ (SELECT count(*) FROM attempts) + (SELECT count(*) FROM idempotency_keys) + (SELECT count(*) FROM viewing_keys)`).Scan(&n))

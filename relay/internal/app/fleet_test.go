@@ -19,14 +19,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// submit makes the relay accept withdrawals without waiting, and returns the
+// submitWithdrawals makes the relay accept withdrawals without waiting, and returns the
 // paths of their statuses.
-func (f *forger) submit(s *stand, n int) (paths []string) {
+func (f *forger) submitWithdrawals(s *fixture, n int) (paths []string) {
 	s.t.Helper()
 	for range n {
 		to := newKey(s.t).PublicKey()
 		in := f.inputs(s, -sol/10, to)
-		a := s.call(http.MethodPost, "/transact", fields(f.prove(s.t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
+		a := s.call(http.MethodPost, "/transact", submissionBody(f.prove(s.t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
 		if a.status != http.StatusAccepted {
 			s.t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
 		}
@@ -35,14 +35,14 @@ func (f *forger) submit(s *stand, n int) (paths []string) {
 	return paths
 }
 
-// fill puts notes into the pool.
-func (f *forger) fill(s *stand) {
+// depositNotes puts notes into the pool.
+func (f *forger) depositNotes(s *fixture) {
 	s.t.Helper()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(s.t, in), Inputs: in})
 }
 
-func (s *stand) completed(paths []string) {
+func (s *fixture) waitCompleted(paths []string) {
 	s.t.Helper()
 	for _, path := range paths {
 		eventually(s.t, "it is completed", func() bool {
@@ -51,30 +51,30 @@ func (s *stand) completed(paths []string) {
 	}
 }
 
-func (s *stand) faults(endpoint string, rules ...fault.Rule) {
+func (s *fixture) setFaults(endpoint string, rules ...fault.Rule) {
 	s.t.Helper()
 	must(s.t, s.chain.Endpoint(endpoint).SetFaults(rules))
 }
 
-// count reads one number from the database.
-func (s *stand) count(sql string) (n int) {
+// queryInt reads one number from the database.
+func (s *fixture) queryInt(sql string) (n int) {
 	s.t.Helper()
 	must(s.t, s.db.QueryRow(s.t.Context(), sql).Scan(&n))
 	return n
 }
 
-// write writes content to a file and returns its path.
-func write(t *testing.T, content string) string {
+// writeTempFile writes content to a file and returns its path.
+func writeTempFile(t *testing.T, content string) string {
 	t.Helper()
-	path := filepath.Join(folder(t), "file")
+	path := filepath.Join(tempDir(t), "file")
 	must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
 // metric reads the sum of a metric's samples whose labels contain the text.
-func (s *stand) metric(m contract.Metric, labels string) (sum float64, found bool) {
+func (s *fixture) metric(m contract.Metric, labels string) (sum float64, found bool) {
 	s.t.Helper()
-	for line := range strings.Lines(s.text(s.ops + contract.MetricsPath)) {
+	for line := range strings.Lines(s.getText(s.operationsURL + contract.MetricsPath)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if base, _, _ := strings.Cut(name, "{"); base != m.Name || !strings.Contains(name, labels) {
 			continue
@@ -86,8 +86,8 @@ func (s *stand) metric(m contract.Metric, labels string) (sum float64, found boo
 	return sum, found
 }
 
-// reportedBy waits until a check of /health says something.
-func (s *stand) reportedBy(check string, words ...string) {
+// waitHealthReport waits until a check of /health says something.
+func (s *fixture) waitHealthReport(check string, words ...string) {
 	s.t.Helper()
 	var got any
 	eventually(s.t, "health says what is wrong", func() bool {
@@ -102,13 +102,13 @@ func (s *stand) reportedBy(check string, words ...string) {
 	})
 }
 
-// TestHeartbeatsHaveAConnectionOfTheirOwn: while requests use every connection
+// TestHeartbeatsDoNotNeedThePool: while requests use every connection
 // of the pool, the process keeps its leases.
-func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
+func TestHeartbeatsDoNotNeedThePool(t *testing.T) {
 	t.Parallel()
 	_, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk})
+	s.waitHealthy()
 	for range s.app.db.Config().MaxConns {
 		held, err := s.app.db.Acquire(t.Context())
 		must(t, err)
@@ -132,36 +132,36 @@ func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	database := pgtest.URL(t)
-	line, through := newProxy(t, database)
+	line, through := newDatabaseProxy(t, database)
 	// Slots are long enough for signed transactions to stay valid until the takeover.
-	s := newStand(t, standOptions{vk: vk, databaseURL: database, slot: 200 * time.Millisecond})
-	list := s.list("first")
-	first := s.on(s.serve(s.configure(func(c *config.Serve) {
-		c.RPC = config.RPC{EndpointsFile: write(t, list)}
-		c.Database.URLFile = write(t, through)
+	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: database, slotDuration: 200 * time.Millisecond})
+	list := s.endpointsFile("first")
+	first := s.withRelay(s.runRelay(s.configure(func(c *config.Serve) {
+		c.RPC = config.RPC{EndpointsFile: writeTempFile(t, list)}
+		c.Database.URLFile = writeTempFile(t, through)
 	})))
-	s.ready()
-	first.ready()
-	f.fill(s)
+	s.waitHealthy()
+	first.waitHealthy()
+	f.depositNotes(s)
 
-	s.faults("first", fault.Rule{Method: "sendTransaction", Drop: true})
-	paths := f.submit(first, 5)
-	eventually(t, "the first relay has signed them all", func() bool { return s.count("SELECT count(*) FROM attempts") == len(paths) })
-	line.set(true)
-	s.faults("first", fault.Rule{Cut: true})
+	s.setFaults("first", fault.Rule{Method: "sendTransaction", Drop: true})
+	paths := f.submitWithdrawals(first, 5)
+	eventually(t, "the first relay has signed them all", func() bool { return s.queryInt("SELECT count(*) FROM attempts") == len(paths) })
+	line.setCut(true)
+	s.setFaults("first", fault.Rule{Cut: true})
 	began := time.Now()
-	s.completed(paths)
+	s.waitCompleted(paths)
 	t.Logf("taking over took %s", time.Since(began))
-	if n := s.count("SELECT count(*) FROM attempts"); n != len(paths) {
+	if n := s.queryInt("SELECT count(*) FROM attempts"); n != len(paths) {
 		t.Errorf("%d transactions were signed for %d submissions: the heir did not send what was there", n, len(paths))
 	}
 
-	line.set(false)
-	s.faults("first")
-	first.ready()
-	more := f.submit(first, 1)
-	first.completed(more)
-	if n := s.count("SELECT count(*) FROM submissions WHERE state <> 'completed'"); n != 0 {
+	line.setCut(false)
+	s.setFaults("first")
+	first.waitHealthy()
+	more := f.submitWithdrawals(first, 1)
+	first.waitCompleted(more)
+	if n := s.queryInt("SELECT count(*) FROM submissions WHERE state <> 'completed'"); n != 0 {
 		t.Errorf("%d submissions are not completed", n)
 	}
 	if n, _ := s.metric(contract.MetricLeases, `event="reaped"`); n < 1 {
@@ -169,70 +169,70 @@ func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	}
 }
 
-// TestADrainHandsOverAtOnce stops a relay whose leases would last longer than
+// TestADrainReleasesLeasesAtOnce stops a relay whose leases would last longer than
 // the test waits.
-func TestADrainHandsOverAtOnce(t *testing.T) {
+func TestADrainReleasesLeasesAtOnce(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, lease: 5 * time.Minute, slot: 200 * time.Millisecond})
-	list := s.list("first")
-	first := s.on(s.serve(s.configure(func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: write(t, list)} })))
-	s.ready()
-	first.ready()
-	f.fill(s)
-	s.faults("first", fault.Rule{Method: "sendTransaction", Drop: true})
-	paths := f.submit(first, 5)
-	eventually(t, "the first relay has signed them all", func() bool { return s.count("SELECT count(*) FROM attempts") == len(paths) })
+	s := newFixture(t, fixtureOptions{vk: vk, lease: 5 * time.Minute, slotDuration: 200 * time.Millisecond})
+	list := s.endpointsFile("first")
+	first := s.withRelay(s.runRelay(s.configure(func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: writeTempFile(t, list)} })))
+	s.waitHealthy()
+	first.waitHealthy()
+	f.depositNotes(s)
+	s.setFaults("first", fault.Rule{Method: "sendTransaction", Drop: true})
+	paths := f.submitWithdrawals(first, 5)
+	eventually(t, "the first relay has signed them all", func() bool { return s.queryInt("SELECT count(*) FROM attempts") == len(paths) })
 	first.stop()
 	began := time.Now()
-	s.completed(paths) // it waits for less time than the lease lasts
+	s.waitCompleted(paths) // it waits for less time than the lease lasts
 	t.Logf("handing over took %s", time.Since(began))
-	if n := s.count("SELECT count(*) FROM attempts"); n != len(paths) {
+	if n := s.queryInt("SELECT count(*) FROM attempts"); n != len(paths) {
 		t.Errorf("%d transactions were signed for %d submissions", n, len(paths))
 	}
 }
 
-// TestSeveralPayersWithOneDry: the funded payers are used, health names the
+// TestADryPayerIsNotUsedUntilFunded: the funded payers are used, health names the
 // other, and it is used as soon as it is funded.
-func TestSeveralPayersWithOneDry(t *testing.T) {
+func TestADryPayerIsNotUsedUntilFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, payers: 2, poor: true})
+	s := newFixture(t, fixtureOptions{vk: vk, payerCount: 2, unfunded: true})
 	dry, rich := s.payers[0].PublicKey(), s.payers[1].PublicKey()
 	must(t, s.chain.Fund(rich, 10*sol))
-	s.reportedBy("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
+	s.waitHealthReport("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
 	eventually(t, "the funds of the other are seen", func() bool { v, _ := s.metric(contract.MetricPayerUsable, rich.String()); return v == 1 })
-	f.fill(s)
-	s.completed(f.submit(s, 3))
-	if n := s.count("SELECT count(DISTINCT fee_payer) FROM attempts"); n != 1 {
+	f.depositNotes(s)
+	s.waitCompleted(f.submitWithdrawals(s, 3))
+	if n := s.queryInt("SELECT count(DISTINCT fee_payer) FROM attempts"); n != 1 {
 		t.Errorf("%d payers paid, want the one with funds", n)
 	}
 	if v, ok := s.metric(contract.MetricPayerUsable, dry.String()); !ok || v != 0 {
 		t.Errorf("the dry payer's metric is %v, %v", v, ok)
 	}
 	must(t, s.chain.Fund(dry, 10*sol))
-	s.ready()
+	s.waitHealthy()
 	eventually(t, "the payer that was funded pays", func() bool {
-		s.completed(f.submit(s, 1))
-		return s.count("SELECT count(DISTINCT fee_payer) FROM attempts") == 2
+		s.waitCompleted(f.submitWithdrawals(s, 1))
+		return s.queryInt("SELECT count(DISTINCT fee_payer) FROM attempts") == 2
 	})
 }
 
-// TestHeldWorkGoesOnWhenAPayerIsFunded: accepted work waits for funds, is
+// TestHeldWorkContinuesWhenAPayerIsFunded: accepted work waits for funds, is
 // reported as held and not as due, and then continues by itself.
-func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
+func TestHeldWorkContinuesWhenAPayerIsFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	// Enough for two transactions above the minimum.
-	s := newStand(t, standOptions{vk: vk, poor: true, change: func(c *config.Serve) { c.FeePayerMinBalance, c.Concurrency = 2_000_000, 1 }})
+	s := newFixture(t, fixtureOptions{vk: vk, unfunded: true, changeConfig: func(c *config.Serve) { c.FeePayerMinBalance, c.Concurrency = 2_000_000, 1 }})
 	must(t, s.chain.Fund(s.payer.PublicKey(), 5_000_000))
-	s.ready()
-	f.fill(s)
+	s.waitHealthy()
+	f.depositNotes(s)
 	// The first uses the only worker, so that all are accepted before a second one is paid for.
-	s.faults(localnet.DefaultEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
-	paths := f.submit(s, 3)
-	s.faults(localnet.DefaultEndpoint)
-	s.reportedBy("queue", "1 for fee_payer_empty")
+	s.setFaults(localnet.DefaultEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
+	paths := f.submitWithdrawals(s, 3)
+	s.setFaults(localnet.DefaultEndpoint)
+	s.waitHealthReport("queue", "1 for fee_payer_empty")
 	if n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`); n != 1 {
 		t.Errorf("the metric has %v held submissions, want 1", n)
 	}
@@ -242,31 +242,31 @@ func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	if a := s.call(http.MethodGet, "/backlog", nil); a.at("held", "fee_payer_empty") != 1.0 || a.at("due_count") != 0.0 {
 		t.Errorf("the backlog is %v", a.body)
 	}
-	if body := s.text(s.ops + contract.BacklogPath); !strings.Contains(body, `"held":{"fee_payer_empty":1}`) {
+	if body := s.getText(s.operationsURL + contract.BacklogPath); !strings.Contains(body, `"held":{"fee_payer_empty":1}`) {
 		t.Errorf("the operations port answers %s", body)
 	}
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
-	s.completed(paths)
-	s.ready()
+	s.waitCompleted(paths)
+	s.waitHealthy()
 }
 
-// TestASpendCapIsReachedAndLifted: the relay refuses new work until it runs with a
+// TestASpendCapRefusesWorkUntilItIsRaised: the relay refuses new work until it runs with a
 // higher cap.
-func TestASpendCapIsReachedAndLifted(t *testing.T) {
+func TestASpendCapRefusesWorkUntilItIsRaised(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	capped := func(lamports uint64) func(*config.Serve) {
 		return func(c *config.Serve) { c.SpendCapHour = lamports }
 	}
-	s := newStand(t, standOptions{vk: vk, change: capped(2_500_000)})
-	s.ready()
-	f.fill(s)
-	s.completed(f.submit(s, 1))
+	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: capped(2_500_000)})
+	s.waitHealthy()
+	f.depositNotes(s)
+	s.waitCompleted(f.submitWithdrawals(s, 1))
 	to := newKey(t).PublicKey()
 	in := f.inputs(s, -sol/10, to)
-	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "spend_cap_reached", "hour")
-	s.reportedBy("spending", "--spend-cap-hour", "of 2500000 lamports")
+	s.waitHealthReport("spending", "--spend-cap-hour", "of 2500000 lamports")
 	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-1_781_760 {
 		t.Errorf("the cap leaves %v lamports, %v", left, ok)
 	}
@@ -277,29 +277,29 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 		t.Error("a cap that is not set is reported")
 	}
 	s.stop()
-	s.again(capped(25_000_000))
-	s.ready()
+	s.startRelay(capped(25_000_000))
+	s.waitHealthy()
 	if a := s.call(http.MethodPost, "/transact", body); a.status != http.StatusOK {
 		t.Errorf("with a higher cap it is answered %d %v", a.status, a.body)
 	}
 }
 
-// TestTheCapsOfADay: each has its own limit, and the cap on transfers stops nothing else.
-func TestTheCapsOfADay(t *testing.T) {
+// TestDailySpendCapsAreIndependent: each has its own limit, and the cap on transfers stops nothing else.
+func TestDailySpendCapsAreIndependent(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, change: func(c *config.Serve) { c.SpendCapDay, c.SpendCapTransfersDay = sol/10, 2_000_000 }})
-	s.ready()
-	f.fill(s)
+	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: func(c *config.Serve) { c.SpendCapDay, c.SpendCapTransfersDay = sol/10, 2_000_000 }})
+	s.waitHealthy()
+	f.depositNotes(s)
 	transfer := func() *answer {
 		in := f.inputs(s, 0, solana.PublicKey{})
-		return s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), nil))
+		return s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), nil))
 	}
 	if a := transfer(); a.status != http.StatusOK {
 		t.Fatalf("a transfer below the cap is answered %d %v", a.status, a.body)
 	}
 	wantRefused(t, transfer(), 503, "spend_cap_reached", "day on transfers")
-	s.completed(f.submit(s, 1))
+	s.waitCompleted(f.submitWithdrawals(s, 1))
 	for cap, want := range map[string]float64{"day": sol / 10, "transfers_day": 2_000_000} {
 		if got, _ := s.metric(contract.MetricCap, `cap="`+cap+`"`); got != want {
 			t.Errorf("the cap %s is %v lamports, want %v", cap, got, want)
@@ -312,12 +312,12 @@ func TestTheCapsOfADay(t *testing.T) {
 func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, endpoints: []string{"one", "two", "three"}})
-	s.ready()
-	f.fill(s)
-	s.faults("one", fault.Rule{Cut: true})
-	s.completed(f.submit(s, 3))
-	s.reportedBy("rpc", "one fails and is only probed", "connection")
+	s := newFixture(t, fixtureOptions{vk: vk, endpoints: []string{"one", "two", "three"}})
+	s.waitHealthy()
+	f.depositNotes(s)
+	s.setFaults("one", fault.Rule{Cut: true})
+	s.waitCompleted(f.submitWithdrawals(s, 3))
+	s.waitHealthReport("rpc", "one fails and is only probed", "connection")
 	if a := s.health(); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
 		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
 	}
@@ -330,16 +330,16 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	if n, _ := s.metric(contract.MetricRPCBreaker, `endpoint="one",state="open"`); n < 1 {
 		t.Error("no metric counts the breaker's change")
 	}
-	s.faults("one")
-	s.ready()
-	s.faults("two", fault.Rule{Cut: true})
-	s.completed(f.submit(s, 3))
-	s.faults("three", fault.Rule{Cut: true})
-	waiting := f.submit(s, 3)
-	s.reportedBy("queue", "3 for second_endpoint", "new work continues")
-	s.faults("three")
-	s.completed(waiting)
-	for _, where := range []string{s.log.String(), s.text(s.ops + contract.MetricsPath)} {
+	s.setFaults("one")
+	s.waitHealthy()
+	s.setFaults("two", fault.Rule{Cut: true})
+	s.waitCompleted(f.submitWithdrawals(s, 3))
+	s.setFaults("three", fault.Rule{Cut: true})
+	waiting := f.submitWithdrawals(s, 3)
+	s.waitHealthReport("queue", "3 for second_endpoint", "new work continues")
+	s.setFaults("three")
+	s.waitCompleted(waiting)
+	for _, where := range []string{s.log.String(), s.getText(s.operationsURL + contract.MetricsPath)} {
 		if strings.Contains(where, credential) {
 			t.Error("a URL's credential is shown")
 		}
@@ -351,10 +351,10 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, payers: 2})
-	s.ready()
-	f.fill(s)
-	s.completed(f.submit(s, 3))
+	s := newFixture(t, fixtureOptions{vk: vk, payerCount: 2})
+	s.waitHealthy()
+	f.depositNotes(s)
+	s.waitCompleted(f.submitWithdrawals(s, 3))
 	spent := func(labels string) float64 { v, _ := s.metric(contract.MetricSpent, labels); return v }
 	eventually(t, "the ledger has all three", func() bool {
 		return spent(`kind="withdrawal",cost="rent"`)+spent(`cost="rent",kind="withdrawal"`) == 3*1_781_760
@@ -372,32 +372,32 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 		t.Errorf("%v lamports are not accounted for (%v)", got, ok)
 	}
 	for _, m := range []contract.Metric{contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricLedgerEntries, contract.MetricLedgerReconciled, contract.MetricLedgerGaps} {
-		if !strings.Contains(s.text(s.ops+contract.MetricsPath), "\n"+m.Name) {
+		if !strings.Contains(s.getText(s.operationsURL+contract.MetricsPath), "\n"+m.Name) {
 			t.Errorf("the metrics lack %s", m.Name)
 		}
 	}
-	s.ready()
+	s.waitHealthy()
 
 	in := f.inputs(s, -sol/10, newKey(t).PublicKey())
 	to := newKey(t).PublicKey()
 	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: to})
-	s.land(s.payer, &shieldpool.Call{Proof: f.prove(t, in), Inputs: in, Destination: shieldpool.Destination{Recipient: to}})
-	s.reportedBy("ledger", "1 transactions", "signed by a fee payer and are not in the database", "relay ledger")
+	s.sendWithoutRelay(s.payer, &shieldpool.Call{Proof: f.prove(t, in), Inputs: in, Destination: shieldpool.Destination{Recipient: to}})
+	s.waitHealthReport("ledger", "1 transactions", "signed by a fee payer and are not in the database", "relay ledger")
 	if n, _ := s.metric(contract.MetricLedgerUnknown, ""); n != 1 {
 		t.Errorf("%v signatures are unknown, want 1", n)
 	}
 }
 
-// TestAPoolWithAnotherRing: the relay uses the program's own length of the root history
+// TestAPoolWithAnotherRootHistorySize: the relay uses the program's own length of the root history
 // when it is configured, and reports the length when it is not.
-func TestAPoolWithAnotherRing(t *testing.T) {
+func TestAPoolWithAnotherRootHistorySize(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, ring: 12, change: func(c *config.Serve) { c.RootHistorySize = 12 }})
-	s.ready()
-	f.fill(s)
-	s.completed(f.submit(s, 2))
+	s := newFixture(t, fixtureOptions{vk: vk, rootHistory: 12, changeConfig: func(c *config.Serve) { c.RootHistorySize = 12 }})
+	s.waitHealthy()
+	f.depositNotes(s)
+	s.waitCompleted(f.submitWithdrawals(s, 2))
 	s.stop()
-	s.again(func(c *config.Serve) { c.RootHistorySize = 11 })
-	s.reportedBy("pool", "rootHistory")
+	s.startRelay(func(c *config.Serve) { c.RootHistorySize = 11 })
+	s.waitHealthReport("pool", "rootHistory")
 }

@@ -24,7 +24,7 @@ import (
 
 // client is a wallet with notes in the pool, proving with the real circuit.
 type client struct {
-	*stand
+	*fixture
 	prover *wallet.Prover
 	mint   fr.Element
 }
@@ -55,7 +55,7 @@ func (c *client) leaves(atLeast int) []fr.Element {
 
 func (c *client) note(amount uint64) wallet.Note {
 	c.t.Helper()
-	n, err := wallet.NewNote(random, amount, c.mint)
+	n, err := wallet.NewNote(randomness, amount, c.mint)
 	must(c.t, err)
 	return n
 }
@@ -63,7 +63,7 @@ func (c *client) note(amount uint64) wallet.Note {
 func (c *client) prove(s wallet.Spend) (proof, inputs []byte) {
 	c.t.Helper()
 	s.Mint, s.At = c.mint, time.Now()
-	w, err := s.Witness(random)
+	w, err := s.Witness(randomness)
 	must(c.t, err)
 	p, in, _, err := c.prover.Prove(c.t.Context(), w)
 	must(c.t, err)
@@ -97,14 +97,14 @@ func (c *client) locate(notes []wallet.Note, atLeast int) []fr.Element {
 	return leaves
 }
 
-// TestTheWholeFlow runs with real proofs: deposit, registration,
+// TestDepositWithdrawAndTransfer runs with real proofs: deposit, registration,
 // withdrawal, repeat, double spend, asynchronous withdrawal, transfer.
-func TestTheWholeFlow(t *testing.T) {
+func TestDepositWithdrawAndTransfer(t *testing.T) {
 	t.Parallel()
 	prover := wallettest.Prover(t)
 	vk, err := prover.VerificationKey(t.Context())
 	must(t, err)
-	c := &client{stand: newStand(t, standOptions{vk: vk}), prover: prover}
+	c := &client{fixture: newFixture(t, fixtureOptions{vk: vk}), prover: prover}
 	c.mint, err = merkle.FromBytes(c.pool.Mint.Field)
 	must(t, err)
 	notes := c.fund(sol, 2*sol)
@@ -118,7 +118,7 @@ func TestTheWholeFlow(t *testing.T) {
 		ExtDataHash: wallet.ExtDataHash(to), Leaves: c.leaves(2),
 	}
 	proof, in := c.prove(withdraw)
-	body := fields(proof, in, map[string]any{"recipient": to.String(), "encrypted_notes": []string{base64.StdEncoding.EncodeToString([]byte("for the recipient"))}})
+	body := submissionBody(proof, in, map[string]any{"recipient": to.String(), "encrypted_notes": []string{base64.StdEncoding.EncodeToString([]byte("for the recipient"))}})
 	treasury := c.balance(c.pool.Treasury)
 	a := c.call(http.MethodPost, "/transact", body, "Idempotency-Key", "one")
 	if a.status != http.StatusOK || a.at("success") != true || a.at("data", "status") != "completed" {
@@ -141,7 +141,7 @@ func TestTheWholeFlow(t *testing.T) {
 	t.Log("spend the same note again")
 	withdraw.Outputs, withdraw.Leaves = []wallet.Note{c.note(sol / 2)}, c.leaves(4)
 	proof, in = c.prove(withdraw)
-	wantRefused(t, c.call(http.MethodPost, "/transact", fields(proof, in, map[string]any{"recipient": to.String()})), http.StatusConflict, "nullifier_reserved", "nullifier 0")
+	wantRefused(t, c.call(http.MethodPost, "/transact", submissionBody(proof, in, map[string]any{"recipient": to.String()})), http.StatusConflict, "nullifier_reserved", "nullifier 0")
 
 	t.Log("withdraw asynchronously")
 	rest := []wallet.Note{c.note(sol)}
@@ -149,7 +149,7 @@ func TestTheWholeFlow(t *testing.T) {
 	proof, in = c.prove(wallet.Spend{
 		Inputs: notes[1:], Outputs: rest, PublicAmount: -sol, ExtDataHash: wallet.ExtDataHash(later), Leaves: c.leaves(4), Unused: true,
 	})
-	a = c.call(http.MethodPost, "/withdraw", fields(proof, in, map[string]any{"recipient": later.String()}))
+	a = c.call(http.MethodPost, "/withdraw", submissionBody(proof, in, map[string]any{"recipient": later.String()}))
 	if a.status != http.StatusAccepted || a.at("data", "status") != "queued" {
 		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
 	}
@@ -165,7 +165,7 @@ func TestTheWholeFlow(t *testing.T) {
 	t.Log("transfer")
 	leaves := c.locate(rest, 6)
 	proof, in = c.prove(wallet.Spend{Inputs: rest, Outputs: []wallet.Note{c.note(sol / 4), c.note(sol * 3 / 4)}, Leaves: leaves})
-	a = c.call(http.MethodPost, "/transact", fields(proof, in, nil), "Prefer", "wait=30")
+	a = c.call(http.MethodPost, "/transact", submissionBody(proof, in, nil), "Prefer", "wait=30")
 	if a.status != http.StatusOK || a.header.Get("Preference-Applied") != "wait=30" {
 		t.Fatalf("the transfer is answered %d %v", a.status, a.body)
 	}
@@ -175,7 +175,7 @@ func TestTheWholeFlow(t *testing.T) {
 // register signs in with a wallet and registers a viewing key, as web3.js test vectors do.
 func (c *client) register() {
 	c.t.Helper()
-	public, private, err := ed25519.GenerateKey(random)
+	public, private, err := ed25519.GenerateKey(randomness)
 	must(c.t, err)
 	body := map[string]any{
 		"user_pubkey": solana.PublicKeyFromBytes(public).String(), "viewing_key": hex.EncodeToString(make([]byte, 32)),
@@ -195,8 +195,8 @@ func (c *client) register() {
 	wantRefused(c.t, c.call(http.MethodPost, "/viewing-key/register", body), http.StatusConflict, "identifier_conflict")
 }
 
-// TestTheDevelopmentKeyIsKnown checks the hash constant and the committed key.
-func TestTheDevelopmentKeyIsKnown(t *testing.T) {
+// TestTheDevelopmentKeyIsTheCircuits checks the hash constant and the committed key.
+func TestTheDevelopmentKeyIsTheCircuits(t *testing.T) {
 	t.Parallel()
 	committed, err := os.ReadFile(filepath.Join("..", "..", "..", "hack", "circuit", "verification_key.json"))
 	must(t, err)

@@ -119,23 +119,23 @@ func (a *App) checkEndpoints(context.Context) error {
 
 // endpointsProblem names every unhealthy endpoint, and why.
 func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
-	var sick []string
+	var problems []string
 	for _, e := range all {
 		switch {
 		case e.Foreign:
-			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
+			problems = append(problems, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != outbound.Closed:
-			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
+			problems = append(problems, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
 		case e.LastError == onchain.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
-			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong")
+			problems = append(problems, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong")
 		case e.Lag > maxLag:
-			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
+			problems = append(problems, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}
 		if reported := contradictionOf(&e, now); reported != "" {
-			sick = append(sick, reported)
+			problems = append(problems, reported)
 		}
 	}
-	return joinProblems(sick)
+	return joinProblems(problems)
 }
 
 // contradictionOf describes an endpoint's answers that others contradict. Two endpoints
@@ -154,14 +154,14 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 
 // endpointsNote returns a remark on healthy endpoints.
 func endpointsNote(all []chain.EndpointStatus) string {
-	var notes []string
+	var readers []string
 	for _, e := range all {
 		if slices.Contains(e.Roles, chain.RoleRead) || slices.Contains(e.Roles, chain.RoleArchive) {
-			notes = append(notes, e.Name)
+			readers = append(readers, e.Name)
 		}
 	}
-	if len(notes) == 1 {
-		return fmt.Sprintf("ok; landings, failures and finality rest on %s alone: add a second endpoint, of another provider, to confirm them", notes[0])
+	if len(readers) == 1 {
+		return fmt.Sprintf("ok; landings, failures and finality rest on %s alone: add a second endpoint, of another provider, to confirm them", readers[0])
 	}
 	return "ok"
 }
@@ -192,31 +192,31 @@ func (a *App) checkPool(ctx context.Context) error {
 }
 
 func (a *App) checkPayers(context.Context) error {
-	return payersProblem(a.payers.Balances(), a.o.Config.FeePayerMinBalance)
+	return payersProblem(a.payers.Balances(), a.options.Config.FeePayerMinBalance)
 }
 
 // payersProblem names every payer that is not used, and how much it needs.
 func payersProblem(all []feepayer.Balance, minimum uint64) error {
-	var bad []string
+	var problems []string
 	for _, b := range all {
 		switch {
 		case b.State == feepayer.StateUnknown:
-			bad = append(bad, fmt.Sprintf("the balance of fee payer %s has not been read since the relay started", b.Payer))
+			problems = append(problems, fmt.Sprintf("the balance of fee payer %s has not been read since the relay started", b.Payer))
 		case b.State == feepayer.StateDry:
-			bad = append(bad, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
+			problems = append(problems, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
 		case b.State == feepayer.StateRefused:
-			bad = append(bad, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: check the account", b.Payer, b.Lamports))
+			problems = append(problems, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: check the account", b.Payer, b.Lamports))
 		case b.Age > balanceMaxAge:
-			bad = append(bad, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
+			problems = append(problems, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}
 	}
-	return joinProblems(bad)
+	return joinProblems(problems)
 }
 
 func (a *App) checkSpending(ctx context.Context) error {
 	usage, err := a.caps.Usage(ctx)
 	if err != nil {
-		return errors.New("what the fleet has spent cannot be read, so nothing is paid for")
+		return errors.New("the fleet's spending cannot be read, so the relay pays for nothing")
 	}
 	return spendingProblem(usage)
 }
@@ -227,14 +227,14 @@ func spendingProblem(usage []spendcap.Usage) error {
 	for _, u := range usage {
 		if u.Limit > 0 && (u.Reached || u.Spent >= u.Limit) {
 			reached = append(reached, fmt.Sprintf("the spend cap %s is reached: %d of %d lamports; work waits until enough of it leaves the window, or until --spend-cap-%s is raised",
-				u.Cap, u.Spent, u.Limit, capFlag(u.Cap)))
+				u.Cap, u.Spent, u.Limit, capFlagSuffix(u.Cap)))
 		}
 	}
 	return joinProblems(reached)
 }
 
-// capFlag is the end of a cap's flag: transfers_day is --spend-cap-transfers-day.
-func capFlag(name string) string { return strings.ReplaceAll(name, "_", "-") }
+// capFlagSuffix is the end of a cap's flag: transfers_day is --spend-cap-transfers-day.
+func capFlagSuffix(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func (a *App) checkQueue(context.Context) error {
 	b, ok := a.backlog.get() //nolint:contextcheck // one reading serves many and bounds itself
@@ -245,10 +245,10 @@ func (a *App) checkQueue(context.Context) error {
 }
 
 // queueProblem reports held submissions, and due ones that no process has claimed.
-func queueProblem(b submission.Backlog, holding string) error {
+func queueProblem(b submission.Backlog, pausedBy string) error {
 	var parts []string
-	if holding != "" {
-		parts = append(parts, "this relay claims no work: "+holding)
+	if pausedBy != "" {
+		parts = append(parts, "this relay claims no work: "+pausedBy)
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {

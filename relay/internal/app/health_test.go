@@ -15,14 +15,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-func TestHealthNamesEverySickEndpoint(t *testing.T) {
+func TestHealthNamesEveryUnhealthyEndpoint(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -43,7 +43,7 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 		"what is over":                {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-6 * time.Minute)}}, ""},
 		"two that are sick otherwise": {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: outbound.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
 	} {
-		if diff := cmp.Diff(tc.want, text(endpointsProblem(tc.all, now))); diff != "" {
+		if diff := cmp.Diff(tc.want, errorText(endpointsProblem(tc.all, now))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -80,7 +80,7 @@ func TestHealthNamesEveryPayerThatIsNotUsed(t *testing.T) {
 		"one was read long ago":     {[]feepayer.Balance{{Payer: one, State: feepayer.StateReady, Lamports: 100, Age: 3 * time.Minute}}, "the balance of fee payer " + one.String() + " was last read 3m0s ago"},
 		"two have different faults": {[]feepayer.Balance{{Payer: one, State: feepayer.StateDry}, {Payer: two, State: feepayer.StateUnknown}}, "fee payer " + one.String() + " holds 0 lamports, expected at least 50: send it funds; the balance of fee payer " + two.String() + " has not been read since the relay started"},
 	} {
-		if diff := cmp.Diff(tc.want, text(payersProblem(tc.all, 50))); diff != "" {
+		if diff := cmp.Diff(tc.want, errorText(payersProblem(tc.all, 50))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -97,7 +97,7 @@ func TestHealthNamesEveryCapThatIsReached(t *testing.T) {
 		"the cap is used up":  {[]spendcap.Usage{{Cap: "hour", Spent: 10, Limit: 10}}, "the spend cap hour is reached: 10 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-hour is raised"},
 		"the next is refused": {[]spendcap.Usage{{Cap: "transfers_day", Spent: 9, Limit: 10, Reached: true}}, "the spend cap transfers_day is reached: 9 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-transfers-day is raised"},
 	} {
-		if diff := cmp.Diff(tc.want, text(spendingProblem(tc.usage))); diff != "" {
+		if diff := cmp.Diff(tc.want, errorText(spendingProblem(tc.usage))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -117,7 +117,7 @@ func TestHealthReportsTheQueue(t *testing.T) {
 		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay claims no work: fee_payer_empty"},
 		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay claims no work: a; submissions are held: 1 for a; 2 submissions are due and no relay claims them, the oldest for 1h0m0s: run more relays"},
 	} {
-		if diff := cmp.Diff(tc.want, text(queueProblem(tc.backlog, tc.holding))); diff != "" {
+		if diff := cmp.Diff(tc.want, errorText(queueProblem(tc.backlog, tc.holding))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -140,30 +140,30 @@ func TestHealthReportsUnaccountedLamports(t *testing.T) {
 	off.BalanceAfter = 85
 	balances := []feepayer.Balance{{Payer: mine, State: feepayer.StateReady, Lamports: 90}}
 	for name, tc := range map[string]struct {
-		ledger ledger.Ledger
+		ledger ledger.Snapshot
 		since  time.Duration // for which the relay runs
 		want   string
 	}{
-		"nothing yet":                     {ledger.Ledger{}, time.Minute, ""},
-		"nothing for long":                {ledger.Ledger{}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
-		"every lamport":                   {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, ""},
-		"an unknown signature this week":  {ledger.Ledger{Days: []ledger.Sum{sum(ledger.KindUnknown, ledger.Amounts{})}, Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may have the key; run relay ledger"},
-		"a balance that does not add up":  {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
-		"a cost that is not understood":   {ledger.Ledger{Totals: []ledger.Sum{sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Other: 6})}, Cursors: []ledger.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
-		"behind the chain for long":       {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},
-		"never up to the chain":           {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
-		"a relay that has just begun":     {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Minute, ""},
-		"a payer of the past is not read": {ledger.Ledger{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
+		"nothing yet":                     {ledger.Snapshot{}, time.Minute, ""},
+		"nothing for long":                {ledger.Snapshot{}, time.Hour, "the ledger of fee payer " + mine.String() + " is behind the chain: it was never complete"},
+		"every lamport":                   {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, ""},
+		"an unknown signature this week":  {ledger.Snapshot{Days: []ledger.Sum{sum(ledger.KindUnknown, ledger.Amounts{})}, Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may have the key; run relay ledger"},
+		"a balance that does not add up":  {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"a cost that is not understood":   {ledger.Snapshot{Totals: []ledger.Sum{sum(ledger.KindTransfer, ledger.Amounts{Fee: 4, Other: 6})}, Cursors: []ledger.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"behind the chain for long":       {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is behind the chain: it was complete 1h0m0s ago"},
+		"never up to the chain":           {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is behind the chain: it was never complete"},
+		"a relay that has just begun":     {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{late}}, time.Minute, ""},
+		"a payer of the past is not read": {ledger.Snapshot{Totals: []ledger.Sum{spent}, Cursors: []ledger.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
 	} {
 		b, started := &accountingCache{}, now.Add(-tc.since)
 		b.lags(&tc.ledger, balances, started)
-		if diff := cmp.Diff(tc.want, text(ledgerProblem(&tc.ledger, b.lags(&tc.ledger, balances, now), now, started))); diff != "" {
+		if diff := cmp.Diff(tc.want, errorText(ledgerProblem(&tc.ledger, b.lags(&tc.ledger, balances, now), now, started))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestCostsAreOfEachKindAndDay(t *testing.T) {
+func TestCostsAreSummedByKindAndDay(t *testing.T) {
 	t.Parallel()
 	day := func(d int) time.Time { return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC) }
 	sums := []ledger.Sum{
@@ -174,7 +174,7 @@ func TestCostsAreOfEachKindAndDay(t *testing.T) {
 		{Day: day(21), Kind: ledger.KindSwap, Amounts: ledger.Amounts{Fee: 1, Rent: -30, Returned: 50}},
 	}
 	got := map[string]float64{}
-	costs(byKind(sums, today(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
+	sampleCosts(sumByKind(sums, startOfDay(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
 	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer rent": 3, "transfer other": 6,
 		"swap fee": 1, "swap priority_fee": 0, "swap rent": 20, "swap other": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -201,7 +201,7 @@ func TestSubmissionsAreKeptUntilTheLedgerHasReadThem(t *testing.T) {
 		"a payer of the past is no payer": {[]ledger.Cursor{at(one, 0), at(two, 0), at(solana.PublicKey{3}, 5*day)}, day},
 		"another relay's clock is ahead":  {[]ledger.Cursor{at(one, -time.Second), at(two, 0)}, day},
 	} {
-		if got := retentionOf(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
+		if got := submissionRetention(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
 			t.Errorf("%s: kept for %s, want %s", name, got, tc.want)
 		}
 	}

@@ -34,44 +34,44 @@ const (
 // and all processes report them from there.
 type ledgerEvents struct{ metrics *telemetry.Metrics }
 
-// Entered implements ledger.Observer.
-func (e ledgerEvents) Entered(kind ledger.Kind, _ ledger.Amounts) {
-	e.metrics.LedgerEntry(string(kind))
+// EntryAdded implements ledger.Observer.
+func (e ledgerEvents) EntryAdded(kind ledger.Kind, _ ledger.Amounts) {
+	e.metrics.LedgerEntryAdded(string(kind))
 }
 
-// Gap implements ledger.Observer.
-func (ledgerEvents) Gap() {}
+// GapSkipped implements ledger.Observer.
+func (ledgerEvents) GapSkipped() {}
 
 // accountingCache is the last reading of the ledger: one reading serves the gauges of a
 // scrape, and /health.
 type accountingCache struct {
 	ledger *store.Ledger
 	mu     sync.Mutex
-	last   *ledger.Ledger // nil when it could not be read
+	last   *ledger.Snapshot // nil when it could not be read
 	tried  time.Time
-	// unread holds when payers whose ledger was never complete were first observed.
-	unread map[solana.PublicKey]time.Time
+	// incompleteSince holds when payers whose ledger was never complete were first observed.
+	incompleteSince map[solana.PublicKey]time.Time
 }
 
-func (b *accountingCache) get() *ledger.Ledger {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if now := time.Now(); now.Sub(b.tried) > ledgerMaxAge {
+func (c *accountingCache) get() *ledger.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.tried) > ledgerMaxAge {
 		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
-		read, err := b.ledger.Read(ctx, now.AddDate(0, 0, 1-ledgerDays), now)
+		read, err := c.ledger.Read(ctx, now.AddDate(0, 0, 1-ledgerDays), now)
 		if err != nil {
 			read = nil // unknown is not zero
 		}
-		b.last, b.tried = read, time.Now()
+		c.last, c.tried = read, time.Now()
 	}
-	return b.last
+	return c.last
 }
 
 func (a *App) checkLedger(context.Context) error {
 	l := a.accounting.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if l == nil {
-		return errors.New("the ledger of what was spent cannot be read")
+		return errors.New("the ledger of the fee payers cannot be read")
 	}
 	now := time.Now()
 	return ledgerProblem(l, a.accounting.lags(l, a.payers.Balances(), now), now, a.started)
@@ -80,7 +80,7 @@ func (a *App) checkLedger(context.Context) error {
 // ledgerProblem reports lamports that are not accounted for. A ledger that is behind is a
 // problem only for a relay that has run long enough to catch up, and only for its own
 // payers, because former payers are no longer read.
-func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) error {
+func ledgerProblem(l *ledger.Snapshot, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
 	for _, s := range l.Days {
@@ -92,13 +92,13 @@ func ledgerProblem(l *ledger.Ledger, lags []ledgerLag, now, started time.Time) e
 		parts = append(parts, fmt.Sprintf("%d transactions of the last %d days were signed by a fee payer and are not in the database: somebody else may have the key; run relay ledger", unknown, ledgerDays))
 	}
 	for _, p := range l.Statement(nil).Payers {
-		if off := p.Unexplained + p.Other; off != 0 {
-			parts = append(parts, fmt.Sprintf("%d lamports of fee payer %s are not accounted for: run relay ledger", off, p.Payer))
+		if unexplained := p.Unexplained + p.Other; unexplained != 0 {
+			parts = append(parts, fmt.Sprintf("%d lamports of fee payer %s are not accounted for: run relay ledger", unexplained, p.Payer))
 		}
 	}
-	for _, behind := range lags {
-		if late := now.Sub(behind.Since); late > ledgerMaxLag && now.Sub(started) > ledgerMaxLag {
-			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", behind.Payer, checked(behind.Checked, late)))
+	for _, payerLag := range lags {
+		if lag := now.Sub(payerLag.Since); lag > ledgerMaxLag && now.Sub(started) > ledgerMaxLag {
+			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is behind the chain: it was %s", payerLag.Payer, completeness(payerLag.Checked, lag)))
 		}
 	}
 	return joinProblems(parts)
@@ -116,62 +116,66 @@ type ledgerLag struct {
 // A payer whose ledger was never complete has a lag, too. Otherwise an endpoint without
 // that history would leave a new fleet, or a new key, without a ledger, and nothing would
 // report it.
-func (b *accountingCache) lags(l *ledger.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (c *accountingCache) lags(l *ledger.Snapshot, balances []feepayer.Balance, now time.Time) []ledgerLag {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var all []ledgerLag
-	first := map[solana.PublicKey]time.Time{}
+	incompleteSince := map[solana.PublicKey]time.Time{}
 	for i := range balances {
 		payer := balances[i].Payer
-		at := slices.IndexFunc(l.Cursors, func(c ledger.Cursor) bool { return c.Payer == payer })
+		at := slices.IndexFunc(l.Cursors, func(cursor ledger.Cursor) bool { return cursor.Payer == payer })
 		switch {
 		case at >= 0 && !l.Cursors[at].CheckedAt.IsZero():
 			all = append(all, ledgerLag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
 		case at >= 0 || balances[i].Lamports > 0:
-			first[payer] = now
-			if seen, ok := b.unread[payer]; ok {
-				first[payer] = seen
+			incompleteSince[payer] = now
+			if since, ok := c.incompleteSince[payer]; ok {
+				incompleteSince[payer] = since
 			}
-			all = append(all, ledgerLag{Payer: payer, Since: first[payer]})
+			all = append(all, ledgerLag{Payer: payer, Since: incompleteSince[payer]})
 		}
 	}
-	b.unread = first
+	c.incompleteSince = incompleteSince
 	return all
 }
 
-func checked(at time.Time, late time.Duration) string {
+func completeness(at time.Time, lag time.Duration) string {
 	if at.IsZero() {
 		return "never complete"
 	}
-	return fmt.Sprintf("complete %s ago", late.Round(time.Second))
+	return fmt.Sprintf("complete %s ago", lag.Round(time.Second))
 }
 
-// readLedgerGauges registers the gauges of the ledger, whose figures are the whole fleet's.
-func (a *App) readLedgerGauges() {
-	each := func(c contract.Metric, read func(l *ledger.Ledger, sample telemetry.Sample)) {
-		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
+// registerLedgerGauges registers the gauges of the ledger, whose figures are the whole fleet's.
+func (a *App) registerLedgerGauges() {
+	each := func(c contract.Metric, read func(l *ledger.Snapshot, sample telemetry.Sample)) {
+		a.metrics.RegisterVecFunc(c, func(sample telemetry.Sample) {
 			if l := a.accounting.get(); l != nil {
 				read(l, sample)
 			}
 		})
 	}
-	each(contract.MetricSpent, func(l *ledger.Ledger, sample telemetry.Sample) { costs(byKind(l.Totals, time.Time{}), sample) })
-	each(contract.MetricSpentToday, func(l *ledger.Ledger, sample telemetry.Sample) { costs(byKind(l.Days, today(time.Now())), sample) })
-	each(contract.MetricReceived, func(l *ledger.Ledger, sample telemetry.Sample) {
+	each(contract.MetricSpent, func(l *ledger.Snapshot, sample telemetry.Sample) {
+		sampleCosts(sumByKind(l.Totals, time.Time{}), sample)
+	})
+	each(contract.MetricSpentToday, func(l *ledger.Snapshot, sample telemetry.Sample) {
+		sampleCosts(sumByKind(l.Days, startOfDay(time.Now())), sample)
+	})
+	each(contract.MetricReceived, func(l *ledger.Snapshot, sample telemetry.Sample) {
 		var received uint64
 		for _, s := range l.Totals {
 			received += s.Received
 		}
 		sample(float64(received))
 	})
-	each(contract.MetricReturned, func(l *ledger.Ledger, sample telemetry.Sample) {
+	each(contract.MetricReturned, func(l *ledger.Snapshot, sample telemetry.Sample) {
 		var returned uint64
 		for _, s := range l.Totals {
 			returned += s.Returned
 		}
 		sample(float64(returned))
 	})
-	each(contract.MetricLedgerUnknown, func(l *ledger.Ledger, sample telemetry.Sample) {
+	each(contract.MetricLedgerUnknown, func(l *ledger.Snapshot, sample telemetry.Sample) {
 		var unknown uint64
 		for _, s := range l.Totals {
 			if s.Kind == ledger.KindUnknown {
@@ -180,8 +184,8 @@ func (a *App) readLedgerGauges() {
 		}
 		sample(float64(unknown))
 	})
-	payers := func(value func(p *ledger.PayerLine) (float64, bool)) func(*ledger.Ledger, telemetry.Sample) {
-		return func(l *ledger.Ledger, sample telemetry.Sample) {
+	payers := func(value func(p *ledger.PayerLine) (float64, bool)) func(*ledger.Snapshot, telemetry.Sample) {
+		return func(l *ledger.Snapshot, sample telemetry.Sample) {
 			for _, p := range l.Statement(nil).Payers {
 				if v, ok := value(&p); ok {
 					sample(v, p.Payer.String())
@@ -191,17 +195,17 @@ func (a *App) readLedgerGauges() {
 	}
 	each(contract.MetricLedgerGaps, payers(func(p *ledger.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
 	each(contract.MetricLedgerDifference, payers(func(p *ledger.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
-	each(contract.MetricLedgerReconciled, func(l *ledger.Ledger, sample telemetry.Sample) {
-		for _, behind := range a.accounting.lags(l, a.payers.Balances(), time.Now()) {
-			sample(telemetry.Timestamp(behind.Since), behind.Payer.String())
+	each(contract.MetricLedgerReconciled, func(l *ledger.Snapshot, sample telemetry.Sample) {
+		for _, payerLag := range a.accounting.lags(l, a.payers.Balances(), time.Now()) {
+			sample(telemetry.Timestamp(payerLag.Since), payerLag.Payer.String())
 		}
 	})
 }
 
-func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
+func startOfDay(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
 
-// byKind adds up the sums of one day over all payers; for the zero day, those of all days.
-func byKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
+// sumByKind adds up the sums of one day over all payers; for the zero day, those of all days.
+func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
 	out := map[ledger.Kind]ledger.Amounts{}
 	for _, s := range sums {
 		if !day.IsZero() && !s.Day.Equal(day) {
@@ -214,9 +218,9 @@ func byKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
 	return out
 }
 
-// costs counts rent as it was paid. Returned rent has a series of its own, because a
+// sampleCosts counts rent as it was paid. Returned rent has a series of its own, because a
 // counter cannot fall.
-func costs(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
+func sampleCosts(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == ledger.KindReceived {
 			continue // it cost nothing

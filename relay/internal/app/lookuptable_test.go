@@ -24,21 +24,21 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// nothing is a preparation that does nothing.
-func nothing(context.Context) error { return nil }
+// noPreparation is a preparation that does nothing.
+func noPreparation(context.Context) error { return nil }
 
-// account answers every reading with one account, which may be nil.
-type account struct {
+// stubAccount answers every reading with one account, which may be nil.
+type stubAccount struct {
 	*onchain.Account
 	err error
 }
 
-func (a account) CorroboratedAccount(context.Context, solana.PublicKey) (*onchain.Account, error) {
+func (a stubAccount) CorroboratedAccount(context.Context, solana.PublicKey) (*onchain.Account, error) {
 	return a.Account, a.err
 }
 
-// active is the slot of deactivation of a table that is in use.
-const active = ^uint64(0)
+// notDeactivated is the slot of deactivation of a table that is in use.
+const notDeactivated = ^uint64(0)
 
 func tableAccount(deactivated uint64, keys ...solana.PublicKey) *onchain.Account {
 	data := binary.LittleEndian.AppendUint32(nil, 1)
@@ -56,26 +56,26 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 	must(t, err)
 	other := solana.PublicKey{5}
 	all := append(solana.PublicKeySlice{other}, pool.Constant()...)
-	foreign := tableAccount(active, all...)
+	foreign := tableAccount(notDeactivated, all...)
 	foreign.Owner = solana.SystemProgramID
 	tests := map[string]struct {
-		chain     account
+		chain     stubAccount
 		wantFinal bool
 		wantText  string
 	}{
-		"one with the pool's accounts":          {chain: account{Account: tableAccount(active, all...)}},
-		"one that does not exist":               {chain: account{}, wantFinal: true, wantText: "does not exist"},
-		"another program's account":             {chain: account{Account: foreign}, wantFinal: true, wantText: "belongs to"},
-		"one that is cut short":                 {chain: account{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
-		"one that is being deactivated":         {chain: account{Account: tableAccount(7, all...)}, wantFinal: true, wantText: "deactivated"},
-		"one that lacks the treasury":           {chain: account{Account: tableAccount(active, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
-		"a chain that does not answer is no no": {chain: account{err: onchain.ErrUnavailable}, wantText: "unavailable"},
+		"one with the pool's accounts":          {chain: stubAccount{Account: tableAccount(notDeactivated, all...)}},
+		"one that does not exist":               {chain: stubAccount{}, wantFinal: true, wantText: "does not exist"},
+		"another program's account":             {chain: stubAccount{Account: foreign}, wantFinal: true, wantText: "belongs to"},
+		"one that is cut short":                 {chain: stubAccount{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
+		"one that is being deactivated":         {chain: stubAccount{Account: tableAccount(7, all...)}, wantFinal: true, wantText: "deactivated"},
+		"one that lacks the treasury":           {chain: stubAccount{Account: tableAccount(notDeactivated, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
+		"a chain that does not answer is no no": {chain: stubAccount{err: onchain.ErrUnavailable}, wantText: "unavailable"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lookup := newTable(solana.PublicKey{9}, pool)
-			err := readTable(t.Context(), tc.chain, lookup, pool)
+			lookup := newLookupTable(solana.PublicKey{9}, pool)
+			err := readLookupTable(t.Context(), tc.chain, lookup, pool)
 			if tc.wantText == "" {
 				must(t, err)
 				if len(lookup.Addresses) != len(all) || lookup.Addresses[0] != other {
@@ -86,21 +86,21 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.wantText) {
 				t.Fatalf("error is %v, want %q in it", err, tc.wantText)
 			}
-			if errors.Is(err, errBadTable) != tc.wantFinal {
+			if errors.Is(err, errInvalidLookupTable) != tc.wantFinal {
 				t.Errorf("error %v is final: %v, want %v", err, !tc.wantFinal, tc.wantFinal)
 			}
 		})
 	}
-	if newTable(solana.PublicKey{}, pool) != nil {
+	if newLookupTable(solana.PublicKey{}, pool) != nil {
 		t.Error("there is a table although none is configured")
 	}
-	must(t, readTable(t.Context(), account{err: onchain.ErrUnavailable}, nil, pool))
+	must(t, readLookupTable(t.Context(), stubAccount{err: onchain.ErrUnavailable}, nil, pool))
 }
 
-// nodes answer reads of an account, each with its own; their hosts are their numbers.
-type nodes []*onchain.Account
+// stubNodes answer reads of an account, each with its own; their hosts are their numbers.
+type stubNodes []*onchain.Account
 
-func (n nodes) RoundTrip(r *http.Request) (*http.Response, error) {
+func (n stubNodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	var call struct{ Method string }
 	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
 		return nil, err
@@ -118,33 +118,33 @@ func (n nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestOneEndpointAloneMakesNoTable: the answer lasts as long as the process. A lie about the
+// TestTheLookupTableNeedsCorroboration: the answer lasts as long as the process. A lie about the
 // order of its addresses would spoil every transaction, and one about its state would keep
 // every relay from starting.
-func TestOneEndpointAloneMakesNoTable(t *testing.T) {
+func TestTheLookupTableNeedsCorroboration(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
 	must(t, err)
 	reversed := slices.Clone(pool.Constant())
 	slices.Reverse(reversed)
-	honest, permuted := tableAccount(active, pool.Constant()...), tableAccount(active, reversed...)
-	foreign, closed := tableAccount(active, pool.Constant()...), tableAccount(7, pool.Constant()...)
+	honest, permuted := tableAccount(notDeactivated, pool.Constant()...), tableAccount(notDeactivated, reversed...)
+	foreign, closed := tableAccount(notDeactivated, pool.Constant()...), tableAccount(7, pool.Constant()...)
 	foreign.Owner = solana.SystemProgramID
 	tests := map[string]struct {
-		say       nodes
+		say       stubNodes
 		wantUsed  bool
 		wantFinal bool
 	}{
-		"a single endpoint is believed":          {say: nodes{honest}, wantUsed: true},
-		"a single one decides that it is bad":    {say: nodes{closed}, wantFinal: true},
-		"two report it":                          {say: nodes{honest, honest}, wantUsed: true},
-		"two report that it is bad":              {say: nodes{closed, closed}, wantFinal: true},
-		"one of two says another's owns it":      {say: nodes{foreign, honest}},
-		"one of two says that it is deactivated": {say: nodes{closed, honest}},
-		"one of two says another order":          {say: nodes{permuted, honest}},
-		"one of three says another's owns it":    {say: nodes{foreign, honest, honest}, wantUsed: true},
-		"one of three says another order":        {say: nodes{permuted, honest, honest}, wantUsed: true},
+		"a single endpoint is believed":          {say: stubNodes{honest}, wantUsed: true},
+		"a single one decides that it is bad":    {say: stubNodes{closed}, wantFinal: true},
+		"two report it":                          {say: stubNodes{honest, honest}, wantUsed: true},
+		"two report that it is bad":              {say: stubNodes{closed, closed}, wantFinal: true},
+		"one of two says another's owns it":      {say: stubNodes{foreign, honest}},
+		"one of two says that it is deactivated": {say: stubNodes{closed, honest}},
+		"one of two says another order":          {say: stubNodes{permuted, honest}},
+		"one of three says another's owns it":    {say: stubNodes{foreign, honest, honest}, wantUsed: true},
+		"one of three says another order":        {say: stubNodes{permuted, honest, honest}, wantUsed: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestOneEndpointAloneMakesNoTable(t *testing.T) {
 			endpoints, err := chain.NewEndpoints(o)
 			must(t, err)
 			t.Cleanup(endpoints.Close)
-			lookup := newTable(solana.PublicKey{9}, pool)
+			lookup := newLookupTable(solana.PublicKey{9}, pool)
 			lookup.Addresses = nil
-			err = readTable(t.Context(), endpoints, lookup, pool)
-			if (err == nil) != tc.wantUsed || errors.Is(err, errBadTable) != tc.wantFinal {
+			err = readLookupTable(t.Context(), endpoints, lookup, pool)
+			if (err == nil) != tc.wantUsed || errors.Is(err, errInvalidLookupTable) != tc.wantFinal {
 				t.Errorf("error is %v; want it used: %v, and refused for good: %v", err, tc.wantUsed, tc.wantFinal)
 			}
 			want := solana.PublicKeySlice(nil)

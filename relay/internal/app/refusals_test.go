@@ -20,73 +20,73 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// refused is one request and its answer.
-type refused struct {
+// badRequest is one request and its answer.
+type badRequest struct {
 	method, path string
 	body         any
 	header       []string
 	status       int
 	code         string
-	words        []string
+	messageParts []string
 }
 
-// quiet names the calls that a relay makes without a request.
-var quiet = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
+// backgroundMethods names the calls that a relay makes without a request.
+var backgroundMethods = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
 
 // TestRefusals sends every kind of bad input that a request can contain, to a
 // relay that is ready. None reaches the chain or leaves a row.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk})
+	s.waitHealthy()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
 	for name, r := range f.badRequests(t, s) {
-		before, sends := s.rows(), s.sends()
+		before, sends := s.countRows(), s.countSends()
 		a := s.call(r.method, r.path, r.body, r.header...)
-		t.Run(name, func(t *testing.T) { wantRefused(t, a, r.status, r.code, r.words...) })
-		if s.rows() != before || s.sends() != sends {
-			t.Errorf("%s: it left %d rows and %d transactions", name, s.rows()-before, s.sends()-sends)
+		t.Run(name, func(t *testing.T) { wantRefused(t, a, r.status, r.code, r.messageParts...) })
+		if s.countRows() != before || s.countSends() != sends {
+			t.Errorf("%s: it left %d rows and %d transactions", name, s.countRows()-before, s.countSends()-sends)
 		}
 	}
 }
 
-func (s *stand) ready() {
+func (s *fixture) waitHealthy() {
 	s.t.Helper()
 	eventually(s.t, "the relay is well", func() bool { return s.health().body["status"] == "ok" })
 }
 
-func (s *stand) sends() uint64 {
+func (s *fixture) countSends() uint64 {
 	n := s.chain.Stats()
 	return n["sendTransaction"] + n["simulateTransaction"]
 }
 
 // badRequests vary one good withdrawal, one fault each.
-func (f *forger) badRequests(t *testing.T, s *stand) map[string]refused {
+func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 	t.Helper()
 	to := newKey(t).PublicKey()
 	good := f.inputs(s, -sol, to)
 	proof, wallet := f.prove(t, good), map[string]any{"recipient": to.String()}
-	body := fields(proof, good.Bytes(), wallet)
+	body := submissionBody(proof, good.Bytes(), wallet)
 	with := func(more map[string]any) map[string]any {
 		b := maps.Clone(body)
 		maps.Copy(b, more)
 		return b
 	}
 	// stated is a request with other inputs, and a proof of just those.
-	stated := func(change func(*shieldpool.PublicInputs)) map[string]any {
+	proven := func(change func(*shieldpool.PublicInputs)) map[string]any {
 		in := *good
 		change(&in)
-		return fields(f.prove(t, &in), in.Bytes(), wallet)
+		return submissionBody(f.prove(t, &in), in.Bytes(), wallet)
 	}
 	raw := func(change func([]byte)) map[string]any {
 		b := good.Bytes()
 		change(b)
-		return fields(proof, b, wallet)
+		return submissionBody(proof, b, wallet)
 	}
-	post := func(b any, code string, words ...string) refused {
-		return refused{http.MethodPost, "/transact", b, nil, http.StatusBadRequest, code, words}
+	post := func(b any, code string, words ...string) badRequest {
+		return badRequest{http.MethodPost, "/transact", b, nil, http.StatusBadRequest, code, words}
 	}
 	b64 := base64.StdEncoding.EncodeToString
 	text, err := json.Marshal(body)
@@ -94,12 +94,12 @@ func (f *forger) badRequests(t *testing.T, s *stand) map[string]refused {
 	vault, _, err := solana.FindProgramAddress([][]byte{[]byte("vault")}, solana.SystemProgramID)
 	must(t, err)
 	small := f.inputs(s, -5_100_000, to)
-	pays := func(amount int64) func(*shieldpool.PublicInputs) {
+	withAmount := func(amount int64) func(*shieldpool.PublicInputs) {
 		return func(in *shieldpool.PublicInputs) { in.PublicAmount = amount }
 	}
 	note := func(n int) string { return b64(make([]byte, n)) }
 
-	out := map[string]refused{
+	out := map[string]badRequest{
 		"no JSON":                         post("proof", "invalid_json"),
 		"nothing at all":                  post("", "invalid_json"),
 		"trailing garbage":                post(string(text)+"x", "invalid_json"),
@@ -114,24 +114,24 @@ func (f *forger) badRequests(t *testing.T, s *stand) map[string]refused {
 		"an old client's 232 bytes":       post(with(map[string]any{"public_inputs": b64(good.Bytes()[:232])}), "invalid_public_inputs_length", "232", "264", "chainNoteHash"),
 		"a field not below the modulus":   post(raw(func(b []byte) { shieldpool.FieldModulus().FillBytes(b[104:136]) }), "non_canonical_field", "nullifiers[0]"),
 		"the smallest amount":             post(raw(func(b []byte) { copy(b[32:40], []byte{7: 0x80}) }), "invalid_public_amount", "smallest"),
-		"equal nullifiers":                post(stated(func(in *shieldpool.PublicInputs) { in.Nullifiers[1] = in.Nullifiers[0] }), "duplicate_nullifier"),
-		"no nullifier":                    post(stated(func(in *shieldpool.PublicInputs) { in.Nullifiers = [2][32]byte{} }), "no_input"),
-		"a deposit":                       post(stated(pays(sol)), "deposit_not_relayed"),
-		"a withdrawal that is all fee":    post(stated(pays(-5_015_045)), "amount_below_fee", "5000000"),
-		"no recipient":                    post(fields(proof, good.Bytes(), nil), "recipient_required"),
+		"equal nullifiers":                post(proven(func(in *shieldpool.PublicInputs) { in.Nullifiers[1] = in.Nullifiers[0] }), "duplicate_nullifier"),
+		"no nullifier":                    post(proven(func(in *shieldpool.PublicInputs) { in.Nullifiers = [2][32]byte{} }), "no_input"),
+		"a deposit":                       post(proven(withAmount(sol)), "deposit_not_relayed"),
+		"a withdrawal that is all fee":    post(proven(withAmount(-5_015_045)), "amount_below_fee", "5000000"),
+		"no recipient":                    post(submissionBody(proof, good.Bytes(), nil), "recipient_required"),
 		"a recipient that is no address":  post(with(map[string]any{"recipient": "nobody"}), "invalid_recipient", "6 characters"),
 		"a recipient off the curve":       post(with(map[string]any{"recipient": vault.String()}), "invalid_recipient", "curve"),
 		"the fee payer as recipient":      post(with(map[string]any{"recipient": s.payer.PublicKey().String()}), "invalid_recipient", "payer"),
-		"a recipient left below rent":     post(fields(f.prove(t, small), small.Bytes(), wallet), "recipient_below_rent", "890880"),
+		"a recipient left below rent":     post(submissionBody(f.prove(t, small), small.Bytes(), wallet), "recipient_below_rent", "890880"),
 		"another recipient than proven":   post(with(map[string]any{"recipient": newKey(t).PublicKey().String()}), "ext_data_mismatch"),
-		"a mint that the pool lacks":      post(stated(func(in *shieldpool.PublicInputs) { in.MintAddress = [32]byte{31: 9} }), "unknown_mint"),
+		"a mint that the pool lacks":      post(proven(func(in *shieldpool.PublicInputs) { in.MintAddress = [32]byte{31: 9} }), "unknown_mint"),
 		"three notes":                     post(with(map[string]any{"encrypted_notes": []string{note(1), note(1), note(1)}}), "too_many_notes", "3", "2"),
 		"notes that do not fit":           post(with(map[string]any{"encrypted_notes": []string{note(125), note(123)}}), "notes_too_large", "258", "257"),
 		"a proof of something else":       post(raw(func(b []byte) { b[263] ^= 1 }), "proof_invalid"),
 		"a proof that is no points":       post(with(map[string]any{"proof_bytes": b64(make([]byte, 256))}), "proof_invalid", "points"),
 		"a retired withdrawal":            {http.MethodPost, "/withdraw", map[string]any{"outputs": []any{}, "policy": map[string]any{}, "nf": "00"}, nil, 400, "legacy_withdraw_retired", nil},
-		"a transfer on the withdraw path": {http.MethodPost, "/withdraw", stated(pays(0)), nil, 400, "withdrawal_required", nil},
-		"a deposit on the withdraw path":  {http.MethodPost, "/withdraw", stated(pays(sol)), nil, 400, "deposit_not_relayed", nil},
+		"a transfer on the withdraw path": {http.MethodPost, "/withdraw", proven(withAmount(0)), nil, 400, "withdrawal_required", nil},
+		"a deposit on the withdraw path":  {http.MethodPost, "/withdraw", proven(withAmount(sol)), nil, 400, "deposit_not_relayed", nil},
 		"a swap":                          {http.MethodPost, "/transact_swap", with(map[string]any{"output_mint": to.String(), "recipient_ata": to.String(), "min_output_amount": "1"}), nil, 501, "not_available", nil},
 		"an invalid id":                   {http.MethodGet, "/status/seven", nil, nil, 400, "invalid_request", nil},
 		"an unknown id":                   {http.MethodGet, "/status/" + uuid.NewString(), nil, nil, 404, "not_found", nil},
@@ -145,15 +145,15 @@ func (f *forger) badRequests(t *testing.T, s *stand) map[string]refused {
 	}
 	stale := *good
 	stale.Root = [32]byte{31: 7}
-	out["a root that the tree never had"] = post(fields(f.prove(t, &stale), stale.Bytes(), wallet), "root_not_found",
+	out["a root that the tree never had"] = post(submissionBody(f.prove(t, &stale), stale.Bytes(), wallet), "root_not_found",
 		"RootNotFound (stale Merkle root): proof root 0000000000000000 not in root history (current root "+fmt.Sprintf("%x", good.Root[:8])+")")
 	maps.Copy(out, badRegistrations(t))
 	return out
 }
 
-func badRegistrations(t *testing.T) map[string]refused {
+func badRegistrations(t *testing.T) map[string]badRequest {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(random)
+	public, private, err := ed25519.GenerateKey(randomness)
 	must(t, err)
 	sign := func(message string) string {
 		return base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(message)))
@@ -161,12 +161,12 @@ func badRegistrations(t *testing.T) map[string]refused {
 	good := map[string]any{
 		"user_pubkey": solana.PublicKeyFromBytes(public).String(), "viewing_key": hex.EncodeToString(make([]byte, 32)), "signature": sign(shieldpool.DefaultSignInMessage),
 	}
-	post := func(name string, value any, status int, code string) refused {
+	post := func(name string, value any, status int, code string) badRequest {
 		b := maps.Clone(good)
 		b[name] = value
-		return refused{http.MethodPost, "/viewing-key/register", b, nil, status, code, nil}
+		return badRequest{http.MethodPost, "/viewing-key/register", b, nil, status, code, nil}
 	}
-	return map[string]refused{
+	return map[string]badRequest{
 		"a viewing key of 63 digits":     post("viewing_key", strings.Repeat("a", 63), 400, "invalid_viewing_key"),
 		"a viewing key that is no hex":   post("viewing_key", strings.Repeat("g", 64), 400, "invalid_viewing_key"),
 		"an identifier that is no hash":  post("identifier", "me", 400, "invalid_identifier"),
@@ -181,18 +181,18 @@ func badRegistrations(t *testing.T) map[string]refused {
 func TestAForgedProofCostsNoCall(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk})
+	s.waitHealthy()
 	to := newKey(t).PublicKey()
 	in := f.inputs(s, -sol, to)
 	other, err := trapdoor.New("somebody else's key", shieldpool.SignalCount).Prove(signals(in), 1)
 	must(t, err)
 	before := s.chain.Stats()
 	for range 20 {
-		wantRefused(t, s.call(http.MethodPost, "/transact", fields(other, in.Bytes(), map[string]any{"recipient": to.String()})), 400, "proof_invalid")
+		wantRefused(t, s.call(http.MethodPost, "/transact", submissionBody(other, in.Bytes(), map[string]any{"recipient": to.String()})), 400, "proof_invalid")
 	}
 	for method, n := range s.chain.Stats() {
-		if n != before[method] && !slices.Contains(quiet, method) {
+		if n != before[method] && !slices.Contains(backgroundMethods, method) {
 			t.Errorf("%s was called %d times", method, n-before[method])
 		}
 	}
@@ -203,20 +203,20 @@ func signals(in *shieldpool.PublicInputs) [][32]byte {
 	return all[:]
 }
 
-func TestSpentNotes(t *testing.T) {
+func TestSpentAndReservedNullifiersAreRefused(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk})
+	s.waitHealthy()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
 	to := newKey(t).PublicKey()
 	withdraw := func(in *shieldpool.PublicInputs, header ...string) *answer {
-		return s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), header...)
+		return s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), header...)
 	}
 
 	past := f.inputs(s, -sol, to)
-	s.land(s.payer, &shieldpool.Call{Proof: f.prove(t, past), Inputs: past, Destination: shieldpool.Destination{Recipient: to}})
+	s.sendWithoutRelay(s.payer, &shieldpool.Call{Proof: f.prove(t, past), Inputs: past, Destination: shieldpool.Destination{Recipient: to}})
 	half := f.inputs(s, -sol, to)
 	half.Nullifiers[1] = past.Nullifiers[0]
 	a := withdraw(half)
@@ -252,29 +252,29 @@ func TestSpentNotes(t *testing.T) {
 	}
 }
 
-func TestAPoolThatIsNotInitialised(t *testing.T) {
+func TestAnUninitialisedPoolIsReported(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, bare: true})
+	s := newFixture(t, fixtureOptions{vk: vk, uninitialised: true})
 	eventually(t, "the chain is reached", func() bool { return strings.Contains(s.log.String(), "chain reached") })
 	wantRefused(t, s.call(http.MethodGet, "/merkle-root", nil), 503, "pool_not_initialised", "nitialise")
 	to := newKey(t).PublicKey()
 	in := f.inputs(s, -sol, to)
 	in.Root = [32]byte{31: 1}
-	wantRefused(t, s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})), 503, "pool_not_initialised")
+	wantRefused(t, s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})), 503, "pool_not_initialised")
 	if a := s.health(); a.status != 200 || a.body["status"] != "degraded" || a.at("checks", "pool", "status") != "degraded" {
 		t.Errorf("health is %d %v, want degraded by the pool", a.status, a.body)
 	}
 }
 
-func TestAChainThatIsDownAndADryFeePayer(t *testing.T) {
+func TestSubmissionsAreRefusedWithoutChainOrFunds(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	down := newStand(t, standOptions{vk: vk, alsoRefuseRPC: true})
+	down := newFixture(t, fixtureOptions{vk: vk, rpcUnreachable: true})
 	to := newKey(t).PublicKey()
 	in := f.inputs(down, -sol, to)
 	request := func() map[string]any {
-		return fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+		return submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	}
 	wantRefused(t, down.call(http.MethodPost, "/transact", request()), 503, "chain_unavailable")
 	wantRefused(t, down.call(http.MethodGet, "/merkle-root", nil), 503, "chain_unavailable")
@@ -289,16 +289,16 @@ func TestAChainThatIsDownAndADryFeePayer(t *testing.T) {
 		}
 	}
 
-	dry := newStand(t, standOptions{vk: vk, poor: true})
+	dry := newFixture(t, fixtureOptions{vk: vk, unfunded: true})
 	eventually(t, "the chain is reached", func() bool { return strings.Contains(dry.log.String(), "chain reached") })
 	in = f.inputs(dry, -sol, to)
 	wantRefused(t, dry.call(http.MethodPost, "/transact", request()), 503, "fee_payer_empty", "fee payer")
 }
 
-func TestARateLimit(t *testing.T) {
+func TestTheRateLimitIsEnforced(t *testing.T) {
 	t.Parallel()
 	_, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, change: func(c *config.Serve) { c.RateLimit = 3 }})
+	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: func(c *config.Serve) { c.RateLimit = 3 }})
 	for range 3 {
 		s.call(http.MethodGet, "/compliance-key", nil)
 	}

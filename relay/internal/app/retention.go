@@ -26,20 +26,20 @@ func (a *App) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := retentionOf(a.o.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
+	keep := submissionRetention(a.options.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
 	deleted, err := a.store.DeleteOld(ctx, keep)
-	a.metrics.Deleted("submissions", deleted.Submissions)
-	a.metrics.Deleted("idempotency_keys", deleted.IdempotencyKeys)
-	a.metrics.Deleted("spend_buckets", deleted.SpendBuckets)
+	a.metrics.RowsDeleted("submissions", deleted.Submissions)
+	a.metrics.RowsDeleted("idempotency_keys", deleted.IdempotencyKeys)
+	a.metrics.RowsDeleted("spend_buckets", deleted.SpendBuckets)
 	if err != nil {
 		return err
 	}
-	return a.deleteLedger(ctx, time.Now().Add(-a.o.Config.Retention))
+	return a.deleteLedger(ctx, time.Now().Add(-a.options.Config.Retention))
 }
 
-// retentionOf is how long finished submissions are kept: longer than configured when the
+// submissionRetention is how long finished submissions are kept: longer than configured when the
 // ledger is behind, but with a limit.
-func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
+func submissionRetention(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
 	checked := map[solana.PublicKey]time.Time{}
 	for i := range cursors {
 		checked[cursors[i].Payer] = cursors[i].CheckedAt
@@ -61,7 +61,7 @@ func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		a.metrics.Deleted("ledger", n)
+		a.metrics.RowsDeleted("ledger", n)
 		if n < ledgerBatch {
 			return nil
 		}

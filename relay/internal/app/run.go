@@ -31,7 +31,7 @@ var errDraining = errors.New("draining: this relay is stopping and accepts no ne
 // ready returns nil once the relay is configured and migrated, until it drains. A failing
 // RPC does not change it, so it never empties the Service.
 func (a *App) ready() error {
-	if !a.open.Load() {
+	if !a.initialised.Load() {
 		return errStarting
 	}
 	if a.draining.Load() {
@@ -57,36 +57,36 @@ func (a *App) Run(ctx context.Context) error {
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	engine, stopEngine := context.WithCancel(background)
-	upkeep, stopUpkeep := context.WithCancel(background)
+	maintenance, stopMaintenance := context.WithCancel(background)
 	defer stopBackground()
 	defer stopEngine()
-	defer stopUpkeep()
+	defer stopMaintenance()
 
-	var support, working, keeping sync.WaitGroup
-	support.Go(func() { a.endpoints.Run(background) })
-	support.Go(func() { a.payers.Run(background) })
-	support.Go(func() { a.reader.Run(background, a.store, a.submissions.Manager.ClaimSoon) })
-	opened := make(chan error, 1)
-	support.Go(func() { opened <- a.openGate(ctx) })
-	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
+	var services, workers, maintenanceJobs sync.WaitGroup
+	services.Go(func() { a.endpoints.Run(background) })
+	services.Go(func() { a.payers.Run(background) })
+	services.Go(func() { a.reader.Run(background, a.store, a.submissions.Manager.ClaimSoon) })
+	gateOpened := make(chan error, 1)
+	services.Go(func() { gateOpened <- a.openGate(ctx) })
+	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.options.Version, "profile", a.options.Config.Profile.Name)
 
-	err := a.awaitEnd(ctx, a.fatal, opened, func() {
-		support.Go(func() { a.leaves.Run(background) }) // only now: another chain's leaves must not enter the index
-		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
-		working.Go(func() { a.submissions.Run(engine) })
-		keeping.Go(func() { a.upkeep.Run(upkeep) })
+	err := a.awaitEnd(ctx, a.fatal, gateOpened, func() {
+		services.Go(func() { a.commitmentIndex.Run(background) }) // only now: another chain's leaves must not enter the index
+		services.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
+		workers.Go(func() { a.submissions.Run(engine) })
+		maintenanceJobs.Go(func() { a.maintenance.Run(maintenance) })
 	})
 	a.draining.Store(true)
 	a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
 	a.reader.Close()              // waiting clients get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
-	stopUpkeep()
-	keeping.Wait()
+	stopMaintenance()
+	maintenanceJobs.Wait()
 	stopEngine()
-	working.Wait()
+	workers.Wait()
 	a.flush(context.WithoutCancel(ctx))
 	stopBackground()
-	support.Wait()
+	services.Wait()
 	a.shutdown(context.WithoutCancel(ctx), a.operations, finalScrapeTime)
 	a.log.InfoContext(ctx, "stopped")
 	return err
@@ -104,7 +104,7 @@ func (a *App) flush(ctx context.Context) {
 
 // awaitEnd returns when the relay has to stop: on a signal (nil), or because it
 // cannot continue. It calls work once the chain is verified.
-func (a *App) awaitEnd(ctx context.Context, fatal, opened <-chan error, work func()) error {
+func (a *App) awaitEnd(ctx context.Context, fatal, gateOpened <-chan error, startWork func()) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -112,13 +112,13 @@ func (a *App) awaitEnd(ctx context.Context, fatal, opened <-chan error, work fun
 			return nil
 		case err := <-fatal:
 			return err
-		case err := <-opened:
+		case err := <-gateOpened:
 			if err != nil {
 				return err
 			}
-			opened = nil
+			gateOpened = nil
 			if ctx.Err() == nil {
-				work()
+				startWork()
 			}
 		}
 	}
@@ -142,12 +142,12 @@ func (a *App) openGate(ctx context.Context) error {
 		genesis, err := a.chainGate.check(ctx)
 		if err == nil {
 			a.log.InfoContext(ctx, "chain reached", "genesis_hash", genesis)
-			if a.o.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
+			if a.options.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
 				a.log.WarnContext(ctx, "profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
 			}
 			return nil
 		}
-		if errors.Is(err, errWrongChain) || errors.Is(err, errBadTable) {
+		if errors.Is(err, errWrongChain) || errors.Is(err, errInvalidLookupTable) {
 			return err
 		}
 		if !logged && ctx.Err() == nil {

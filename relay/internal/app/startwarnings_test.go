@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// TestARelayWarnsOfRiskySettingsAtStart: it warns that it has only one endpoint, and that
+// TestTheRelayWarnsOfRiskySettingsAtStart: it warns that it has only one endpoint, and that
 // its payers' spending has no cap.
-func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
+func TestTheRelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 	t.Parallel()
 	const onTrust, uncapped = "rest on a single rpc endpoint", "no spend cap is set"
 	transfers := uint64(contract.DefaultSpendCapTransfersDay)
@@ -27,8 +27,8 @@ func TestARelayWarnsOfRiskySettingsAtStart(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, standOptions{vk: vk, endpoints: test.endpoints, change: test.change})
-			s.ready()
+			s := newFixture(t, fixtureOptions{vk: vk, endpoints: test.endpoints, changeConfig: test.change})
+			s.waitHealthy()
 			for words, want := range test.said {
 				if got := strings.Contains(s.log.String(), words); got != want {
 					t.Errorf("the log says %q: %v, want %v", words, got, want)

@@ -34,32 +34,32 @@ import (
 )
 
 const (
-	// quick is the usual slot time. A blockhash then lasts for 6 s, and with slow for 15 s, for
+	// quickSlot is the usual slot time. A blockhash then lasts for 6 s, and with slow for 15 s, for
 	// tests that count the transactions of a swap. With forking it lasts for 30 s, and a
 	// transaction is final 6 s after it landed, so that a fork can happen in between.
-	quick, slow, forking = 40 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond
-	// lasting is a swap's time to its timeout, in slots, which no test is slow enough to
+	quickSlot, slowSlot, forkSlot = 40 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond
+	// unreachableTimeout is a swap's time to its timeout, in slots, which no test is slow enough to
 	// reach: a test ends that time itself, with skipTo.
-	lasting = 100_000
-	// oneEndpoint is the relay's only endpoint, so that its faults do not affect the test.
-	oneEndpoint = "one"
+	unreachableTimeout = 100_000
+	// relayEndpoint is the relay's only endpoint, so that its faults do not affect the test.
+	relayEndpoint = "one"
 
 	// These are the rents of a swap, in lamports.
 	notesRent, stateRent, tokenRent = 1_781_760, 2_011_440, 2_039_280
 	swapGross                       = sol
 )
 
-// frontDoor proxies the chain's router, so that a test can act between a call and its
+// routerProxy proxies the chain's router, so that a test can act between a call and its
 // answer, and configure the router for each swap by the amount, which is the only mark of
 // a swap in a call.
-type frontDoor struct {
-	to       atomic.Pointer[router.Router]
+type routerProxy struct {
+	router   atomic.Pointer[router.Router]
 	mu       sync.Mutex
 	settings map[string]router.Settings
 	hook     func(call string, query url.Values)
 }
 
-func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *routerProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call, query := strings.TrimPrefix(r.URL.Path, "/"), r.URL.Query()
 	amount := query.Get("amount")
 	if call == router.CallInstructions {
@@ -83,24 +83,24 @@ func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.URL.RawQuery = query.Encode()
 	}
 	if s, ok := d.settings[amount]; ok {
-		if err := d.to.Load().Set(s); err != nil {
+		if err := d.router.Load().Set(s); err != nil {
 			http.Error(w, err.Error(), http.StatusTeapot)
 			return
 		}
 	}
-	d.to.Load().ServeHTTP(w, r)
+	d.router.Load().ServeHTTP(w, r)
 }
 
-// before calls hook for each later call, one at a time, before the router gets it.
+// setHook calls hook for each later call, one at a time, before the router gets it.
 // hook may change the query; a nil hook ends that.
-func (d *frontDoor) before(hook func(call string, query url.Values)) {
+func (d *routerProxy) setHook(hook func(call string, query url.Values)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hook = hook
 }
 
-// treat sets the router's behaviour for swaps of that amount of lamports.
-func (d *frontDoor) treat(settings map[uint64]router.Settings) {
+// setByAmount sets the router's behaviour for swaps of that amount of lamports.
+func (d *routerProxy) setByAmount(settings map[uint64]router.Settings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.settings = map[string]router.Settings{}
@@ -109,55 +109,55 @@ func (d *frontDoor) treat(settings map[uint64]router.Settings) {
 	}
 }
 
-// swapStand is a stand whose relay swaps, with a client of the chain that faults of the
+// swapFixture is a stand whose relay swaps, with a client of the chain that faults of the
 // relay's endpoint do not affect.
-type swapStand struct {
-	*stand
-	f     *forger
-	door  *frontDoor
-	watch *rpc.Client
+type swapFixture struct {
+	*fixture
+	forger      *forger
+	routerProxy *routerProxy
+	directRPC   *rpc.Client
 	// others are further relays, whose logs are searched too.
-	others []*stand
+	others []*fixture
 }
 
-func newSwapStand(t *testing.T, o standOptions) *swapStand {
+func newSwapFixture(t *testing.T, o fixtureOptions) *swapFixture {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a swap waits for many slots")
 	}
-	s := &swapStand{door: new(frontDoor)}
-	server := httptest.NewServer(s.door)
+	s := &swapFixture{routerProxy: new(routerProxy)}
+	server := httptest.NewServer(s.routerProxy)
 	t.Cleanup(server.Close)
-	s.f, o.vk = newForger(t)
-	o.slot, o.timeout = cmp.Or(o.slot, quick), lasting
+	s.forger, o.vk = newForger(t)
+	o.slotDuration, o.swapTimeout = cmp.Or(o.slotDuration, quickSlot), unreachableTimeout
 	if len(o.endpoints) == 0 {
-		o.endpoints = []string{oneEndpoint}
+		o.endpoints = []string{relayEndpoint}
 	}
-	more := o.change
-	o.change = func(c *config.Serve) {
+	more := o.changeConfig
+	o.changeConfig = func(c *config.Serve) {
 		c.Router = config.Router{
-			URLFile: write(t, server.URL+"?api-key="+credential), APIKeyFile: write(t, credential), Program: market.ProgramID.String(), Timeout: time.Second,
+			URLFile: writeTempFile(t, server.URL+"?api-key="+credential), APIKeyFile: writeTempFile(t, credential), Program: market.ProgramID.String(), Timeout: time.Second,
 		}
 		c.SwapSlippageBps, c.SwapConcurrency = 50, 16
 		if more != nil {
 			more(c)
 		}
 	}
-	s.stand = newStand(t, o)
-	s.door.to.Store(s.chain.Router())
+	s.fixture = newFixture(t, o)
+	s.routerProxy.router.Store(s.chain.Router())
 	watch, err := s.chain.ListenEndpoint("watch", "127.0.0.1:0")
 	must(t, err)
-	s.watch = rpc.New(watch)
-	s.ready()
-	in := s.f.inputs(s.stand, 100*sol, solana.PublicKey{})
-	s.deposit(&shieldpool.Call{Proof: s.f.prove(t, in), Inputs: in})
+	s.directRPC = rpc.New(watch)
+	s.waitHealthy()
+	in := s.forger.inputs(s.fixture, 100*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: s.forger.prove(t, in), Inputs: in})
 	return s
 }
 
 // startAnother starts another relay on the same database.
-func (s *swapStand) startAnother(change ...func(*config.Serve)) *stand {
+func (s *swapFixture) startAnother(change ...func(*config.Serve)) *fixture {
 	s.t.Helper()
-	o := s.on(s.serve(s.configure(change...)))
+	o := s.withRelay(s.runRelay(s.configure(change...)))
 	s.others = append(s.others, o)
 	return o
 }
@@ -166,71 +166,71 @@ func (s *swapStand) startAnother(change ...func(*config.Serve)) *stand {
 func withoutRouter(c *config.Serve) { c.Router = config.Router{} }
 
 // endpointsOf configures a relay's own endpoints.
-func (s *swapStand) endpointsOf(names ...string) func(*config.Serve) {
-	list := s.list(names...)
-	return func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: write(s.t, list)} }
+func (s *swapFixture) endpointsOf(names ...string) func(*config.Serve) {
+	list := s.endpointsFile(names...)
+	return func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: writeTempFile(s.t, list)} }
 }
 
-// swapping is one swap of a client, with its initial balances.
-type swapping struct {
-	*swapStand
-	wallet  *feepayer.Key
-	call    *shieldpool.Call
-	swap    *shieldpool.Swap
-	gross   uint64
-	net     uint64
-	unnamed bool // the request names no recipient; the chain does
-	body    map[string]any
-	path    string // of its status
-	leg     string // the first leg's signature
+// testSwap is one swap of a client, with its initial balances.
+type testSwap struct {
+	*swapFixture
+	wallet         *feepayer.Key
+	call           *shieldpool.Call
+	swap           *shieldpool.Swap
+	gross          uint64
+	net            uint64
+	omitRecipient  bool // the request names no recipient; the chain does
+	body           map[string]any
+	statusPath     string // of its status
+	firstSignature string // the first leg's signature
 
 	lamports, tokens uint64 // of the wallet and in its account, before the swap
 }
 
-// price sets the market's price in per cent of its first price.
-func (s *swapStand) price(percent uint64) {
+// setPrice sets the market's price in per cent of its first price.
+func (s *swapFixture) setPrice(percent uint64) {
 	s.t.Helper()
 	must(s.t, s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}))
 }
 
-// gives returns the market's present output.
-func (s *swapStand) gives(lamports uint64) uint64 {
+// marketOutput returns the market's present output.
+func (s *swapFixture) marketOutput(lamports uint64) uint64 {
 	s.t.Helper()
 	state, err := s.chain.MarketState()
 	must(s.t, err)
 	return state.Output(lamports)
 }
 
-func (s *swapStand) behave(settings router.Settings) {
+func (s *swapFixture) setRouter(settings router.Settings) {
 	s.t.Helper()
 	must(s.t, s.chain.Router().Set(settings))
 }
 
-// down makes the router fail by the rule.
-func (s *swapStand) down(rule fault.Rule) {
+// failRouter makes the router fail by the rule.
+func (s *swapFixture) failRouter(rule fault.Rule) {
 	s.t.Helper()
-	s.behave(router.Settings{Faults: []fault.Rule{rule}})
+	s.setRouter(router.Settings{Faults: []fault.Rule{rule}})
 }
 
-// lies makes the router hostile.
-func (s *swapStand) lies(rules ...router.LieRule) {
+// setRouterLies makes the router hostile.
+func (s *swapFixture) setRouterLies(rules ...router.LieRule) {
 	s.t.Helper()
-	s.behave(router.Settings{Lies: rules})
+	s.setRouter(router.Settings{Lies: rules})
 }
 
-// least returns the present output of the market less one per cent.
-func (s *swapStand) least(lamports uint64) uint64 {
+// minOutput returns the present output of the market less one per cent.
+func (s *swapFixture) minOutput(lamports uint64) uint64 {
 	s.t.Helper()
-	return s.gives(lamports) / 100 * 99
+	return s.marketOutput(lamports) / 100 * 99
 }
 
 // newSwap returns a swap that has not begun. Unless changed, its minimum is least.
-func (s *swapStand) newSwap(change func(*swapping)) *swapping {
+func (s *swapFixture) newSwap(change func(*testSwap)) *testSwap {
 	s.t.Helper()
-	w := &swapping{swapStand: s, wallet: newKey(s.t), gross: swapGross}
+	w := &testSwap{swapFixture: s, wallet: newKey(s.t), gross: swapGross}
 	ata, err := shieldpool.AssociatedTokenAccount(w.wallet.PublicKey(), localnet.OutputMint())
 	must(s.t, err)
-	in := s.f.inputs(s.stand, 0, solana.PublicKey{})
+	in := s.forger.inputs(s.fixture, 0, solana.PublicKey{})
 	w.call = &shieldpool.Call{Inputs: in, Destination: shieldpool.Destination{
 		Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata},
 	}}
@@ -240,32 +240,32 @@ func (s *swapStand) newSwap(change func(*swapping)) *swapping {
 	in.PublicAmount = -int64(w.gross)
 	w.net, _ = s.pool.Profile.Fees.Net(w.gross)
 	if w.call.Swap.MinOutput == 0 {
-		w.call.Swap.MinOutput = s.least(w.net)
+		w.call.Swap.MinOutput = s.minOutput(w.net)
 	}
 	in.ExtDataHash = shieldpool.ExtDataHash(w.call.Destination)
-	w.call.Proof = s.f.prove(s.t, in)
+	w.call.Proof = s.forger.prove(s.t, in)
 	w.swap, err = s.pool.Swap(in.Nullifiers[0], *w.call.Swap)
 	must(s.t, err)
-	w.body = fields(w.call.Proof, in.Bytes(), map[string]any{
+	w.body = submissionBody(w.call.Proof, in.Bytes(), map[string]any{
 		"output_mint": w.call.Swap.OutputMint.String(), "recipient_ata": w.call.Swap.RecipientATA.String(),
 		"min_output_amount": strconv.FormatUint(w.call.Swap.MinOutput, 10),
 	})
-	if !w.unnamed {
+	if !w.omitRecipient {
 		w.body["recipient"] = w.wallet.PublicKey().String()
 	}
 	w.lamports, w.tokens = s.lamportsOf(w.wallet.PublicKey()), s.tokensOf(w.call.Swap.RecipientATA)
 	return w
 }
 
-// begin starts a swap, and waits until its first leg has ended.
-func (s *swapStand) begin(change func(*swapping)) *swapping {
+// submitSwap starts a swap, and waits until its first leg has ended.
+func (s *swapFixture) submitSwap(change func(*testSwap)) *testSwap {
 	s.t.Helper()
 	w := s.newSwap(change)
-	w.post(s.stand)
+	w.submit(s.fixture)
 	return w
 }
 
-func (w *swapping) post(to *stand, header ...string) *answer {
+func (w *testSwap) submit(to *fixture, header ...string) *answer {
 	w.t.Helper()
 	a := to.call(http.MethodPost, "/transact_swap", w.body, header...)
 	if a.status != http.StatusOK && a.status != http.StatusAccepted {
@@ -276,21 +276,21 @@ func (w *swapping) post(to *stand, header ...string) *answer {
 		t := w.t
 		t.Errorf("the answer names swap state %v and nullifier %v", a.body["swap_state_pda"], a.body["nullifier"])
 	}
-	w.path = a.header.Get("Location")
+	w.statusPath = a.header.Get("Location")
 	if leg, ok := a.body["signature"].(string); ok {
-		w.leg = leg
+		w.firstSignature = leg
 	}
 	return a
 }
 
-func (w *swapping) status() *answer {
+func (w *testSwap) status() *answer {
 	w.t.Helper()
-	return w.stand.call(http.MethodGet, w.path, nil)
+	return w.fixture.call(http.MethodGet, w.statusPath, nil)
 }
 
-// shows waits for a phase, and for the reason for which the swap then waits; "" means none,
+// waitPhase waits for a phase, and for the reason for which the swap then waits; "" means none,
 // and "*" any.
-func (w *swapping) shows(phase, waits string) *answer {
+func (w *testSwap) waitPhase(phase, waits string) *answer {
 	w.t.Helper()
 	var a *answer
 	eventually(w.t, fmt.Sprintf("the swap is %s and waits for %q", phase, waits), func() bool {
@@ -304,22 +304,22 @@ func (w *swapping) shows(phase, waits string) *answer {
 	return a
 }
 
-// signed waits until the database has so many attempts of a purpose.
-func (w *swapping) signed(purpose string, n int) {
+// waitSigned waits until the database has so many attempts of a purpose.
+func (w *testSwap) waitSigned(purpose string, n int) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("%d attempts to %s are signed", n, purpose), func() bool { return w.attempts(purpose) >= n })
 }
 
 // attempts counts the attempts of the swap's second leg.
-func (w *swapping) attempts(purpose string) (n int) {
+func (w *testSwap) attempts(purpose string) (n int) {
 	w.t.Helper()
 	must(w.t, w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id
 		WHERE s.parent = $1 AND a.purpose = $2`, w.id(), purpose).Scan(&n))
 	return n
 }
 
-// ends waits until both legs are final and the swap has the given result.
-func (w *swapping) ends(status, phase string) *answer {
+// waitEnd waits until both legs are final and the swap has the given result.
+func (w *testSwap) waitEnd(status, phase string) *answer {
 	w.t.Helper()
 	var a *answer
 	eventually(w.t, "the swap is "+phase+" for good", func() bool {
@@ -329,19 +329,19 @@ func (w *swapping) ends(status, phase string) *answer {
 	if a.at("data", "status") != status || a.at("data", "swap_phase") != phase {
 		w.t.Fatalf("the swap ended as %v, want %s", a.body, phase)
 	}
-	if w.leg == "" {
-		w.leg, _ = a.at("data", "solana_signature").(string)
+	if w.firstSignature == "" {
+		w.firstSignature, _ = a.at("data", "solana_signature").(string)
 	}
-	if a.at("data", "tx_id") != w.leg || a.at("data", "solana_signature") != w.leg {
-		w.t.Errorf("the first leg's signature is %v, was %s", a.at("data", "tx_id"), w.leg)
+	if a.at("data", "tx_id") != w.firstSignature || a.at("data", "solana_signature") != w.firstSignature {
+		w.t.Errorf("the first leg's signature is %v, was %s", a.at("data", "tx_id"), w.firstSignature)
 	}
 	return a
 }
 
-// executed waits for the tokens and compares the chain with the status.
-func (w *swapping) executed() *answer {
+// waitExecuted waits for the tokens and compares the chain with the status.
+func (w *testSwap) waitExecuted() *answer {
 	w.t.Helper()
-	a := w.ends("completed", "executed")
+	a := w.waitEnd("completed", "executed")
 	got := w.tokensOf(w.call.Swap.RecipientATA)
 	if got < w.tokens+w.call.Swap.MinOutput {
 		w.t.Errorf("the recipient got %d tokens, the minimum is %d", got-w.tokens, w.call.Swap.MinOutput)
@@ -352,16 +352,16 @@ func (w *swapping) executed() *answer {
 	if a.at("data", "refund_signature") != nil || a.at("data", "error") != nil || a.at("data", "error_code") != nil {
 		w.t.Errorf("the status of an executed swap is %v", a.body)
 	}
-	w.settled(a.at("data", "swap_signature"), 1, 0)
+	w.checkEnd(a.at("data", "swap_signature"), 1, 0)
 	return a
 }
 
-// refunded ends the swap's time and waits for the lamports, which include rents that are
+// waitRefunded ends the swap's time and waits for the lamports, which include rents that are
 // paid in addition to those of the swap's state.
-func (w *swapping) refunded(rents uint64) *answer {
+func (w *testSwap) waitRefunded(rents uint64) *answer {
 	w.t.Helper()
 	w.skipTo(0)
-	a := w.ends("failed", "refunded")
+	a := w.waitEnd("failed", "refunded")
 	if got, want := w.lamportsOf(w.wallet.PublicKey())-w.lamports, w.net+stateRent+rents; got != want {
 		w.t.Errorf("the wallet got %d lamports back, want %d", got, want)
 	}
@@ -371,13 +371,13 @@ func (w *swapping) refunded(rents uint64) *answer {
 	if a.at("data", "swap_signature") != nil || a.at("data", "error_code") != "swap_refunded" {
 		w.t.Errorf("the status of a refunded swap is %v", a.body)
 	}
-	w.settled(a.at("data", "refund_signature"), 0, 1)
+	w.checkEnd(a.at("data", "refund_signature"), 0, 1)
 	return a
 }
 
-// settled compares the end with the chain's history: exactly one transaction ended the
+// checkEnd compares the end with the chain's history: exactly one transaction ended the
 // swap, and nothing of it is left.
-func (w *swapping) settled(signature any, executions, refunds int) {
+func (w *testSwap) checkEnd(signature any, executions, refunds int) {
 	w.t.Helper()
 	var executed, closed []string
 	for _, l := range w.history(w.swap.State) {
@@ -401,15 +401,15 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 	if n := w.lamportsOf(w.swap.State); n != 0 {
 		w.t.Errorf("the swap state still has %d lamports", n)
 	}
-	w.oneAtATime()
+	w.checkAttemptsDoNotOverlap()
 }
 
-// blockhashLife is the number of blocks for which a blockhash is valid.
-const blockhashLife = 150
+// blockhashBlocks is the number of blocks for which a blockhash is valid.
+const blockhashBlocks = 150
 
-// oneAtATime checks that each transaction to end the swap was signed after the one before
+// checkAttemptsDoNotOverlap checks that each transaction to end the swap was signed after the one before
 // had failed on the chain, or could no longer land.
-func (w *swapping) oneAtATime() {
+func (w *testSwap) checkAttemptsDoNotOverlap() {
 	w.t.Helper()
 	onChain := map[string]bool{}
 	for _, l := range w.history(w.swap.State) {
@@ -425,8 +425,8 @@ func (w *swapping) oneAtATime() {
 		var sig []byte
 		var last int64
 		must(w.t, rows.Scan(&sig, &last))
-		if before != "" && !onChain[before] && last-blockhashLife <= until {
-			w.t.Errorf("an attempt was signed at height %d, when the one before could land up to %d", last-blockhashLife, until)
+		if before != "" && !onChain[before] && last-blockhashBlocks <= until {
+			w.t.Errorf("an attempt was signed at height %d, when the one before could land up to %d", last-blockhashBlocks, until)
 		}
 		before, until = solana.SignatureFromBytes(sig).String(), last
 	}
@@ -434,10 +434,10 @@ func (w *swapping) oneAtATime() {
 }
 
 // id returns the request's id.
-func (w *swapping) id() string { return w.path[strings.LastIndex(w.path, "/")+1:] }
+func (w *testSwap) id() string { return w.statusPath[strings.LastIndex(w.statusPath, "/")+1:] }
 
-// landed is a transaction in the chain's history.
-type landed struct {
+// landedTransaction is a transaction in the chain's history.
+type landedTransaction struct {
 	signature string
 	payer     solana.PublicKey
 	fee       uint64
@@ -446,19 +446,19 @@ type landed struct {
 }
 
 // history returns the chain's transactions of an address, the newest first.
-func (s *swapStand) history(of solana.PublicKey) (out []landed) {
+func (s *swapFixture) history(of solana.PublicKey) (out []landedTransaction) {
 	s.t.Helper()
-	infos, err := s.watch.GetSignaturesForAddressWithOpts(s.t.Context(), of, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
+	infos, err := s.directRPC.GetSignaturesForAddressWithOpts(s.t.Context(), of, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
 	must(s.t, err)
 	for _, info := range infos {
 		version := uint64(0)
-		got, err := s.watch.GetTransaction(s.t.Context(), info.Signature, &rpc.GetTransactionOpts{
+		got, err := s.directRPC.GetTransaction(s.t.Context(), info.Signature, &rpc.GetTransactionOpts{
 			Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &version,
 		})
 		must(s.t, err)
 		tx, err := got.Transaction.GetTransaction()
 		must(s.t, err)
-		l := landed{signature: info.Signature.String(), payer: tx.Message.AccountKeys[0], fee: got.Meta.Fee, failed: got.Meta.Err != nil}
+		l := landedTransaction{signature: info.Signature.String(), payer: tx.Message.AccountKeys[0], fee: got.Meta.Fee, failed: got.Meta.Err != nil}
 		for _, ix := range tx.Message.Instructions {
 			if tx.Message.AccountKeys[ix.ProgramIDIndex].Equals(s.pool.Profile.ProgramID) {
 				l.tags = append(l.tags, ix.Data[0])
@@ -469,14 +469,14 @@ func (s *swapStand) history(of solana.PublicKey) (out []landed) {
 	return out
 }
 
-func (s *swapStand) account(key solana.PublicKey) *onchain.Account {
+func (s *swapFixture) account(key solana.PublicKey) *onchain.Account {
 	s.t.Helper()
 	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{key}, onchain.Confirmed, 0)
 	must(s.t, err)
 	return accounts[0]
 }
 
-func (s *swapStand) lamportsOf(key solana.PublicKey) uint64 {
+func (s *swapFixture) lamportsOf(key solana.PublicKey) uint64 {
 	s.t.Helper()
 	if a := s.account(key); a != nil {
 		return a.Lamports
@@ -485,7 +485,7 @@ func (s *swapStand) lamportsOf(key solana.PublicKey) uint64 {
 }
 
 // tokensOf returns the balance of a token account; 0 when there is none.
-func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
+func (s *swapFixture) tokensOf(key solana.PublicKey) uint64 {
 	s.t.Helper()
 	a := s.account(key)
 	if a == nil || !a.Owner.Equals(solana.TokenProgramID) {
@@ -496,10 +496,10 @@ func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	return account.Amount
 }
 
-// books compares the payers' balances with the chain's fees and the rent that was not
+// checkAccounting compares the payers' balances with the chain's fees and the rent that was not
 // returned, and the relay's ledger with both. The database must have every transaction on
 // the chain that a payer signed. Gifts are lamports that strangers left.
-func (s *swapStand) books(rent uint64, gifts ...uint64) {
+func (s *swapFixture) checkAccounting(rent uint64, gifts ...uint64) {
 	s.t.Helper()
 	var have, fees uint64
 	for _, payer := range s.payers {
@@ -509,7 +509,7 @@ func (s *swapStand) books(rent uint64, gifts ...uint64) {
 				continue
 			}
 			fees += l.fee
-			if n := s.count("SELECT count(*) FROM attempts WHERE signature = decode('" + hex.EncodeToString(signatureBytes(s.t, l.signature)) + "', 'hex')"); n != 1 {
+			if n := s.queryInt("SELECT count(*) FROM attempts WHERE signature = decode('" + hex.EncodeToString(signatureBytes(s.t, l.signature)) + "', 'hex')"); n != 1 {
 				s.t.Errorf("a payer signed a transaction that landed, and %d attempts know it", n)
 			}
 		}
@@ -542,8 +542,8 @@ func signatureBytes(t *testing.T, text string) []byte {
 	return sig[:]
 }
 
-// silent looks for the contents of a request and of its swap in logs and metrics.
-func (w *swapping) silent() {
+// checkNothingLogged looks for the contents of a request and of its swap in logs and metrics.
+func (w *testSwap) checkNothingLogged() {
 	w.t.Helper()
 	canaries := map[string]string{
 		"wallet": w.wallet.PublicKey().String(), "recipient's account": w.call.Swap.RecipientATA.String(), "output mint": w.call.Swap.OutputMint.String(),
@@ -552,8 +552,8 @@ func (w *swapping) silent() {
 		"nullifier": hex.EncodeToString(w.call.Inputs.Nullifiers[0][:]), "commitment": hex.EncodeToString(w.call.Inputs.Commitments[0][:]),
 		"proof": w.body["proof_bytes"].(string)[:40], "inputs": w.body["public_inputs"].(string)[:40], "credential": credential,
 	}
-	for _, s := range append([]*stand{w.stand}, w.others...) {
-		log, metrics := s.log.String(), s.text(s.ops+contract.MetricsPath)
+	for _, s := range append([]*fixture{w.fixture}, w.others...) {
+		log, metrics := s.log.String(), s.getText(s.operationsURL+contract.MetricsPath)
 		for name, canary := range canaries {
 			// Only whole numbers: a fraction may contain the digits, such as 0.39950000000000003.
 			whole := regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(canary) + `($|[^0-9])`)
@@ -572,15 +572,15 @@ func (w *swapping) silent() {
 
 // sendAs lands instructions that a stranger pays for and signs. It fails the test when they
 // fail.
-func (s *swapStand) sendAs(payer *feepayer.Key, instructions ...solana.Instruction) {
+func (s *swapFixture) sendAs(payer *feepayer.Key, instructions ...solana.Instruction) {
 	s.t.Helper()
-	if failure := s.try(payer, instructions...); failure != "" {
+	if failure := s.sendAndWait(payer, instructions...); failure != "" {
 		s.t.Fatalf("a transaction failed: %s", failure)
 	}
 }
 
-// try lands instructions and returns their failure.
-func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction) string {
+// sendAndWait lands instructions and returns their failure.
+func (s *swapFixture) sendAndWait(payer *feepayer.Key, instructions ...solana.Instruction) string {
 	s.t.Helper()
 	ctx := s.t.Context()
 	hash, err := s.rpc.LatestBlockhash(ctx)
@@ -611,7 +611,7 @@ func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction)
 }
 
 // stranger returns a funded key that belongs to no relay.
-func (s *swapStand) stranger() *feepayer.Key {
+func (s *swapFixture) stranger() *feepayer.Key {
 	s.t.Helper()
 	key := newKey(s.t)
 	must(s.t, s.chain.Fund(key.PublicKey(), sol))

@@ -18,122 +18,122 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
 
-// TestTwoRelaysOnOneDatabase: only one relay at a time has a swap, and the chain
+// TestTwoRelaysExecuteEachSwapOnce: only one relay at a time has a swap, and the chain
 // has one execution of each.
-func TestTwoRelaysOnOneDatabase(t *testing.T) {
+func TestTwoRelaysExecuteEachSwapOnce(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
-	other := s.startAnother(s.endpointsOf(oneEndpoint))
-	other.ready()
+	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
+	other := s.startAnother(s.endpointsOf(relayEndpoint))
+	other.waitHealthy()
 	const n = 8
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
-	var swaps []*swapping
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
+	var swaps []*testSwap
 	for i := range n {
 		w := s.newSwap(nil)
-		to := s.stand
+		to := s.fixture
 		if i%2 == 1 {
 			to = other
 		}
-		w.post(to, "Prefer", "respond-async")
+		w.submit(to, "Prefer", "respond-async")
 		// The same swap at the other relay is the same swap.
-		s.on(other.relay).call(http.MethodPost, "/transact_swap", w.body, "Prefer", "respond-async")
+		s.withRelay(other.relay).call(http.MethodPost, "/transact_swap", w.body, "Prefer", "respond-async")
 		swaps = append(swaps, w)
 	}
 	for _, w := range swaps {
-		w.shows("funded", "router_unavailable")
+		w.waitPhase("funded", "router_unavailable")
 	}
-	s.honest()
+	s.resetRouter()
 	for _, w := range swaps {
-		w.executed()
+		w.waitExecuted()
 		if e := w.attempts("execute"); e != 1 {
 			t.Errorf("%d executions were signed of one swap", e)
 		}
-		w.silent()
+		w.checkNothingLogged()
 	}
-	if got := s.count("SELECT count(*) FROM submissions"); got != 2*n {
+	if got := s.queryInt("SELECT count(*) FROM submissions"); got != 2*n {
 		t.Errorf("there are %d rows of %d swaps", got, n)
 	}
 	settled := 0.0
-	for _, r := range []*stand{s.stand, other} {
+	for _, r := range []*fixture{s.fixture, other} {
 		v, _ := r.metric(contract.MetricSwapsEnded, `outcome="executed"`)
 		settled += v
 	}
 	if settled != n {
 		t.Errorf("the relays together count %v executed swaps, want %d", settled, n)
 	}
-	s.books(n * (notesRent + tokenRent))
+	s.checkAccounting(n * (notesRent + tokenRent))
 }
 
 // TestARelayWithoutARouterFinishesSwaps: it refunds them, because no refund must wait
 // until the relay has a router.
 func TestARelayWithoutARouterFinishesSwaps(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
-	s.holdBefore()
-	w, whole := s.begin(nil), s.newSwap(nil)
-	w.shows("funded", "router_hostile")
+	s := newSwapFixture(t, fixtureOptions{})
+	s.makeRoutesInvalid()
+	w, whole := s.submitSwap(nil), s.newSwap(nil)
+	w.waitPhase("funded", "router_hostile")
 	s.stop()
-	s.again(withoutRouter)
-	s.ready()
+	s.startRelay(withoutRouter)
+	s.waitHealthy()
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", whole.body), http.StatusNotImplemented, "not_available")
-	w.refunded(0)
+	w.waitRefunded(0)
 	if n := w.attempts("execute"); n != 0 {
 		t.Errorf("%d executions were signed", n)
 	}
-	s.books(notesRent + stateRent)
+	s.checkAccounting(notesRent + stateRent)
 }
 
 // TestADeadRelaysSwapIsFinishedByAnother in each phase, with the transactions
 // that the dead one signed.
 func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	t.Parallel()
-	for name, until := range map[string]func(*swapStand, *swapping){
-		"that has not read it": func(s *swapStand, w *swapping) {
-			s.down(fault.Rule{Hang: true})
-			w.post(w.stand)
-			w.shows("funded", "*")
+	for name, until := range map[string]func(*swapFixture, *testSwap){
+		"that has not read it": func(s *swapFixture, w *testSwap) {
+			s.failRouter(fault.Rule{Hang: true})
+			w.submit(w.fixture)
+			w.waitPhase("funded", "*")
 		},
-		"that has executed it": func(s *swapStand, w *swapping) {
-			s.holdBefore()
-			w.post(w.stand)
-			w.shows("funded", "router_hostile")
-			s.faults("dying", dropped())
-			s.honest()
-			w.signed("execute", 1)
+		"that has executed it": func(s *swapFixture, w *testSwap) {
+			s.makeRoutesInvalid()
+			w.submit(w.fixture)
+			w.waitPhase("funded", "router_hostile")
+			s.setFaults("dying", droppedSend())
+			s.resetRouter()
+			w.waitSigned("execute", 1)
 		},
 	} {
 		for _, drained := range []bool{false, true} {
 			t.Run(fmt.Sprintf("one %s, drained %v", name, drained), func(t *testing.T) {
 				t.Parallel()
 				database := pgtest.URL(t)
-				line, through := newProxy(t, database)
+				line, through := newDatabaseProxy(t, database)
 				// The stand's own relay starts later, and takes the swap over.
-				s := newSwapStand(t, standOptions{slot: forking, databaseURL: database})
+				s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot, databaseURL: database})
 				s.stop()
 				endpoints := s.endpointsOf("dying")
 				dying := s.startAnother(func(c *config.Serve) {
 					endpoints(c)
-					c.Database.URLFile = write(t, through)
+					c.Database.URLFile = writeTempFile(t, through)
 				})
-				dying.ready()
+				dying.waitHealthy()
 				w := s.newSwap(nil)
 				of := *w
-				of.swapStand = &swapStand{stand: dying, f: s.f, door: s.door, watch: s.watch}
+				of.swapFixture = &swapFixture{fixture: dying, forger: s.forger, routerProxy: s.routerProxy, directRPC: s.directRPC}
 				until(s, &of)
-				w.path, w.leg = of.path, of.leg
+				w.statusPath, w.firstSignature = of.statusPath, of.firstSignature
 				if drained {
 					dying.stop()
 				} else {
-					line.set(true)
-					s.faults("dying", fault.Rule{Cut: true})
+					line.setCut(true)
+					s.setFaults("dying", fault.Rule{Cut: true})
 				}
-				s.again()
-				s.honest()
-				w.executed()
+				s.startRelay()
+				s.resetRouter()
+				w.waitExecuted()
 				if e := w.attempts("execute"); e != 1 {
 					t.Errorf("%d executions were signed: the heir did not send what was there", e)
 				}
-				s.books(notesRent + tokenRent)
+				s.checkAccounting(notesRent + tokenRent)
 			})
 		}
 	}
@@ -143,10 +143,10 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 // and lists say so until they are funded.
 func TestAnOverdueSwapIsReported(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
-	w := s.begin(nil)
-	w.shows("funded", "router_unavailable")
+	s := newSwapFixture(t, fixtureOptions{})
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_unavailable")
 	listed := func() store.ListedSwap {
 		t.Helper()
 		db, err := store.New(s.db)
@@ -164,13 +164,13 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 	left := s.lamportsOf(s.payer.PublicKey())
 	s.sendAs(s.payer, system.NewTransferInstruction(left-5000, s.payer.PublicKey(), s.stranger().PublicKey()).Build())
 	w.skipTo(0)
-	s.reportedBy("swaps", "1 swaps are past their timeout", "relay swaps")
-	s.reportedBy("fee_payers", "send it funds")
+	s.waitHealthReport("swaps", "1 swaps are past their timeout", "relay swaps")
+	s.waitHealthReport("fee_payers", "send it funds")
 	if a := s.health(); a.status != http.StatusOK || a.body["status"] != "degraded" {
 		t.Errorf("health is %d %v, want degraded", a.status, a.body["status"])
 	}
-	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.HeldBy == "fee_payer_empty" && l.Overdue(s.slotNow()) })
-	w.shows("funded", "fee_payer_empty")
+	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.HeldBy == "fee_payer_empty" && l.Overdue(s.currentSlot()) })
+	w.waitPhase("funded", "fee_payer_empty")
 	// Metrics lag behind the database a little.
 	eventually(t, "the metric has one overdue swap", func() bool {
 		n, ok := s.metric(contract.MetricSwapsOverdue, "")
@@ -179,35 +179,35 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 	eventually(t, "the metric has the age of the oldest swap", func() bool {
 		funded, ok := s.metric(contract.MetricSwapOldestFunded, "")
 		age := telemetry.Timestamp(time.Now()) - funded
-		return ok && age > 0 && age < patience.Seconds()
+		return ok && age > 0 && age < waitTimeout.Seconds()
 	})
 	eventually(t, "the metric has the held swaps", func() bool {
 		n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`)
 		return n == 1
 	})
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
-	w.refunded(0)
+	w.waitRefunded(0)
 	eventually(t, "nothing is overdue", func() bool { n, ok := s.metric(contract.MetricSwapsOverdue, ""); return ok && n == 0 })
 	eventually(t, "health says so no more", func() bool {
 		message, _ := s.health().at("checks", "swaps", "message").(string)
 		return !strings.Contains(message, "past")
 	})
-	w.silent()
+	w.checkNothingLogged()
 }
 
-// TestACrowdedRouteHasNothingMadeBeforehand: anybody could collect accounts that are made
+// TestALargeRouteIsRequestedAgainWithFewerAccounts: anybody could collect accounts that are made
 // before the execution, so the relay asks for a route with fewer accounts, which has room.
-func TestACrowdedRouteHasNothingMadeBeforehand(t *testing.T) {
+func TestALargeRouteIsRequestedAgainWithFewerAccounts(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
-	s.behave(crowded())
-	w := s.begin(nil)
-	w.executed()
+	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
+	s.setRouter(largeRoutes())
+	w := s.submitSwap(nil)
+	w.waitExecuted()
 	if n := w.attempts("execute"); n != 1 {
 		t.Errorf("%d executions were signed, want one", n)
 	}
-	if n := s.count("SELECT count(*) FROM attempts"); n != 2 {
+	if n := s.queryInt("SELECT count(*) FROM attempts"); n != 2 {
 		t.Errorf("%d transactions were signed for the swap, want one for each leg", n)
 	}
-	s.books(notesRent + tokenRent)
+	s.checkAccounting(notesRent + tokenRent)
 }

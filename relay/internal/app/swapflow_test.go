@@ -17,70 +17,70 @@ import (
 // or not.
 func TestASwapEndsInTokens(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
-	has := func(w *swapping) {
+	s := newSwapFixture(t, fixtureOptions{})
+	has := func(w *testSwap) {
 		_, _, err := s.chain.MintTo(localnet.OutputMint(), w.wallet.PublicKey(), 7)
 		must(t, err)
 		eventually(t, "the tokens are there", func() bool { return s.tokensOf(w.call.Swap.RecipientATA) == 7 })
 	}
-	for name, change := range map[string]func(*swapping){
+	for name, change := range map[string]func(*testSwap){
 		"a recipient without an account": nil,
 		"one with an account":            has,
-		"one who is not named":           func(w *swapping) { has(w); w.unnamed = true },
-		"one nullifier":                  func(w *swapping) { has(w); w.call.Inputs.Nullifiers[1] = [32]byte{} },
+		"one who is not named":           func(w *testSwap) { has(w); w.omitRecipient = true },
+		"one nullifier":                  func(w *testSwap) { has(w); w.call.Inputs.Nullifiers[1] = [32]byte{} },
 	} {
 		want := uint64(0)
 		w := s.newSwap(change)
-		want = s.gives(w.net)
-		a := w.post(s.stand)
+		want = s.marketOutput(w.net)
+		a := w.submit(s.fixture)
 		if a.status != http.StatusOK || a.at("data", "status") != "processing" && a.at("data", "status") != "completed" {
 			t.Errorf("%s: the first leg is answered %d %v", name, a.status, a.body)
 		}
-		w.executed()
+		w.waitExecuted()
 		if got := s.tokensOf(w.call.Swap.RecipientATA) - w.tokens; got != want {
 			t.Errorf("%s: the recipient got %d tokens, want all %d that the market gave", name, got, want)
 		}
-		w.silent()
+		w.checkNothingLogged()
 	}
 	if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="executed"`); n != 4 {
 		t.Errorf("the metric has %v executed swaps, want 4", n)
 	}
-	if n := s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {
+	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {
 		t.Errorf("%d executions were signed for 4 swaps", n)
 	}
-	s.books(4*notesRent - notesRent/2 + tokenRent)
+	s.checkAccounting(4*notesRent - notesRent/2 + tokenRent)
 }
 
 // TestStatusOfASwapInEachPhase stops a swap in each phase and reads its status.
 func TestStatusOfASwapInEachPhase(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
 	w := s.newSwap(nil)
-	a := w.post(s.stand)
+	a := w.submit(s.fixture)
 	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.at("data", "swap_phase") != "funded" || a.body["signature"] == nil {
 		t.Errorf("the first leg is answered %d %v", a.status, a.body)
 	}
-	w.shows("funded", "router_unavailable")
-	path := w.path
-	a = w.post(s.stand) // a repeat, answered at once and without an id
-	w.path = path
-	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.body["signature"] != w.leg {
+	w.waitPhase("funded", "router_unavailable")
+	path := w.statusPath
+	a = w.submit(s.fixture) // a repeat, answered at once and without an id
+	w.statusPath = path
+	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.body["signature"] != w.firstSignature {
 		t.Errorf("a repeat is answered %d %v", a.status, a.body)
 	}
-	s.price(50)
-	s.behave(router.Settings{})
-	a = w.shows("funded", "swap_price")
+	s.setPrice(50)
+	s.setRouter(router.Settings{})
+	a = w.waitPhase("funded", "swap_price")
 	state := s.account(w.swap.State)
-	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.leg || a.at("data", "completed_at") != nil {
+	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.firstSignature || a.at("data", "completed_at") != nil {
 		t.Errorf("the status of a funded swap is %v", a.body)
 	}
-	s.lies(router.LieRule{Lie: router.WrongProgram})
-	s.price(100)
-	w.shows("funded", "router_hostile")
-	s.faults(oneEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
-	s.behave(router.Settings{})
-	a = w.shows("quoted", "")
+	s.setRouterLies(router.LieRule{Lie: router.WrongProgram})
+	s.setPrice(100)
+	w.waitPhase("funded", "router_hostile")
+	s.setFaults(relayEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
+	s.setRouter(router.Settings{})
+	a = w.waitPhase("quoted", "")
 	if a.at("data", "swap_signature") != nil {
 		t.Errorf("the status of a quoted swap is %v", a.body)
 	}
@@ -90,28 +90,28 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 			return ok && (v == 1) == (p.metric == "1")
 		})
 	}
-	s.faults(oneEndpoint)
-	w.executed()
+	s.setFaults(relayEndpoint)
+	w.waitExecuted()
 	if n := w.attempts("execute"); n != 1 {
 		t.Errorf("%d executions were signed, want the one that was sent again", n)
 	}
-	a = w.post(s.stand)
+	a = w.submit(s.fixture)
 	if a.status != http.StatusOK || a.at("data", "status") != "completed" || a.at("data", "swap_phase") != "executed" || a.at("data", "swap_signature") == nil {
 		t.Errorf("a repeat of an executed swap is answered %d %v", a.status, a.body)
 	}
-	w.silent()
-	s.books(notesRent + tokenRent)
+	w.checkNothingLogged()
+	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestRepeatsOfASwap: the same swap again is the same submission, in any state;
+// TestARepeatedSwapIsTheSameSubmission: the same swap again is the same submission, in any state;
 // another swap of the same notes is refused.
-func TestRepeatsOfASwap(t *testing.T) {
+func TestARepeatedSwapIsTheSameSubmission(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
-	s.price(50) // no price, so that it is refunded
-	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
-	first := w.post(s.stand, "Idempotency-Key", "once", "Prefer", "respond-async")
-	path := w.path
+	s := newSwapFixture(t, fixtureOptions{})
+	s.setPrice(50) // no price, so that it is refunded
+	w := s.newSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
+	first := w.submit(s.fixture, "Idempotency-Key", "once", "Prefer", "respond-async")
+	path := w.statusPath
 	// Landed data can be copied from the chain: only the owner of its key gets the id.
 	repeats := map[string]struct {
 		header []string
@@ -122,18 +122,18 @@ func TestRepeatsOfASwap(t *testing.T) {
 		"by another key": {[]string{"Idempotency-Key", "twice"}, uuid.Nil.String()},
 	}
 	for name, r := range repeats {
-		if a := w.post(s.stand, r.header...); a.body["request_id"] != r.id || a.status != http.StatusOK {
+		if a := w.submit(s.fixture, r.header...); a.body["request_id"] != r.id || a.status != http.StatusOK {
 			t.Errorf("a repeat %s is answered %d %v", name, a.status, a.body)
 		}
 	}
 	wantRefused(t, s.call(http.MethodGet, "/status/"+uuid.Nil.String(), nil), http.StatusNotFound, "not_found")
-	w.path = path // a repeat's own path leads nowhere
-	other := s.newSwap(func(o *swapping) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
+	w.statusPath = path // a repeat's own path leads nowhere
+	other := s.newSwap(func(o *testSwap) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
-	plain := fields(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})
+	plain := submissionBody(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})
 	wantRefused(t, s.call(http.MethodPost, "/transact", plain), http.StatusBadRequest, "ext_data_mismatch")
 
-	a := w.refunded(0)
+	a := w.waitRefunded(0)
 	for name, id := range map[string]any{"by its key": first.body["request_id"], "by its content": nil, "by another key": nil} {
 		r := s.call(http.MethodPost, "/transact_swap", w.body, repeats[name].header...)
 		wantRefused(t, r, http.StatusConflict, "swap_refunded")
@@ -142,34 +142,34 @@ func TestRepeatsOfASwap(t *testing.T) {
 		}
 	}
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
-	if n := s.count("SELECT count(*) FROM submissions"); n != 2 {
+	if n := s.queryInt("SELECT count(*) FROM submissions"); n != 2 {
 		t.Errorf("there are %d rows for the two legs of one swap", n)
 	}
-	s.books(notesRent + stateRent)
+	s.checkAccounting(notesRent + stateRent)
 }
 
 // TestSwapsWithoutAPriceCostNoAccounts: neither a mint without a market nor a
 // minimum above it makes the relay pay rent that it does not get back.
 func TestSwapsWithoutAPriceCostNoAccounts(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
+	s := newSwapFixture(t, fixtureOptions{})
 	mint, err := s.chain.CreateMint(6, nil)
 	must(t, err)
 	eventually(t, "the mint is there", func() bool { return s.account(mint) != nil })
-	unknown := s.begin(func(w *swapping) {
+	unknown := s.submitSwap(func(w *testSwap) {
 		w.call.Swap.OutputMint = mint
 		ata, _, err := solana.FindAssociatedTokenAddress(w.wallet.PublicKey(), mint)
 		must(t, err)
 		w.call.Swap.RecipientATA = ata
 	})
-	tall := s.begin(func(w *swapping) { w.call.Swap.MinOutput = 1<<64 - 1 })
-	unknown.shows("funded", "no_route")
-	tall.shows("funded", "swap_price")
-	unknown.refunded(0)
-	tall.refunded(0)
-	if n := s.count("SELECT count(*) FROM attempts WHERE purpose IN ('accounts', 'execute')"); n != 0 {
+	tall := s.submitSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1<<64 - 1 })
+	unknown.waitPhase("funded", "no_route")
+	tall.waitPhase("funded", "swap_price")
+	unknown.waitRefunded(0)
+	tall.waitRefunded(0)
+	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose IN ('accounts', 'execute')"); n != 0 {
 		t.Errorf("%d transactions were signed for accounts and executions", n)
 	}
-	unknown.silent()
-	s.books(2 * (notesRent + stateRent))
+	unknown.checkNothingLogged()
+	s.checkAccounting(2 * (notesRent + stateRent))
 }

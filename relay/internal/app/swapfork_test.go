@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// landedAt is the slot of a signature that the chain has.
-func (s *swapStand) landedAt(signature any) uint64 {
+// landingSlot is the slot of a signature that the chain has.
+func (s *swapFixture) landingSlot(signature any) uint64 {
 	s.t.Helper()
 	text, _ := signature.(string)
 	sig, err := solana.SignatureFromBase58(text)
@@ -27,14 +27,14 @@ func (s *swapStand) landedAt(signature any) uint64 {
 }
 
 // fork undoes everything from the slot on, and returns the undone transactions.
-func (s *swapStand) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
+func (s *swapFixture) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
 	s.t.Helper()
 	undone, err := s.chain.ForkFrom(from, again)
 	must(s.t, err)
 	return undone
 }
 
-func (s *swapStand) reopened(atLeast float64) {
+func (s *swapFixture) waitReopened(atLeast float64) {
 	s.t.Helper()
 	eventually(s.t, "the relay has reopened what the fork undid", func() bool {
 		n, _ := s.metric(contract.MetricAttempts, `event="reopened"`)
@@ -42,38 +42,38 @@ func (s *swapStand) reopened(atLeast float64) {
 	})
 }
 
-// TestAForkUndoesTheFirstLeg after its second leg was made: the second leg waits,
+// TestAForkRollsBackTheFirstLeg after its second leg was made: the second leg waits,
 // the first leg lands again, and the swap continues.
-func TestAForkUndoesTheFirstLeg(t *testing.T) {
+func TestAForkRollsBackTheFirstLeg(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
-	w := s.begin(nil)
-	w.shows("funded", "router_unavailable")
-	s.faults(oneEndpoint, dropped())
-	s.fork(s.landedAt(w.leg), nil)
-	s.reopened(1)
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_unavailable")
+	s.setFaults(relayEndpoint, droppedSend())
+	s.fork(s.landingSlot(w.firstSignature), nil)
+	s.waitReopened(1)
 	eventually(t, "the first leg is under way again", func() bool {
 		a := w.status()
 		return a.at("data", "status") == "processing" && a.at("data", "swap_phase") == nil && a.at("data", "solana_signature") == nil
 	})
-	s.honest()
+	s.resetRouter()
 	eventually(t, "the settlement waits for its state", func() bool {
-		return s.count("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
+		return s.queryInt("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
 	if n := w.attempts("execute") + w.attempts("refund"); n != 0 {
 		t.Errorf("%d transactions were signed for a swap that had not begun", n)
 	}
-	s.faults(oneEndpoint)
-	w.executed()
-	if n := s.count("SELECT count(*) FROM submissions"); n != 2 {
+	s.setFaults(relayEndpoint)
+	w.waitExecuted()
+	if n := s.queryInt("SELECT count(*) FROM submissions"); n != 2 {
 		t.Errorf("there are %d rows for the two legs of one swap", n)
 	}
-	s.books(notesRent + tokenRent)
+	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestAForkUndoesBothLegs: the fork lands some transactions again by itself, or none.
-func TestAForkUndoesBothLegs(t *testing.T) {
+// TestAForkRollsBackBothLegs: the fork lands some transactions again by itself, or none.
+func TestAForkRollsBackBothLegs(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(*bank.Landed) bool{
 		"and lands them again": bank.LandAgain,
@@ -81,93 +81,93 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapStand(t, standOptions{slot: forking})
-			w := s.begin(nil)
+			s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+			w := s.submitSwap(nil)
 			var first any
 			eventually(t, "it is executed", func() bool {
 				a := w.status()
 				first = a.at("data", "swap_signature")
 				return a.at("data", "status") == "completed"
 			})
-			if undone := s.fork(s.landedAt(w.leg), again); len(undone) < 2 {
+			if undone := s.fork(s.landingSlot(w.firstSignature), again); len(undone) < 2 {
 				t.Fatalf("the fork undid %d transactions, want both legs", len(undone))
 			}
 			if again == nil {
-				s.reopened(2)
+				s.waitReopened(2)
 			}
 			eventually(t, "the first leg has landed again", func() bool { return w.status().at("data", "swap_phase") != nil })
 			// The execution's blockhash was usually younger than the first leg's, and is lost too:
 			// finality past its last valid block proves that, and the test does not wait for it.
-			s.chain.Advance(blockhashLife + 50)
-			a := w.executed()
+			s.chain.Advance(blockhashBlocks + 50)
+			a := w.waitExecuted()
 			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
 				t.Errorf("after the fork %d executions were signed, and that which counts is the first: %v", n, same)
 			}
-			s.books(notesRent + tokenRent)
+			s.checkAccounting(notesRent + tokenRent)
 		})
 	}
 }
 
-// TestAForkUndoesAnExecution: the same bytes land again.
-func TestAForkUndoesAnExecution(t *testing.T) {
+// TestAForkRollsBackAnExecution: the same bytes land again.
+func TestAForkRollsBackAnExecution(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
-	s.holdBefore()
-	w := s.begin(nil)
-	w.shows("funded", "router_hostile")
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+	s.makeRoutesInvalid()
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_hostile")
 	s.chain.Finalize() // the first leg
-	s.honest()
+	s.resetRouter()
 	var execution any
 	eventually(t, "it is executed", func() bool {
 		a := w.status()
 		execution = a.at("data", "swap_signature")
 		return a.at("data", "status") == "completed"
 	})
-	s.fork(s.landedAt(execution), nil)
-	s.reopened(1)
-	if a := w.executed(); a.at("data", "swap_signature") != execution || w.attempts("execute") != 1 {
+	s.fork(s.landingSlot(execution), nil)
+	s.waitReopened(1)
+	if a := w.waitExecuted(); a.at("data", "swap_signature") != execution || w.attempts("execute") != 1 {
 		t.Errorf("after the fork %d executions were signed: the first one was as good", w.attempts("execute"))
 	}
-	s.books(notesRent + tokenRent)
+	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestAForkUndoesAnExecutionAndThePriceHasFallen: the swap was reported as
+// TestAForkRollsBackAnExecutionAndThePriceHasFallen: the swap was reported as
 // completed, and ends in a refund.
-func TestAForkUndoesAnExecutionAndThePriceHasFallen(t *testing.T) {
+func TestAForkRollsBackAnExecutionAndThePriceHasFallen(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
-	s.holdBefore()
-	w := s.begin(nil)
-	w.shows("funded", "router_hostile")
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+	s.makeRoutesInvalid()
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_hostile")
 	s.chain.Finalize() // the first leg
-	s.honest()
+	s.resetRouter()
 	var execution any
 	eventually(t, "it is executed", func() bool {
 		a := w.status()
 		execution = a.at("data", "swap_signature")
 		return a.at("data", "status") == "completed"
 	})
-	s.price(50)
-	s.fork(s.landedAt(execution), nil)
-	s.price(50) // on the new branch too
-	s.reopened(1)
-	w.shows("funded", "swap_price")
-	a := w.refunded(0)
+	s.setPrice(50)
+	s.fork(s.landingSlot(execution), nil)
+	s.setPrice(50) // on the new branch too
+	s.waitReopened(1)
+	w.waitPhase("funded", "swap_price")
+	a := w.waitRefunded(0)
 	if a.at("data", "swap_phase") != "refunded" {
 		t.Errorf("it ended as %v", a.body)
 	}
 	if landed, failed := w.executions(); landed != 0 || failed != 1 {
 		t.Errorf("%d executions landed and %d failed, want the first one to fail on the new branch", landed, failed)
 	}
-	s.books(notesRent + stateRent)
+	s.checkAccounting(notesRent + stateRent)
 }
 
-// TestAForkUndoesARefund: the lamports are in the state again, and go back again.
-func TestAForkUndoesARefund(t *testing.T) {
+// TestAForkRollsBackARefund: the lamports are in the state again, and go back again.
+func TestAForkRollsBackARefund(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
-	s.down(fault.Rule{Cut: true})
-	w := s.begin(nil)
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+	s.failRouter(fault.Rule{Cut: true})
+	w := s.submitSwap(nil)
 	w.skipTo(0)
 	var refund any
 	eventually(t, "it is refunded", func() bool {
@@ -175,33 +175,33 @@ func TestAForkUndoesARefund(t *testing.T) {
 		refund = a.at("data", "refund_signature")
 		return a.at("data", "status") == "failed"
 	})
-	s.fork(s.landedAt(refund), nil)
-	s.reopened(1)
-	a := w.refunded(0)
+	s.fork(s.landingSlot(refund), nil)
+	s.waitReopened(1)
+	a := w.waitRefunded(0)
 	if a.at("data", "refund_signature") != refund || w.attempts("refund") != 1 {
 		t.Errorf("%d refunds were signed: the first one was as good", w.attempts("refund"))
 	}
-	s.books(notesRent + stateRent)
+	s.checkAccounting(notesRent + stateRent)
 }
 
 // TestAForkSpendsTheNotesElsewhere: on the new branch another transaction spends the notes,
 // so that there is no swap, and the relay signs nothing for it.
 func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
 	stranger := s.stranger()
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
-	w := s.begin(nil)
-	w.shows("funded", "router_unavailable")
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_unavailable")
 	to := newKey(t).PublicKey()
 	in := *w.call.Inputs
 	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: to})
-	other := &shieldpool.Call{Proof: s.f.prove(t, &in), Inputs: &in, Destination: shieldpool.Destination{Recipient: to}}
-	s.faults(oneEndpoint, dropped())
-	s.fork(s.landedAt(w.leg), nil)
-	s.land(stranger, other)
-	s.honest()
-	s.faults(oneEndpoint)
+	other := &shieldpool.Call{Proof: s.forger.prove(t, &in), Inputs: &in, Destination: shieldpool.Destination{Recipient: to}}
+	s.setFaults(relayEndpoint, droppedSend())
+	s.fork(s.landingSlot(w.firstSignature), nil)
+	s.sendWithoutRelay(stranger, other)
+	s.resetRouter()
+	s.setFaults(relayEndpoint)
 	var a *answer
 	eventually(t, "the swap has failed", func() bool {
 		a = w.status()
@@ -210,46 +210,46 @@ func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 	if a.at("data", "error_code") != "nullifier_spent" || a.at("data", "swap_phase") != nil || a.at("data", "refund_signature") != nil {
 		t.Errorf("its status is %v", a.body)
 	}
-	if n := s.count("SELECT count(*) FROM attempts WHERE purpose <> 'transact'"); n != 0 {
+	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose <> 'transact'"); n != 0 {
 		t.Errorf("%d transactions were signed for a swap that never was", n)
 	}
-	if n := s.count("SELECT count(*) FROM submissions WHERE state = 'failed'"); n != 2 {
+	if n := s.queryInt("SELECT count(*) FROM submissions WHERE state = 'failed'"); n != 2 {
 		t.Errorf("%d of two rows have failed", n)
 	}
-	if n := s.count("SELECT count(*) FROM swaps WHERE NOT ended"); n != 0 {
+	if n := s.queryInt("SELECT count(*) FROM swaps WHERE NOT ended"); n != 0 {
 		t.Errorf("%d swaps have not ended", n)
 	}
 	if n := s.lamportsOf(w.wallet.PublicKey()); n != 0 {
 		t.Errorf("the wallet got %d lamports", n)
 	}
-	s.ready()
+	s.waitHealthy()
 }
 
-// TestAStrangerEndsASwapThatAForkHadUndone: the relay has observed that the state was
+// TestAStrangerEndsASwapThatAForkRolledBack: the relay has observed that the state was
 // closed, but not that it was restored.
-func TestAStrangerEndsASwapThatAForkHadUndone(t *testing.T) {
+func TestAStrangerEndsASwapThatAForkRolledBack(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
+	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
 	stranger := s.stranger()
-	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
-	w := s.begin(nil)
-	w.shows("funded", "router_unavailable")
-	s.faults(oneEndpoint, dropped())
-	s.fork(s.landedAt(w.leg), nil)
-	s.reopened(1)
+	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.submitSwap(nil)
+	w.waitPhase("funded", "router_unavailable")
+	s.setFaults(relayEndpoint, droppedSend())
+	s.fork(s.landingSlot(w.firstSignature), nil)
+	s.waitReopened(1)
 	eventually(t, "the settlement waits for its state", func() bool {
-		return s.count("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
+		return s.queryInt("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
 	s.sendAs(stranger, w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey())...)
 	var first []byte
 	must(t, s.db.QueryRow(t.Context(), "SELECT raw FROM attempts WHERE purpose = 'transact'").Scan(&first))
 	// The relay cannot read the chain until all is over.
-	s.faults(oneEndpoint, dropped(), fault.Rule{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable})
+	s.setFaults(relayEndpoint, droppedSend(), fault.Rule{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable})
 	must(t, s.rpc.Send(t.Context(), first, false, 0))
 	eventually(t, "the state is there again", func() bool { return s.account(w.swap.State) != nil })
 	w.executeAs(stranger)
-	s.faults(oneEndpoint)
-	s.honest()
-	w.executed()
-	s.ready()
+	s.setFaults(relayEndpoint)
+	s.resetRouter()
+	w.waitExecuted()
+	s.waitHealthy()
 }

@@ -48,24 +48,24 @@ func (a *App) summariseSwaps(ctx context.Context) (store.SwapSummary, error) {
 	return a.store.Swaps(ctx, slot)
 }
 
-func (a *App) readSwapGauges() {
-	a.metrics.ReadEach(contract.MetricSwaps, func(sample telemetry.Sample) {
+func (a *App) registerSwapGauges() {
+	a.metrics.RegisterVecFunc(contract.MetricSwaps, func(sample telemetry.Sample) {
 		if s, ok := a.swapSummary.get(); ok {
 			for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseQuoted} {
 				sample(float64(s.ByPhase[p]), string(p))
 			}
 		}
 	})
-	a.metrics.Read(contract.MetricSwapOldestFunded, func() (float64, bool) {
+	a.metrics.RegisterGaugeFunc(contract.MetricSwapOldestFunded, func() (float64, bool) {
 		s, ok := a.swapSummary.get()
 		return telemetry.Timestamp(time.Now().Add(-s.OldestAge)), ok && s.Unfinished() > 0
 	})
-	a.metrics.Read(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSummary.get(); return float64(s.Overdue), ok })
-	a.metrics.Read(contract.MetricRouterBreakerOpen, func() (float64, bool) {
+	a.metrics.RegisterGaugeFunc(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSummary.get(); return float64(s.Overdue), ok })
+	a.metrics.RegisterGaugeFunc(contract.MetricRouterBreakerOpen, func() (float64, bool) {
 		if a.router == nil {
 			return 0, false
 		}
-		return flag(a.router.Failing()), true
+		return boolGauge(a.router.Failing()), true
 	})
 }
 

@@ -23,21 +23,21 @@ import (
 // badRouter is one way in which a router is useless.
 type badRouter struct {
 	settings router.Settings
-	// greedy asks for more than the market's output.
-	greedy bool
-	// waits are the reasons for which the swap may wait, and hostile is the counted fault.
-	waits   []string
-	hostile string
+	// aboveMarket asks for more than the market's output.
+	aboveMarket bool
+	// holdReasons are the reasons for which the swap may wait, and hostile is the counted fault.
+	holdReasons  []string
+	rejectReason string
 }
 
-func lying(lie router.Lie, call string) router.Settings {
+func withLie(lie router.Lie, call string) router.Settings {
 	return router.Settings{Lies: []router.LieRule{{Lie: lie, Call: call}}}
 }
 
-func failing(rule fault.Rule) router.Settings { return router.Settings{Faults: []fault.Rule{rule}} }
+func withFault(rule fault.Rule) router.Settings { return router.Settings{Faults: []fault.Rule{rule}} }
 
-// hostileRouters quote well, and their routes must not be signed.
-func hostileRouters(payer solana.PublicKey) map[string]badRouter {
+// invalidRouteRouters quote well, and their routes must not be signed.
+func invalidRouteRouters(payer solana.PublicKey) map[string]badRouter {
 	const instructions = router.CallInstructions
 	naming := func(lie router.Lie) router.Settings {
 		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: payer}}}
@@ -45,19 +45,19 @@ func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 	only := []string{"router_hostile"}
 	fails := []string{"swap_execution_failed"}
 	return map[string]badRouter{
-		"quotes another mint":        {settings: lying(router.WrongMint, ""), waits: only, hostile: "output_mint"},
-		"quotes another amount":      {settings: lying(router.WrongAmount, ""), waits: only, hostile: "amount"},
-		"quotes twice what it has":   {settings: lying(router.LowThreshold, ""), greedy: true, waits: fails},
-		"calls another program":      {settings: lying(router.WrongProgram, ""), waits: only, hostile: "program"},
-		"has the payer sign":         {settings: naming(router.PayerAccount), waits: only, hostile: "signer"},
-		"writes the payer's account": {settings: naming(router.PayerWritable), waits: only, hostile: "account"},
-		"wants another signature":    {settings: lying(router.ExtraSigner, ""), waits: only, hostile: "signer"},
-		"swaps for another user":     {settings: lying(router.OtherUser, ""), waits: only, hostile: "signer"},
-		"keeps half of the output":   {settings: lying(router.ShortOutput, ""), waits: fails},
-		"takes half of the input":    {settings: lying(router.PartialFill, ""), waits: fails},
-		"names a table that is none": {settings: lying(router.BogusTable, ""), waits: only, hostile: "lookup_table"},
-		"names an account for table": {settings: lying(router.ForeignTable, ""), waits: only, hostile: "lookup_table"},
-		"gives no instructions":      {settings: failing(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), waits: []string{"router_unavailable"}},
+		"quotes another mint":        {settings: withLie(router.WrongMint, ""), holdReasons: only, rejectReason: "output_mint"},
+		"quotes another amount":      {settings: withLie(router.WrongAmount, ""), holdReasons: only, rejectReason: "amount"},
+		"quotes twice what it has":   {settings: withLie(router.LowThreshold, ""), aboveMarket: true, holdReasons: fails},
+		"calls another program":      {settings: withLie(router.WrongProgram, ""), holdReasons: only, rejectReason: "program"},
+		"has the payer sign":         {settings: naming(router.PayerAccount), holdReasons: only, rejectReason: "signer"},
+		"writes the payer's account": {settings: naming(router.PayerWritable), holdReasons: only, rejectReason: "account"},
+		"wants another signature":    {settings: withLie(router.ExtraSigner, ""), holdReasons: only, rejectReason: "signer"},
+		"swaps for another user":     {settings: withLie(router.OtherUser, ""), holdReasons: only, rejectReason: "signer"},
+		"keeps half of the output":   {settings: withLie(router.ShortOutput, ""), holdReasons: fails},
+		"takes half of the input":    {settings: withLie(router.PartialFill, ""), holdReasons: fails},
+		"names a table that is none": {settings: withLie(router.BogusTable, ""), holdReasons: only, rejectReason: "lookup_table"},
+		"names an account for table": {settings: withLie(router.ForeignTable, ""), holdReasons: only, rejectReason: "lookup_table"},
+		"gives no instructions":      {settings: withFault(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), holdReasons: []string{"router_unavailable"}},
 	}
 }
 
@@ -65,84 +65,84 @@ func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 func brokenRouters() map[string]badRouter {
 	waits := []string{"router_unavailable"}
 	return map[string]badRouter{
-		"answers 503":               {settings: failing(fault.Rule{Status: http.StatusServiceUnavailable}), waits: waits},
-		"limits the rate":           {settings: failing(fault.Rule{Status: http.StatusTooManyRequests, RetryAfter: time.Second}), waits: waits},
-		"closes the connection":     {settings: failing(fault.Rule{Cut: true}), waits: waits},
-		"hangs":                     {settings: failing(fault.Rule{Hang: true}), waits: waits},
-		"is too slow":               {settings: failing(fault.Rule{Latency: 3 * time.Second}), waits: waits},
-		"answers with a page":       {settings: lying(router.Garbage, ""), waits: waits},
-		"breaks off":                {settings: lying(router.Truncated, ""), waits: waits},
-		"answers with too much":     {settings: lying(router.Huge, ""), waits: waits},
-		"gives a price and a page":  {settings: lying(router.Garbage, router.CallInstructions), waits: waits},
-		"gives a price, breaks off": {settings: lying(router.Truncated, router.CallInstructions), waits: waits},
+		"answers 503":               {settings: withFault(fault.Rule{Status: http.StatusServiceUnavailable}), holdReasons: waits},
+		"limits the rate":           {settings: withFault(fault.Rule{Status: http.StatusTooManyRequests, RetryAfter: time.Second}), holdReasons: waits},
+		"closes the connection":     {settings: withFault(fault.Rule{Cut: true}), holdReasons: waits},
+		"hangs":                     {settings: withFault(fault.Rule{Hang: true}), holdReasons: waits},
+		"is too slow":               {settings: withFault(fault.Rule{Latency: 3 * time.Second}), holdReasons: waits},
+		"answers with a page":       {settings: withLie(router.Garbage, ""), holdReasons: waits},
+		"breaks off":                {settings: withLie(router.Truncated, ""), holdReasons: waits},
+		"answers with too much":     {settings: withLie(router.Huge, ""), holdReasons: waits},
+		"gives a price and a page":  {settings: withLie(router.Garbage, router.CallInstructions), holdReasons: waits},
+		"gives a price, breaks off": {settings: withLie(router.Truncated, router.CallInstructions), holdReasons: waits},
 	}
 }
 
-// meet starts a swap with each router.
-func (s *swapStand) meet(all map[string]badRouter) map[string]*swapping {
+// submitSwaps starts a swap with each router.
+func (s *swapFixture) submitSwaps(all map[string]badRouter) map[string]*testSwap {
 	s.t.Helper()
-	swaps, treatment := map[string]*swapping{}, map[uint64]router.Settings{}
+	swaps, treatment := map[string]*testSwap{}, map[uint64]router.Settings{}
 	gross := uint64(swapGross)
 	for name, bad := range all {
 		gross += 1_000_000
-		w := s.newSwap(func(w *swapping) {
+		w := s.newSwap(func(w *testSwap) {
 			w.gross = gross
-			if bad.greedy {
-				w.call.Swap.MinOutput = s.gives(gross) / 2 * 3
+			if bad.aboveMarket {
+				w.call.Swap.MinOutput = s.marketOutput(gross) / 2 * 3
 			}
 		})
 		swaps[name], treatment[w.net] = w, bad.settings
 	}
-	s.door.treat(treatment)
+	s.routerProxy.setByAmount(treatment)
 	for _, w := range swaps {
-		w.post(s.stand, "Prefer", "respond-async")
+		w.submit(s.fixture, "Prefer", "respond-async")
 	}
 	return swaps
 }
 
-// rents is the cost of refunds for the payers, in lamports: the states' rents go to
+// refundRent is the cost of refunds for the payers, in lamports: the states' rents go to
 // the recipient. No account is made in vain.
-func rents(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
+func refundRent(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
 
-// honest makes all of them honest from now on.
-func (s *swapStand) honest() {
+// resetRouter makes all of them honest from now on.
+func (s *swapFixture) resetRouter() {
 	s.t.Helper()
-	s.door.treat(nil)
-	s.behave(router.Settings{})
+	s.routerProxy.setByAmount(nil)
+	s.setRouter(router.Settings{})
 }
 
-// TestARouterIsOfNoUseForTheWholeWindow: however it fails, all lamports are refunded, and
+// TestARouterThatFailsUntilTheTimeoutLeadsToRefunds: however it fails, all lamports are refunded, and
 // none of its invalid routes is signed.
-func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
+func TestARouterThatFailsUntilTheTimeoutLeadsToRefunds(t *testing.T) {
 	t.Parallel()
-	for name, all := range map[string]func(*swapStand) map[string]badRouter{
-		"hostile": func(s *swapStand) map[string]badRouter { return hostileRouters(s.payer.PublicKey()) },
-		"broken":  func(*swapStand) map[string]badRouter { return brokenRouters() },
+	for name, all := range map[string]func(*swapFixture) map[string]badRouter{
+		"hostile": func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
+		"broken":  func(*swapFixture) map[string]badRouter { return brokenRouters() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapStand(t, standOptions{})
+			s := newSwapFixture(t, fixtureOptions{})
 			routers := all(s)
-			swaps := s.meet(routers)
+			swaps := s.submitSwaps(routers)
 			for name, w := range swaps {
 				eventually(t, "the swap with a router that "+name+" waits", func() bool {
 					got, _ := w.status().at("data", "swap_waits").(string)
-					return slices.Contains(routers[name].waits, got)
+					return slices.Contains(routers[name].holdReasons, got)
 				})
 			}
 			for name, w := range swaps {
 				t.Log(name)
-				w.refunded(0)
+				w.waitRefunded(0)
 				if n := w.attempts("execute"); n != 0 {
 					t.Errorf("a router that %s has had %d transactions signed", name, n)
 				}
-				w.silent()
+				w.checkNothingLogged()
 			}
 			for name, bad := range routers {
-				if n, _ := s.metric(contract.MetricRouterRejected, `what="`+bad.hostile+`"`); bad.hostile != "" && n == 0 {
+				if n, _ := s.metric(contract.MetricRouterRejected, `what="`+bad.rejectReason+`"`); bad.rejectReason != "" && n == 0 {
 					t.Errorf("no metric counts a router that %s", name)
 				}
-				for _, reason := range bad.waits {
+				for _, reason := range bad.holdReasons {
 					if n, _ := s.metric(contract.MetricSwapWaits, `reason="`+reason+`"`); n == 0 {
 						t.Errorf("no metric counts the waits for %s", reason)
 					}
@@ -151,90 +151,90 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 			if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="refunded"`); n != float64(len(routers)) {
 				t.Errorf("the metric has %v refunds, want %d", n, len(routers))
 			}
-			s.books(rents(routers))
+			s.checkAccounting(refundRent(routers))
 		})
 	}
 }
 
-// TestARouterRecovers: the same routers, honest before the timeout.
-func TestARouterRecovers(t *testing.T) {
+// TestSwapsAreExecutedAfterTheRouterRecovers: the same routers, honest before the timeout.
+func TestSwapsAreExecutedAfterTheRouterRecovers(t *testing.T) {
 	t.Parallel()
-	for name, all := range map[string]func(*swapStand) map[string]badRouter{
-		"hostile": func(s *swapStand) map[string]badRouter { return hostileRouters(s.payer.PublicKey()) },
-		"broken":  func(*swapStand) map[string]badRouter { return brokenRouters() },
+	for name, all := range map[string]func(*swapFixture) map[string]badRouter{
+		"hostile": func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
+		"broken":  func(*swapFixture) map[string]badRouter { return brokenRouters() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapStand(t, standOptions{slot: slow})
+			s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 			routers := all(s)
 			delete(routers, "quotes twice what it has") // honest, it has no such price
-			swaps := s.meet(routers)
+			swaps := s.submitSwaps(routers)
 			for name, w := range swaps {
 				var got string
 				eventually(t, "the swap with a router that "+name+" waits", func() bool {
 					got, _ = w.status().at("data", "swap_waits").(string)
 					return got != ""
 				})
-				if !slices.Contains(routers[name].waits, got) && got != "router_unavailable" {
+				if !slices.Contains(routers[name].holdReasons, got) && got != "router_unavailable" {
 					t.Errorf("with a router that %s the swap waits for %s", name, got)
 				}
 			}
-			s.honest()
+			s.resetRouter()
 			for name, w := range swaps {
 				t.Log(name)
-				w.executed()
+				w.waitExecuted()
 				if n := w.attempts("execute"); n != 1 {
 					t.Errorf("with a router that %s %d executions were signed", name, n)
 				}
-				w.silent()
+				w.checkNothingLogged()
 			}
-			s.books(uint64(len(swaps)) * (notesRent + tokenRent))
+			s.checkAccounting(uint64(len(swaps)) * (notesRent + tokenRent))
 		})
 	}
 }
 
-// TestAPriceFallsAndRecovers: the price falls and recovers, and the router's quotes with it.
-func TestAPriceFallsAndRecovers(t *testing.T) {
+// TestASwapWaitsForItsPrice: the price falls and recovers, and the router's quotes with it.
+func TestASwapWaitsForItsPrice(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 	w := s.newSwap(nil)
-	s.price(90)
-	w.post(s.stand)
-	w.shows("funded", "swap_price")
-	s.behave(failing(fault.Rule{Method: router.CallInstructions, Status: http.StatusServiceUnavailable}))
-	s.price(100)
-	w.shows("funded", "router_unavailable")
-	s.price(90)
-	s.honest()
-	w.shows("funded", "swap_price")
-	s.price(101)
-	want := s.gives(w.net)
-	w.executed()
+	s.setPrice(90)
+	w.submit(s.fixture)
+	w.waitPhase("funded", "swap_price")
+	s.setRouter(withFault(fault.Rule{Method: router.CallInstructions, Status: http.StatusServiceUnavailable}))
+	s.setPrice(100)
+	w.waitPhase("funded", "router_unavailable")
+	s.setPrice(90)
+	s.resetRouter()
+	w.waitPhase("funded", "swap_price")
+	s.setPrice(101)
+	want := s.marketOutput(w.net)
+	w.waitExecuted()
 	if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
 		t.Errorf("the recipient got %d tokens, want the %d of the better price", got, want)
 	}
-	s.books(notesRent + tokenRent)
+	s.checkAccounting(notesRent + tokenRent)
 }
 
 // TestATightPriceIsExecuted: the market's output is above the minimum by
 // less than the usual slippage.
 func TestATightPriceIsExecuted(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
+	s := newSwapFixture(t, fixtureOptions{})
 	for name, short := range map[string]uint64{"to the last unit": 0, "with a little room": 40_000} {
-		w := s.begin(func(w *swapping) {
+		w := s.submitSwap(func(w *testSwap) {
 			net, _ := s.pool.Profile.Fees.Net(w.gross)
-			w.call.Swap.MinOutput = s.gives(net) - short
+			w.call.Swap.MinOutput = s.marketOutput(net) - short
 		})
 		t.Log(name)
-		w.executed()
+		w.waitExecuted()
 	}
-	s.books(2 * (notesRent + tokenRent))
+	s.checkAccounting(2 * (notesRent + tokenRent))
 }
 
-// TestRoutesThatDoNotFit: the relay requests routes again with fewer accounts, then direct
+// TestSmallerRoutesAreRequestedUntilOneFits: the relay requests routes again with fewer accounts, then direct
 // ones. A router that has none ends in a refund.
-func TestRoutesThatDoNotFit(t *testing.T) {
+func TestSmallerRoutesAreRequestedUntilOneFits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		ignore []string // of the question
@@ -248,28 +248,28 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapStand(t, standOptions{})
-			s.behave(tt.wide)
+			s := newSwapFixture(t, fixtureOptions{})
+			s.setRouter(tt.wide)
 			direct := false
-			s.door.before(func(_ string, query url.Values) {
+			s.routerProxy.setHook(func(_ string, query url.Values) {
 				direct = direct || query.Get("onlyDirectRoutes") == "true"
 				for _, name := range tt.ignore {
 					query.Del(name)
 				}
 			})
-			w := s.begin(nil)
+			w := s.submitSwap(nil)
 			if tt.fits {
-				w.executed()
+				w.waitExecuted()
 				if n := w.attempts("execute"); n != 1 {
 					t.Errorf("%d executions were signed", n)
 				}
-				s.books(notesRent + tokenRent)
+				s.checkAccounting(notesRent + tokenRent)
 			} else {
-				w.shows("funded", "swap_route_too_large")
-				w.refunded(0)
-				s.books(notesRent + stateRent)
+				w.waitPhase("funded", "swap_route_too_large")
+				w.waitRefunded(0)
+				s.checkAccounting(notesRent + stateRent)
 			}
-			s.door.before(nil)
+			s.routerProxy.setHook(nil)
 			if wantDirect := len(tt.ignore) > 0; direct != wantDirect {
 				t.Errorf("a direct route was asked for: %v", direct)
 			}
@@ -277,8 +277,8 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestTheRelaysOwnTable: both legs use the relay's lookup table in addition to the router's.
-func TestTheRelaysOwnTable(t *testing.T) {
+// TestBothLegsUseTheRelaysLookupTable: both legs use the relay's lookup table in addition to the router's.
+func TestBothLegsUseTheRelaysLookupTable(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -287,20 +287,20 @@ func TestTheRelaysOwnTable(t *testing.T) {
 	must(t, err)
 	// The relay's own table includes the router's, so that it saves more.
 	table := solana.PublicKey{1}
-	s := newSwapStand(t, standOptions{accounts: map[solana.PublicKey]bank.Account{
+	s := newSwapFixture(t, fixtureOptions{accounts: map[solana.PublicKey]bank.Account{
 		table: bank.LookupTable(append(pool.Constant(), router.TableAddresses(at)...)...),
 	}})
 	s.stop()
-	s.again(func(c *config.Serve) { c.LookupTable = table.String() })
-	s.ready()
-	s.behave(router.Settings{Wide: 20})
-	w := s.begin(nil)
-	a := w.executed()
-	for name, signature := range map[string]any{"first": w.leg, "second": a.at("data", "swap_signature")} {
+	s.startRelay(func(c *config.Serve) { c.LookupTable = table.String() })
+	s.waitHealthy()
+	s.setRouter(router.Settings{Wide: 20})
+	w := s.submitSwap(nil)
+	a := w.waitExecuted()
+	for name, signature := range map[string]any{"first": w.firstSignature, "second": a.at("data", "swap_signature")} {
 		version := uint64(0)
 		sig, err := solana.SignatureFromBase58(signature.(string))
 		must(t, err)
-		got, err := s.watch.GetTransaction(t.Context(), sig, &rpc.GetTransactionOpts{Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version})
+		got, err := s.directRPC.GetTransaction(t.Context(), sig, &rpc.GetTransactionOpts{Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version})
 		must(t, err)
 		tx, err := got.Transaction.GetTransaction()
 		must(t, err)
@@ -308,7 +308,7 @@ func TestTheRelaysOwnTable(t *testing.T) {
 			t.Errorf("the %s leg does not use the table", name)
 		}
 	}
-	s.behave(failing(fault.Rule{Cut: true}))
-	s.begin(nil).refunded(0)
-	s.books(notesRent + tokenRent + notesRent + stateRent)
+	s.setRouter(withFault(fault.Rule{Cut: true}))
+	s.submitSwap(nil).waitRefunded(0)
+	s.checkAccounting(notesRent + tokenRent + notesRent + stateRent)
 }

@@ -19,9 +19,9 @@ const swapConcurrencyWithoutRouter = 16
 // refunds those that other relays accepted: no refund must wait until a relay has a
 // router.
 func (a *App) openSwaps(context.Context) error {
-	c := a.o.Config
+	c := a.options.Config
 	o := swap.Options{
-		Chain: a.endpoints, Router: noRouter{}, Pool: a.shielded, RouterProgram: noProgram, Table: a.table, Payers: a.payers,
+		Chain: a.endpoints, Router: noRouter{}, Pool: a.shielded, RouterProgram: noProgram, Table: a.lookupTable, Payers: a.payers,
 		SlippageBps: max(1, c.SwapSlippageBps), Observer: a.metrics, Log: a.log, Now: time.Now,
 	}
 	if c.Swaps != nil {
@@ -44,12 +44,12 @@ func (a *App) swapsInfo() *httpapi.Swaps {
 	if a.router == nil {
 		return nil
 	}
-	return &httpapi.Swaps{RouterProgram: a.o.Config.Swaps.Program}
+	return &httpapi.Swaps{RouterProgram: a.options.Config.Swaps.Program}
 }
 
 // swapConcurrency is how many second legs this process executes at a time.
 func (a *App) swapConcurrency() int {
-	if n := a.o.Config.SwapConcurrency; n > 0 {
+	if n := a.options.Config.SwapConcurrency; n > 0 {
 		return n
 	}
 	return swapConcurrencyWithoutRouter

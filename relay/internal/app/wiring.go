@@ -35,14 +35,14 @@ func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.E
 }
 
 func (a *App) openChain(context.Context) error {
-	c := a.o.Config
+	c := a.options.Config
 	var err error
 	a.endpoints, err = Endpoints(c.Endpoints, chain.EndpointsOptions{Genesis: c.Genesis, Log: a.log, Observer: endpointEvents{a.metrics}})
 	if err != nil {
 		return err
 	}
 	for _, e := range a.endpoints.Status() {
-		a.metrics.Endpoint(e.Name)
+		a.metrics.InitEndpoint(e.Name)
 	}
 	if endpointsNote(a.endpoints.Status()) != "ok" {
 		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
@@ -64,16 +64,16 @@ func (a *App) openChain(context.Context) error {
 		reader: chain.NewPoolCheckReader(a.endpoints),
 		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
-	a.table = newTable(c.LookupTable, shielded)
+	a.lookupTable = newLookupTable(c.LookupTable, shielded)
 	a.chainGate = newChainGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
-		return readTable(ctx, a.endpoints, a.table, shielded)
+		return readLookupTable(ctx, a.endpoints, a.lookupTable, shielded)
 	})
-	a.leaves, err = a.newFollower(shielded)
+	a.commitmentIndex, err = a.newFollower(shielded)
 	return err
 }
 
 func (a *App) openSpending(context.Context) error {
-	c := a.o.Config
+	c := a.options.Config
 	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
 	if err != nil {
 		return fmt.Errorf("--fee-payer-key-file: %w", err)
@@ -104,15 +104,15 @@ func (a *App) openSpending(context.Context) error {
 }
 
 func (a *App) openSubmissions(context.Context) error {
-	c := a.o.Config
-	signs, err := submission.NewProofAPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
+	c := a.options.Config
+	proofAPolicy, err := submission.NewProofAPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
 	if err != nil {
 		return err
 	}
 	a.submissions, err = submission.New(submission.Options{
 		Store: a.store, Chain: a.endpoints, State: a.pool, Pool: a.shielded, Payers: a.payers, Spending: a.caps,
-		Leaves: a.leaves, ProofA: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
+		Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.admission, err = admission.New(admission.Options{
-		Store: a.store, Pool: a.shielded, State: a.pool, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: signs,
+		Store: a.store, Pool: a.shielded, State: a.pool, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
 		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
@@ -130,6 +130,6 @@ func (a *App) openSubmissions(context.Context) error {
 	}
 	a.reader, err = submission.NewReader(a.store, a.log)
 	a.backlog, a.swapSummary = newBacklogCache(a.reader), &swapCache{read: a.summariseSwaps}
-	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
+	a.registerGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }

@@ -45,7 +45,7 @@ func (e *Endpoints) recordContradiction(ep, by *endpoint) {
 	ep.contradictions++
 	ep.contradictedAt, ep.contradictedBy = now, name
 	ep.mu.Unlock()
-	e.observer.Contradicted(ep.name)
+	e.observer.EndpointContradicted(ep.name)
 	switch {
 	case !log:
 	case by == nil:

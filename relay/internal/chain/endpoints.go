@@ -101,18 +101,18 @@ type EndpointsOptions struct {
 
 // Observer receives events of the endpoints, under their names. Its methods must not block.
 type Observer interface {
-	// Called records a call: its RPC method, its class ("ok", "refused",
+	// RPCCalled records a call: its RPC method, its class ("ok", "refused",
 	// "preflight" or a kind of onchain.Unavailable) and its duration.
-	Called(endpoint, method, class string, took time.Duration)
+	RPCCalled(endpoint, method, class string, took time.Duration)
 	// BreakerChanged reports the new state: closed, half_open or open.
 	BreakerChanged(endpoint string, state outbound.State)
 	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
 	RebroadcastSkipped(endpoint string)
-	// Notified counts a WebSocket notification.
-	Notified(endpoint string)
-	// Contradicted counts an answer that another endpoint contradicts. It is unknown which
+	// NotificationReceived counts a WebSocket notification.
+	NotificationReceived(endpoint string)
+	// EndpointContradicted counts an answer that another endpoint contradicts. It is unknown which
 	// of them is wrong.
-	Contradicted(endpoint string)
+	EndpointContradicted(endpoint string)
 }
 
 // EndpointStatus is an endpoint's health.
@@ -272,7 +272,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 		}
 	}
 	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: transport, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
-		e.observer.Called(c.Name, method, class, took)
+		e.observer.RPCCalled(c.Name, method, class, took)
 	}})
 	if err != nil {
 		return nil, err
@@ -371,8 +371,8 @@ func (e *Endpoints) Close() {
 // noObserver observes nothing.
 type noObserver struct{}
 
-func (noObserver) Called(string, string, string, time.Duration) {}
-func (noObserver) BreakerChanged(string, outbound.State)        {}
-func (noObserver) RebroadcastSkipped(string)                    {}
-func (noObserver) Notified(string)                              {}
-func (noObserver) Contradicted(string)                          {}
+func (noObserver) RPCCalled(string, string, string, time.Duration) {}
+func (noObserver) BreakerChanged(string, outbound.State)           {}
+func (noObserver) RebroadcastSkipped(string)                       {}
+func (noObserver) NotificationReceived(string)                     {}
+func (noObserver) EndpointContradicted(string)                     {}

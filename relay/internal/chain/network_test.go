@@ -224,7 +224,7 @@ func (e *events) Write(p []byte) (int, error) {
 	return e.log.Write(p)
 }
 
-func (e *events) Called(endpoint, method, class string, _ time.Duration) {
+func (e *events) RPCCalled(endpoint, method, class string, _ time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.called = append(e.called, endpoint+" "+method+" "+class)
@@ -242,13 +242,13 @@ func (e *events) RebroadcastSkipped(endpoint string) {
 	e.leftOut = append(e.leftOut, endpoint)
 }
 
-func (e *events) Notified(string) {
+func (e *events) NotificationReceived(string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nudged++
 }
 
-func (e *events) Contradicted(endpoint string) {
+func (e *events) EndpointContradicted(endpoint string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.contradicted = append(e.contradicted, endpoint)

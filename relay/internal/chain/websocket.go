@@ -145,7 +145,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			ep.setSubscribed(true)
 			e.log.Info("rpc endpoint websocket opened", "endpoint", ep.name)
 		case message.Method == "accountNotification":
-			e.observer.Notified(ep.name)
+			e.observer.NotificationReceived(ep.name)
 			nudge()
 		}
 	}

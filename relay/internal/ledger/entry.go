@@ -100,11 +100,11 @@ type Attempt struct {
 	Moved uint64
 }
 
-func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
+func (a *Attempt) isSweep() bool { return a != nil && Kind(a.Kind) == KindSweep }
 
-// enter classifies a payment. attempt is nil when the database has none. ok is false when
+// newEntry classifies a payment. attempt is nil when the database has none. ok is false when
 // the payer's balance did not change: anybody may name its address.
-func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
+func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {
 		e.At = now
@@ -118,7 +118,7 @@ func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now tim
 	switch {
 	case p.FeePayer != payer && lost == 0:
 		return e, false
-	case p.FeePayer != payer && lost < 0 && attempt.sweeps():
+	case p.FeePayer != payer && lost < 0 && attempt.isSweep():
 		e.Kind, e.Moved = KindSweep, lost
 	case p.FeePayer != payer && lost < 0:
 		e.Kind, e.Received = KindReceived, uint64(-lost)
@@ -126,37 +126,37 @@ func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now tim
 		e.Kind, e.Other = KindUnknown, lost
 	case p.Failed:
 		e.Kind, e.Other = KindFailed, lost
-	case attempt.sweeps():
+	case attempt.isSweep():
 		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // all lamports there are fit 63 bits
 		e.Other = lost - e.Moved
 	default:
 		e.Kind = Kind(attempt.Kind)
-		e.Amounts = e.explain(lost, attempt)
+		e.Amounts = e.attributeLoss(lost, attempt)
 	}
-	if attempt != nil && !attempt.sweeps() {
+	if attempt != nil && !attempt.isSweep() {
 		e.Submission = &attempt.Submission
 	}
 	return e, true
 }
 
-// explain attributes the payer's loss beyond fees. Accounts that an execution closes may
+// attributeLoss attributes the payer's loss beyond fees. Accounts that an execution closes may
 // also contain lamports from others: those count as received, not as rent.
-func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
-	low, high := rentOf(attempt)
+func (a Amounts) attributeLoss(lost int64, attempt *Attempt) Amounts {
+	low, high := rentBounds(attempt)
 	a.Rent = min(max(lost, low), high)
 	a.Returned = uint64(max(-a.Rent, 0))
-	if left := lost - a.Rent; attempt.Purpose == txmgr.PurposeExecute && left < 0 {
-		a.Received = uint64(-left)
+	if remainder := lost - a.Rent; attempt.Purpose == txmgr.PurposeExecute && remainder < 0 {
+		a.Received = uint64(-remainder)
 	} else {
-		a.Other = left
+		a.Other = remainder
 	}
 	return a
 }
 
-// rentOf bounds the rent that an attempt can cost. Accounts that already have
+// rentBounds bounds the rent that an attempt can cost. Accounts that already have
 // lamports cost less. A refund costs and returns none: all lamports of a swap go
 // to the recipient's wallet.
-func rentOf(a *Attempt) (low, high int64) {
+func rentBounds(a *Attempt) (low, high int64) {
 	switch a.Purpose {
 	case txmgr.PurposeExecute:
 		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account

@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	us       = solana.PublicKey{1}
-	somebody = solana.PublicKey{2}
+	payerKey = solana.PublicKey{1}
+	otherKey = solana.PublicKey{2}
 )
 
-func TestEnter(t *testing.T) {
+func TestNewEntryClassifiesPayments(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
 	attempt := func(k shieldpool.Kind) *Attempt {
@@ -38,114 +38,114 @@ func TestEnter(t *testing.T) {
 		amounts       Amounts
 	}{
 		"a transfer of ours pays fee, priority fee and rent": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760},
 		},
 		"a withdrawal of ours": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Rent: 890_880},
 		},
 		"a nullifier account that already has lamports costs less": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_759},
 		},
 		"more than rent leaves something unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
 		},
 		"what a transfer brings is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Other: -5001},
 		},
 		"a swap also pays for its state": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200},
 		},
 		"a swap's first leg that costs a lamport more leaves it unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200, Other: 1},
 		},
 		"a swap's first leg that brings something is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"an earlier release's token-account transaction": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: leg("accounts"),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: leg("accounts"),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
 		},
 		"an execution brings the rent of the state back": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -2_011_440, Returned: 2_011_440},
 		},
 		"lamports that a stranger had put into the swap's accounts are received": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 7},
 		},
 		"the rent of a stranger's token accounts is received": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
 		"an execution that makes the recipient's account pays its rent minus the state's": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
 		"what an execution costs above an account's rent is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: shieldpool.TokenAccountRent, Other: 9},
 		},
 		"an execution that failed cost its fee": {
-			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(txmgr.PurposeExecute),
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
 		"a refund costs its fee": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(txmgr.PurposeRefund),
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
 		"rent refunded to the payer instead of the wallet is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(txmgr.PurposeRefund),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"a failed transfer costs its fee": {
-			payer: us, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
 			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
 		"a sweep of ours moves lamports and spends its fee": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: moved,
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: moved,
 			want: KindSweep, amounts: Amounts{Fee: 5000, PriorityFee: 300, Moved: 4_000_000},
 		},
 		"lamports beyond a sweep's amount are unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: moved,
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: moved,
 			want: KindSweep, amounts: Amounts{Fee: 5000, Moved: 4_000_000, Other: 1},
 		},
 		"a sweep from another key of ours moves lamports": {
-			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: moved,
+			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: moved,
 			want: KindSweep, amounts: Amounts{Moved: -3_000_000},
 		},
 		"a sweep that failed cost its fee": {
-			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: moved,
+			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: moved,
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
-		"a failed sweep to us has no entry": {payer: somebody, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
+		"a failed sweep to us has no entry": {payer: otherKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
 		"somebody else's sweep takes from us: our key signed": {
-			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: moved,
+			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: moved,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
 		"signed by our key and unknown to the database": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Fee: 5000, Other: 4000},
 		},
 		"unknown and failed": {
-			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000,
+			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000,
 			want: KindUnknown, amounts: Amounts{Fee: 5000},
 		},
 		"somebody else pays and takes from us: our key signed": {
-			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
+			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
-		"funding":              {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 30_000, want: KindReceived, amounts: Amounts{Received: 20_000}},
-		"an unchanged balance": {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000},
+		"funding":              {payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 30_000, want: KindReceived, amounts: Amounts{Received: 20_000}},
+		"an unchanged balance": {payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 10_000},
 		"a chain that charges less than usual": {
-			payer: us, fee: 3000, sigs: 5000, before: 10_000, after: 7000, attempt: attempt(shieldpool.KindWithdrawal),
+			payer: payerKey, fee: 3000, sigs: 5000, before: 10_000, after: 7000, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 3000},
 		},
 	}
@@ -153,17 +153,17 @@ func TestEnter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := enter(&onchain.Payment{
+			got, ok := newEntry(&onchain.Payment{
 				Signature: solana.Signature{7}, Slot: 9, FeePayer: test.payer, Failed: test.failed,
 				Fee: test.fee, SignatureFees: test.sigs, Before: test.before, After: test.after,
-			}, us, test.attempt, now)
+			}, payerKey, test.attempt, now)
 			if !ok {
 				if test.want != "" {
 					t.Fatalf("there is no entry, want a %s", test.want)
 				}
 				return
 			}
-			want := Entry{Signature: solana.Signature{7}, Payer: us, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, BalanceAfter: test.after}
+			want := Entry{Signature: solana.Signature{7}, Payer: payerKey, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, BalanceAfter: test.after}
 			if test.attempt != nil && test.attempt != moved {
 				want.Submission = &id
 			}
@@ -180,12 +180,12 @@ func TestEnter(t *testing.T) {
 func TestAnEntryHasTheBlockTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if e, ok := enter(&onchain.Payment{FeePayer: somebody, At: at, After: 1}, us, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
+	if e, ok := newEntry(&onchain.Payment{FeePayer: otherKey, At: at, After: 1}, payerKey, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
 		t.Errorf("the entry is of %s, want %s", e.At, at)
 	}
 }
 
-func TestChained(t *testing.T) {
+func TestChainBalances(t *testing.T) {
 	t.Parallel()
 	pay := func(steps ...uint64) (out []*onchain.Payment) {
 		for i := 0; i < len(steps); i += 2 {

@@ -11,20 +11,20 @@ type gap struct {
 	missing int64
 }
 
-// waitedTooLong reports whether a gap has lasted long enough to skip it.
-func (t *payerHistory) waitedTooLong(now time.Time, timeout time.Duration) bool {
-	return !t.gapSince.IsZero() && now.Sub(t.gapSince) >= timeout
+// gapTimedOut reports whether a gap has lasted long enough to skip it.
+func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
+	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
 }
 
 // reportProblems logs once that the history does not add up, and once that it does again or
 // that the gap was skipped.
-func (r *Reconciler) reportProblems(ctx context.Context, t *payerHistory, b *balance) {
-	if b.problem != "" && t.gapSince.IsZero() {
-		t.gapSince = b.now
-		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", t.payer, "slot", b.problemSlot, "reason", b.problem)
+func (r *Reconciler) reportProblems(ctx context.Context, h *payerHistory, b *accumulator) {
+	if b.problem != "" && h.gapSince.IsZero() {
+		h.gapSince = b.now
+		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", h.payer, "slot", b.problemSlot, "reason", b.problem)
 	}
-	if b.problem == "" && b.gapless && !t.gapSince.IsZero() {
-		t.gapSince = time.Time{}
-		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", t.payer)
+	if b.problem == "" && b.gapless && !h.gapSince.IsZero() {
+		h.gapSince = time.Time{}
+		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", h.payer)
 	}
 }

@@ -12,15 +12,15 @@ import (
 // many they are and however long the outage lasts.
 func TestAnOutageIsNoGap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.reconciler(func(o *ReconcilerOptions) { o.Parallel, o.GapTimeout = 1, time.Minute })
 	w.fund(3, 1e9)
 	w.transfer(4)
 	first, between, second := w.transfer(5), w.transfer(6), w.transfer(7)
 	away := &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindTimeout}
-	w.broken[first], w.broken[second] = away, away
+	w.paymentErrs[first], w.paymentErrs[second] = away, away
 	for range 3 {
-		if err := r.Pass(t.Context()); !errors.Is(err, onchain.ErrUnavailable) {
+		if err := r.Reconcile(t.Context()); !errors.Is(err, onchain.ErrUnavailable) {
 			t.Fatalf("the pass ends with %v, want the outage", err)
 		}
 		if w.cursor.Slot != 4 {
@@ -28,16 +28,16 @@ func TestAnOutageIsNoGap(t *testing.T) {
 		}
 		w.now = w.now.Add(time.Hour)
 	}
-	clear(w.broken)
-	w.broken[between] = away
-	if err := r.Pass(t.Context()); err == nil || w.cursor.Slot != 5 {
+	clear(w.paymentErrs)
+	w.paymentErrs[between] = away
+	if err := r.Reconcile(t.Context()); err == nil || w.cursor.Slot != 5 {
 		t.Errorf("the ledger goes up to slot %d (%v), want 5 and the outage", w.cursor.Slot, err)
 	}
-	clear(w.broken)
-	w.pass(r)
-	w.wantAll()
-	if w.gaps != 0 {
-		t.Errorf("%d gaps are reported, want none", w.gaps)
+	clear(w.paymentErrs)
+	w.reconcile(r)
+	w.wantWholeHistory()
+	if w.observedGaps != 0 {
+		t.Errorf("%d gaps are reported, want none", w.observedGaps)
 	}
 	w.wantLogged(map[string]int{"does not add up": 0})
 }

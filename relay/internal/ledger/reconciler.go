@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// ErrMoved reports that another process has moved a payer's cursor since it was read.
-var ErrMoved = errors.New("another relay has moved the ledger's cursor")
+// ErrCursorMoved reports that another process has moved a payer's cursor since it was read.
+var ErrCursorMoved = errors.New("another relay has moved the ledger's cursor")
 
 // Cursor is the position up to which a payer's history has been read: the end of Slot.
 type Cursor struct {
@@ -42,7 +42,7 @@ type Store interface {
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
 	// Append adds entries and moves the cursor in one transaction. If the stored cursor is
-	// not from (nil: none), it changes nothing and returns ErrMoved. It skips entries that
+	// not from (nil: none), it changes nothing and returns ErrCursorMoved. It skips entries that
 	// exist already.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
@@ -60,10 +60,10 @@ type Chain interface {
 
 // Observer counts entries and gaps.
 type Observer interface {
-	// Entered counts an entry and its amounts.
-	Entered(kind Kind, a Amounts)
-	// Gap counts a place where history is missing.
-	Gap()
+	// EntryAdded counts an entry and its amounts.
+	EntryAdded(kind Kind, a Amounts)
+	// GapSkipped counts a place where history is missing.
+	GapSkipped()
 }
 
 const (
@@ -76,9 +76,9 @@ const (
 	// maxListed bounds the signatures in memory, to some 16 MB.
 	maxListed = 200_000
 
-	defaultPayments = 2000
-	defaultParallel = 4
-	defaultPatience = 10 * time.Minute
+	defaultPayments   = 2000
+	defaultParallel   = 4
+	defaultGapTimeout = 10 * time.Minute
 )
 
 // ReconcilerOptions configure a Reconciler. Payers, Store, Chain, Observer, Log
@@ -102,9 +102,9 @@ type ReconcilerOptions struct {
 // of the fleet should run it; a second one wastes calls and corrupts nothing.
 type Reconciler struct {
 	ReconcilerOptions
-	mu     sync.Mutex // one pass at a time
-	tracks []*payerHistory
-	first  int
+	mu         sync.Mutex // one pass at a time
+	histories  []*payerHistory
+	firstPayer int
 }
 
 // NewReconciler makes a Reconciler, without a call to the chain or the store.
@@ -122,31 +122,31 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 		o.Parallel = defaultParallel
 	}
 	if o.GapTimeout == 0 {
-		o.GapTimeout = defaultPatience
+		o.GapTimeout = defaultGapTimeout
 	}
 	r := &Reconciler{ReconcilerOptions: o}
 	for _, payer := range o.Payers {
-		r.tracks = append(r.tracks, &payerHistory{payer: payer})
+		r.histories = append(r.histories, &payerHistory{payer: payer})
 	}
 	return r, nil
 }
 
-// Pass reads the new part of every payer's history, within the bounds of one pass, and adds
+// Reconcile reads the new part of every payer's history, within the bounds of one pass, and adds
 // it to the ledger. A pass that fails keeps what it has added, and the next one continues
 // there. Errors are the store's and the chain's; after an error of one payer the others are
 // still read.
-func (r *Reconciler) Pass(ctx context.Context) error {
+func (r *Reconciler) Reconcile(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	share := max(r.Payments/len(r.tracks), 1)
+	limit := max(r.Payments/len(r.histories), 1)
 	var errs []error
 	// Each pass starts with another payer, so that one with a long history cannot
 	// use up the time of every pass.
-	r.first++
-	for i := range r.tracks {
-		t := r.tracks[(r.first+i)%len(r.tracks)]
-		if err := r.readPayer(ctx, t, share); err != nil {
-			errs = append(errs, fmt.Errorf("reconcile fee payer %s: %w", t.payer, err))
+	r.firstPayer++
+	for i := range r.histories {
+		h := r.histories[(r.firstPayer+i)%len(r.histories)]
+		if err := r.readPayer(ctx, h, limit); err != nil {
+			errs = append(errs, fmt.Errorf("reconcile fee payer %s: %w", h.payer, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -154,10 +154,10 @@ func (r *Reconciler) Pass(ctx context.Context) error {
 
 // readPayer reads at most limit payments of one payer's history. It writes after
 // each step, so that a pass that times out has still made progress.
-func (r *Reconciler) readPayer(ctx context.Context, t *payerHistory, limit int) error {
+func (r *Reconciler) readPayer(ctx context.Context, h *payerHistory, limit int) error {
 	for limit > 0 {
-		n, err := r.step(ctx, t, min(limit, stepSize))
-		if err != nil || !t.listed {
+		n, err := r.readStep(ctx, h, min(limit, stepSize))
+		if err != nil || !h.listed {
 			return err
 		}
 		limit -= max(n, 1)
@@ -165,64 +165,64 @@ func (r *Reconciler) readPayer(ctx context.Context, t *payerHistory, limit int) 
 	return nil
 }
 
-// step reads and writes the next payments, and returns how many it has read: at most limit,
+// readStep reads and writes the next payments, and returns how many it has read: at most limit,
 // or one slot that has more.
-func (r *Reconciler) step(ctx context.Context, t *payerHistory, limit int) (n int, err error) {
-	cursor, err := r.Store.Cursor(ctx, t.payer)
+func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (n int, err error) {
+	cursor, err := r.Store.Cursor(ctx, h.payer)
 	if err != nil {
 		return 0, err
 	}
-	if listed, err := r.list(ctx, t, cursor); err != nil || !listed {
+	if listed, err := r.listHistory(ctx, h, cursor); err != nil || !listed {
 		return 0, err
 	}
-	read, readErr := r.read(ctx, t.payer, t.due(cursor, limit))
+	read, readErr := r.readPayments(ctx, h.payer, h.nextSlots(cursor, limit))
 	signatures := signaturesOf(read)
 	attempts, err := r.Store.Attempts(ctx, signatures)
 	if err != nil {
 		return 0, errors.Join(readErr, err)
 	}
-	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, acceptGap: t.waitedTooLong(r.Now(), r.GapTimeout)}
-	b.open(cursor)
+	b := accumulator{payer: h.payer, now: r.Now(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
+	b.start(cursor)
 	for _, payments := range read {
 		if b.add(payments); b.problem != "" {
 			break
 		}
 	}
-	done := t.keep(&b, readErr == nil)
+	done := h.finishStep(&b, readErr == nil)
 	if done && b.cursor != nil {
-		b.cursor.CheckedAt = t.startedAt
+		b.cursor.CheckedAt = h.startedAt
 	}
-	r.reportProblems(ctx, t, &b)
+	r.reportProblems(ctx, h, &b)
 	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
 		return len(signatures), readErr
 	}
 	if err := r.Store.Append(ctx, cursor, *b.cursor, b.entries); err != nil {
-		t.restart() // another process moved the cursor, or the write failed
+		h.restart() // another process moved the cursor, or the write failed
 		return 0, errors.Join(readErr, err)
 	}
-	r.report(ctx, cursor, &b)
+	r.reportStep(ctx, cursor, &b)
 	return len(signatures), readErr
 }
 
-// list walks from the newest transaction back to the cursor, over several passes if
+// listHistory walks from the newest transaction back to the cursor, over several passes if
 // necessary, and reports whether it has arrived.
-func (r *Reconciler) list(ctx context.Context, t *payerHistory, cursor *Cursor) (arrived bool, err error) {
-	if t.listed {
+func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (arrived bool, err error) {
+	if h.listed {
 		return true, nil
 	}
-	if !t.walking {
-		*t = payerHistory{payer: t.payer, gapSince: t.gapSince, walking: true, startedAt: r.Now()}
+	if !h.walking {
+		*h = payerHistory{payer: h.payer, gapSince: h.gapSince, walking: true, startedAt: r.Now()}
 	}
 	var until solana.Signature
 	if cursor != nil {
 		until = cursor.Signature
 	}
 	for range pagesPerPass {
-		page, err := r.Chain.SignaturesFor(ctx, t.payer, onchain.Finalized, t.before, until, pageSize)
+		page, err := r.Chain.SignaturesFor(ctx, h.payer, onchain.Finalized, h.pageBefore, until, pageSize)
 		if err != nil {
 			return false, err
 		}
-		if t.walk(page, cursor) {
+		if h.addPage(page, cursor) {
 			return true, nil
 		}
 	}
@@ -236,9 +236,9 @@ type slot struct {
 	number     uint64
 }
 
-// read fetches the payments of slots. It returns the slots before the first one
+// readPayments fetches the payments of slots. It returns the slots before the first one
 // with a failed call.
-func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
+func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
 	for i := range slots {
@@ -279,18 +279,18 @@ func signaturesOf(slots []slot) []solana.Signature {
 	return out
 }
 
-// report counts and logs the entries that a step has added.
-func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
+// reportStep counts and logs the entries that a step has added.
+func (r *Reconciler) reportStep(ctx context.Context, from *Cursor, b *accumulator) {
 	if from == nil {
 		r.Log.InfoContext(ctx, "fee payer accounting initialised", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)
 	}
 	for _, g := range b.gaps {
-		r.Observer.Gap()
+		r.Observer.GapSkipped()
 		r.Log.ErrorContext(ctx, "gap in a fee payer's history skipped: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
 	}
 	for i := range b.entries {
 		e := &b.entries[i]
-		r.Observer.Entered(e.Kind, e.Amounts)
+		r.Observer.EntryAdded(e.Kind, e.Amounts)
 		switch {
 		case e.Kind == KindUnknown:
 			r.Log.ErrorContext(ctx, "transaction signed by a fee payer is not in the database; somebody else has the key, or rows were lost",

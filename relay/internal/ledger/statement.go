@@ -24,15 +24,15 @@ type Sum struct {
 	Amounts
 }
 
-// Ledger is the ledger at one moment.
-type Ledger struct {
+// Snapshot is the ledger at one moment.
+type Snapshot struct {
 	// Days are the sums of the requested days, Totals those over all days.
 	Days, Totals []Sum
 	Cursors      []Cursor
 }
 
-// Figures summarise the ledger for metrics and health.
-type Figures struct {
+// Summary summarise the ledger for metrics and health.
+type Summary struct {
 	// Today are the sums since midnight UTC, Total those over all days.
 	Today, Total Amounts
 	// Unknown counts transactions that the operator's keys signed and the database does not
@@ -44,14 +44,14 @@ type Figures struct {
 	// part of the balances that the sums do not explain: 0, unless rows were changed by
 	// hand.
 	Unexplained int64
-	// Checked is the oldest time at which a payer's history was last read completely; zero
+	// OldestCheck is the oldest time at which a payer's history was last read completely; zero
 	// when one has never been.
-	Checked time.Time
+	OldestCheck time.Time
 }
 
-// Figures sums the ledger up. Its days have to be today only.
-func (l *Ledger) Figures() Figures {
-	var f Figures
+// Summary sums the ledger up. Its days have to be today only.
+func (l *Snapshot) Summary() Summary {
+	var f Summary
 	for _, s := range l.Days {
 		f.Today = f.Today.plus(s.Amounts)
 	}
@@ -66,8 +66,8 @@ func (l *Ledger) Figures() Figures {
 	for i, p := range l.payers() {
 		f.Gaps += p.Gaps
 		f.Unexplained += p.Unexplained
-		if checked := l.Cursors[i].CheckedAt; i == 0 || checked.Before(f.Checked) {
-			f.Checked = checked
+		if checked := l.Cursors[i].CheckedAt; i == 0 || checked.Before(f.OldestCheck) {
+			f.OldestCheck = checked
 		}
 	}
 	return f
@@ -142,7 +142,7 @@ func (s *Statement) Agrees() bool {
 
 // Statement makes the statement. chain are the present balances on the chain, in lamports;
 // nil when they were not read.
-func (l *Ledger) Statement(chain map[solana.PublicKey]uint64) Statement {
+func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
 	s := Statement{Days: []DayLine{}, Kinds: []KindLine{}, Payers: l.payers()}
 	sorted := slices.SortedFunc(slices.Values(l.Days), func(a, b Sum) int {
 		return cmp.Or(a.Day.Compare(b.Day), slices.Compare(a.Payer[:], b.Payer[:]), cmp.Compare(slices.Index(Kinds(), a.Kind), slices.Index(Kinds(), b.Kind)))
@@ -171,7 +171,7 @@ func (l *Ledger) Statement(chain map[solana.PublicKey]uint64) Statement {
 }
 
 // payers returns a line for each cursor, in their order.
-func (l *Ledger) payers() []PayerLine {
+func (l *Snapshot) payers() []PayerLine {
 	lines := make([]PayerLine, len(l.Cursors))
 	for i := range l.Cursors {
 		c := &l.Cursors[i]
@@ -224,7 +224,7 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nLamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:")
+	fmt.Fprintln(w, "\nAmounts are lamports, except the last column. The same days by kind of transaction; rent is net of the rent that was returned:")
 	fmt.Fprintln(w)
 	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\tmoved\treceived\tspent\t")
 	for _, k := range s.byKind() {
@@ -234,7 +234,7 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nSince the ledger began:")
+	fmt.Fprintln(w, "\nSince the start of the ledger:")
 	fmt.Fprintln(w)
 	fmt.Fprintln(table, "fee payer\topening\tspent\tmoved\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
 	for i := range s.Payers {
@@ -288,7 +288,7 @@ func (s *Statement) verdict() string {
 	case gaps:
 		return "Does not agree: history is missing. An endpoint with the role archive might have had it."
 	case pending:
-		return "Agrees up to the last transaction that was read; the difference is of transactions that are not final or not read yet. Run it again in a minute."
+		return "Agrees up to the last transaction that was read; the difference comes from transactions that are not final or not read yet. Run it again in a minute."
 	default:
 		return "Agrees: every lamport is accounted for."
 	}

@@ -12,36 +12,36 @@ import (
 
 func date(d int) time.Time { return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC) }
 
-// book is a ledger of two payers over two days that adds up.
-func book() *Ledger {
+// exampleLedger is a ledger of two payers over two days that adds up.
+func exampleLedger() *Snapshot {
 	days := []Sum{
-		{date(21), us, KindTransfer, 2, Amounts{Fee: 10_000, PriorityFee: 600, Rent: 2 * 1_781_760}},
-		{date(20), us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
-		{date(20), us, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
-		{date(20), somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
-		{date(21), somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
-		{date(21), us, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
-		{date(21), somebody, KindSweep, 1, Amounts{Moved: -900_000_000}},
+		{date(21), payerKey, KindTransfer, 2, Amounts{Fee: 10_000, PriorityFee: 600, Rent: 2 * 1_781_760}},
+		{date(20), payerKey, KindReceived, 1, Amounts{Received: 2_000_000_000}},
+		{date(20), payerKey, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
+		{date(20), otherKey, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+		{date(21), otherKey, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
+		{date(21), payerKey, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
+		{date(21), otherKey, KindSweep, 1, Amounts{Moved: -900_000_000}},
 	}
-	return &Ledger{
+	return &Snapshot{
 		Days: days, Totals: []Sum{
-			{time.Time{}, us, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 900, Rent: 3 * 1_781_760}},
-			{time.Time{}, us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
-			{time.Time{}, somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
-			{time.Time{}, somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
-			{time.Time{}, us, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
-			{time.Time{}, somebody, KindSweep, 1, Amounts{Moved: -900_000_000}},
+			{time.Time{}, payerKey, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 900, Rent: 3 * 1_781_760}},
+			{time.Time{}, payerKey, KindReceived, 1, Amounts{Received: 2_000_000_000}},
+			{time.Time{}, otherKey, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+			{time.Time{}, otherKey, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
+			{time.Time{}, payerKey, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
+			{time.Time{}, otherKey, KindSweep, 1, Amounts{Moved: -900_000_000}},
 		},
 		Cursors: []Cursor{
-			{Payer: us, Slot: 900, BalanceAfter: 2_000_000_000 - 15_900 - 3*1_781_760 - 5000 - 900_000_000, CheckedAt: date(21).Add(time.Hour)},
-			{Payer: somebody, Opening: 5_000_000, Slot: 800, BalanceAfter: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7 + 900_000_000, CheckedAt: date(21)},
+			{Payer: payerKey, Slot: 900, BalanceAfter: 2_000_000_000 - 15_900 - 3*1_781_760 - 5000 - 900_000_000, CheckedAt: date(21).Add(time.Hour)},
+			{Payer: otherKey, Opening: 5_000_000, Slot: 800, BalanceAfter: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7 + 900_000_000, CheckedAt: date(21)},
 		},
 	}
 }
 
-func TestTheTable(t *testing.T) {
+func TestStatementAsATable(t *testing.T) {
 	t.Parallel()
-	s := book().Statement(map[solana.PublicKey]uint64{us: 1_094_633_820, somebody: 901_158_667})
+	s := exampleLedger().Statement(map[solana.PublicKey]uint64{payerKey: 1_094_633_820, otherKey: 901_158_667})
 	var out strings.Builder
 	if err := s.WriteTable(&out); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestTheTable(t *testing.T) {
   2026-11-21             7  30000           600  7384560      0           7  7415160  0.007415160
          all            10  40000          1200  9166320      0  2000000007  9207520  0.009207520
 
-Lamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:
+Amounts are lamports, except the last column. The same days by kind of transaction; rent is net of the rent that was returned:
 
       kind  transactions    fee  priority fee     rent  returned  other  moved    received    spent
   transfer             3  15000           900  5345280         0      0      0           0  5361180
@@ -60,7 +60,7 @@ Lamports, but for the last column. The same days by what was put on the chain; r
     failed             1   5000           300        0         0      0      0           0     5300
   received             1      0             0        0         0      0      0  2000000000        0
 
-Since the ledger began:
+Since the start of the ledger:
 
                                     fee payer  opening    spent       moved    received  gaps     closing   chain now  difference  unknown  unexplained
   4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM        0  5366180   900000000  2000000000     0  1094633820  1094633820           0        0            0
@@ -76,9 +76,9 @@ Agrees: every lamport is accounted for.
 	}
 }
 
-func TestTheJSONForm(t *testing.T) {
+func TestStatementAsJSON(t *testing.T) {
 	t.Parallel()
-	s := book().Statement(nil)
+	s := exampleLedger().Statement(nil)
 	var out strings.Builder
 	if err := s.WriteJSON(&out); err != nil {
 		t.Fatal(err)
@@ -99,14 +99,14 @@ func TestTheJSONForm(t *testing.T) {
 		t.Errorf("day differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
-		"day": "2026-11-20", "payer": us.String(), "kind": "received", "transactions": 1.0,
+		"day": "2026-11-20", "payer": payerKey.String(), "kind": "received", "transactions": 1.0,
 		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "moved": 0.0, "received": 2e9,
 	}
 	if diff := cmp.Diff(want, got.Kinds[1]); diff != "" {
 		t.Errorf("kind differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
-		"payer": somebody.String(), "opening": 5_000_000.0, "spent": 3_841_340.0, "moved": -900_000_000.0, "received": 7.0, "gaps": 0.0, "missing": 0.0, "closing": 901_158_667.0,
+		"payer": otherKey.String(), "opening": 5_000_000.0, "spent": 3_841_340.0, "moved": -900_000_000.0, "received": 7.0, "gaps": 0.0, "missing": 0.0, "closing": 901_158_667.0,
 		"unexplained": 0.0, "unknown": 0.0, "other": 0.0, "slot": 800.0, "checked_at": "2026-11-21T00:00:00Z",
 	}
 	if diff := cmp.Diff(want, got.Payers[1]); diff != "" {
@@ -114,35 +114,35 @@ func TestTheJSONForm(t *testing.T) {
 	}
 }
 
-func TestDisagreements(t *testing.T) {
+func TestStatementReportsDisagreements(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change  func(*Ledger)
+		change  func(*Snapshot)
 		chain   uint64 // the balance of us; 0 when it was not read
 		agrees  bool
 		verdict string
 	}{
 		"nothing":              {agrees: true, verdict: "Agrees: every"},
-		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "is empty"},
+		"no payer yet":         {change: func(l *Snapshot) { *l = Snapshot{} }, agrees: true, verdict: "is empty"},
 		"less on the chain":    {chain: 1_094_633_819, verdict: "not final or not read yet"},
-		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "somebody else has the key"},
-		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not make"},
-		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
-		"rows changed by hand": {change: func(l *Ledger) { l.Totals[0].Fee++ }, verdict: "history is missing"},
-		"a gap that is written": {change: func(l *Ledger) {
+		"an unknown signature": {change: func(l *Snapshot) { l.Totals[0].Kind = KindUnknown }, verdict: "somebody else has the key"},
+		"lamports for nothing": {change: func(l *Snapshot) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not make"},
+		"a gap":                {change: func(l *Snapshot) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
+		"rows changed by hand": {change: func(l *Snapshot) { l.Totals[0].Fee++ }, verdict: "history is missing"},
+		"a gap that is written": {change: func(l *Snapshot) {
 			l.Cursors[0].Gaps, l.Cursors[0].Missing, l.Cursors[0].BalanceAfter = 1, 5, l.Cursors[0].BalanceAfter+5
 		}, verdict: "history is missing"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := book()
+			l := exampleLedger()
 			if test.change != nil {
 				test.change(l)
 			}
 			var chain map[solana.PublicKey]uint64
 			if test.chain > 0 {
-				chain = map[solana.PublicKey]uint64{us: test.chain}
+				chain = map[solana.PublicKey]uint64{payerKey: test.chain}
 			}
 			s := l.Statement(chain)
 			var out strings.Builder
@@ -156,23 +156,23 @@ func TestDisagreements(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestSummary(t *testing.T) {
 	t.Parallel()
-	l := book()
+	l := exampleLedger()
 	l.Days = l.Days[:1]
-	want := Figures{
+	want := Summary{
 		Today: Amounts{Fee: 10_000, PriorityFee: 600, Rent: 3_563_520},
-		Total: Amounts{Fee: 40_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, Checked: date(21),
+		Total: Amounts{Fee: 40_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, OldestCheck: date(21),
 	}
-	if diff := cmp.Diff(want, l.Figures()); diff != "" {
+	if diff := cmp.Diff(want, l.Summary()); diff != "" {
 		t.Errorf("figures differ (-want +got):\n%s", diff)
 	}
 	l.Totals[2].Kind, l.Totals[0].Other, l.Cursors[0].Gaps, l.Cursors[1].CheckedAt = KindUnknown, 3, 2, time.Time{}
-	got := l.Figures()
-	if got.Unknown != 1 || got.Gaps != 2 || got.Unexplained != 6 || !got.Checked.IsZero() {
+	got := l.Summary()
+	if got.Unknown != 1 || got.Gaps != 2 || got.Unexplained != 6 || !got.OldestCheck.IsZero() {
 		t.Errorf("figures are %+v, want one unknown, two gaps, 6 unexplained (3 of a transaction, 3 of the balance), and never checked", got)
 	}
-	if empty := new(Ledger).Figures(); empty != (Figures{}) {
+	if empty := new(Snapshot).Summary(); empty != (Summary{}) {
 		t.Errorf("figures of nothing are %+v", empty)
 	}
 }

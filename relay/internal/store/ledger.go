@@ -98,7 +98,7 @@ func (l *Ledger) Append(ctx context.Context, from *ledger.Cursor, to ledger.Curs
 }
 
 // moveCursor serialises processes that read the same history: the second one
-// gets ledger.ErrMoved.
+// gets ledger.ErrCursorMoved.
 func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	var checked *time.Time
 	if !to.CheckedAt.IsZero() {
@@ -116,7 +116,7 @@ func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 		return fmt.Errorf("move ledger cursor: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return ledger.ErrMoved
+		return ledger.ErrCursorMoved
 	}
 	return nil
 }
@@ -158,8 +158,8 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error
 
 // Read returns the ledger's days from the first to the last, both included, in
 // UTC, with all days' totals and all cursors, in one snapshot.
-func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*ledger.Ledger, error) {
-	var out ledger.Ledger
+func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*ledger.Snapshot, error) {
+	var out ledger.Snapshot
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 		const sums = `transactions, fee, priority_fee, rent, returned, other, moved, received`
 		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days

@@ -40,7 +40,7 @@ func received(n byte, payer solana.PublicKey, at time.Time, lamports uint64) led
 	}
 }
 
-func read(t *testing.T, l *Ledger, first, last time.Time) *ledger.Ledger {
+func read(t *testing.T, l *Ledger, first, last time.Time) *ledger.Snapshot {
 	t.Helper()
 	out, err := l.Read(t.Context(), first, last)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAMovedCursorChangesNothing(t *testing.T) {
 			to.Payer = from.Payer
 		}
 		err := l.Append(t.Context(), from, to, []ledger.Entry{entry(1, payerOne, at)})
-		if !errors.Is(err, ledger.ErrMoved) {
+		if !errors.Is(err, ledger.ErrCursorMoved) {
 			t.Errorf("from %s: error is %v, want ErrMoved", name, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 			switch {
 			case err == nil:
 				won++
-			case !errors.Is(err, ledger.ErrMoved):
+			case !errors.Is(err, ledger.ErrCursorMoved):
 				t.Error(err)
 			}
 		})

@@ -31,23 +31,23 @@ type Metrics struct {
 	polls       *prometheus.CounterVec
 	pollSize    *prometheus.HistogramVec
 
-	rpcCalls    *prometheus.CounterVec
-	rpcDuration *prometheus.HistogramVec
-	rpcBreaker  *prometheus.CounterVec
-	rpcSkipped  *prometheus.CounterVec
-	rpcDisputes *prometheus.CounterVec
-	rpcNotified *prometheus.CounterVec
+	rpcCalls          *prometheus.CounterVec
+	rpcDuration       *prometheus.HistogramVec
+	rpcBreaker        *prometheus.CounterVec
+	rpcSkipped        *prometheus.CounterVec
+	rpcContradictions *prometheus.CounterVec
+	rpcNotified       *prometheus.CounterVec
 
 	swapsEnded     *prometheus.CounterVec
-	swapWaits      *prometheus.CounterVec
+	swapDeferrals  *prometheus.CounterVec
 	routerRequests *prometheus.CounterVec
 	routerDuration *prometheus.HistogramVec
 	routesRejected *prometheus.CounterVec
 
-	upkeepRuns     *prometheus.CounterVec
-	upkeepDuration *prometheus.HistogramVec
-	deleted        *prometheus.CounterVec
-	entries        *prometheus.CounterVec
+	maintenanceRuns     *prometheus.CounterVec
+	maintenanceDuration *prometheus.HistogramVec
+	deleted             *prometheus.CounterVec
+	ledgerEntries       *prometheus.CounterVec
 
 	// These have no labels, but are vectors: they have no sample until they are set,
 	// because unknown is not zero.
@@ -58,7 +58,7 @@ type Metrics struct {
 // Build identifies the running build.
 type Build struct{ Version, Revision string }
 
-// NewMetrics registers all metrics except those that Read and ReadEach add.
+// NewMetrics registers all metrics except those that Read and RegisterVecFunc add.
 func NewMetrics(b Build) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -79,23 +79,23 @@ func NewMetrics(b Build) *Metrics {
 		polls:       counter(r, contract.MetricPolls),
 		pollSize:    histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
 
-		rpcCalls:    counter(r, contract.MetricRPCCalls),
-		rpcDuration: histogram(r, contract.MetricRPCDuration, durations),
-		rpcBreaker:  counter(r, contract.MetricRPCBreaker),
-		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
-		rpcDisputes: counter(r, contract.MetricRPCContradictions),
-		rpcNotified: counter(r, contract.MetricRPCNotifications),
+		rpcCalls:          counter(r, contract.MetricRPCCalls),
+		rpcDuration:       histogram(r, contract.MetricRPCDuration, durations),
+		rpcBreaker:        counter(r, contract.MetricRPCBreaker),
+		rpcSkipped:        counter(r, contract.MetricRPCSkipped),
+		rpcContradictions: counter(r, contract.MetricRPCContradictions),
+		rpcNotified:       counter(r, contract.MetricRPCNotifications),
 
 		swapsEnded:     counter(r, contract.MetricSwapsEnded),
-		swapWaits:      counter(r, contract.MetricSwapWaits),
+		swapDeferrals:  counter(r, contract.MetricSwapWaits),
 		routerRequests: counter(r, contract.MetricRouterRequests),
 		routerDuration: histogram(r, contract.MetricRouterDuration, durations),
 		routesRejected: counter(r, contract.MetricRouterRejected),
 
-		upkeepRuns:     counter(r, contract.MetricMaintenanceRuns),
-		upkeepDuration: histogram(r, contract.MetricMaintenanceDuration, durations),
-		deleted:        counter(r, contract.MetricDeleted),
-		entries:        counter(r, contract.MetricLedgerEntries),
+		maintenanceRuns:     counter(r, contract.MetricMaintenanceRuns),
+		maintenanceDuration: histogram(r, contract.MetricMaintenanceDuration, durations),
+		deleted:             counter(r, contract.MetricDeleted),
+		ledgerEntries:       counter(r, contract.MetricLedgerEntries),
 
 		treeLeaves: gauge(r, contract.MetricTreeLeaves),
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
@@ -114,15 +114,15 @@ func NewMetrics(b Build) *Metrics {
 		m.swapsEnded.WithLabelValues(outcome)
 	}
 	for _, reason := range swap.Reasons() {
-		m.swapWaits.WithLabelValues(reason)
+		m.swapDeferrals.WithLabelValues(reason)
 	}
-	for _, what := range swap.RejectedReasons() {
-		m.routesRejected.WithLabelValues(what)
+	for _, rejectReason := range swap.RejectedReasons() {
+		m.routesRejected.WithLabelValues(rejectReason)
 	}
 	// A job that never ran also needs a sample, for alerts on a counter that does not rise.
 	for _, job := range []string{"ledger", "retention"} {
-		m.upkeepRuns.WithLabelValues(job, done)
-		m.upkeepRuns.WithLabelValues(job, failed)
+		m.maintenanceRuns.WithLabelValues(job, outcomeDone)
+		m.maintenanceRuns.WithLabelValues(job, outcomeFailed)
 	}
 	return m
 }
@@ -145,13 +145,13 @@ func gauge(r prometheus.Registerer, c contract.Metric) *prometheus.GaugeVec {
 	return v
 }
 
-// Reading returns a gauge's value when it is scraped. ok is false when the value is
+// GaugeValue returns a gauge's value when it is scraped. ok is false when the value is
 // unknown; there is then no sample, because unknown is not zero.
-type Reading func() (value float64, ok bool)
+type GaugeValue func() (value float64, ok bool)
 
-// Read registers a gauge without labels that is read when it is scraped.
-func (m *Metrics) Read(c contract.Metric, r Reading) {
-	m.ReadEach(c, func(sample Sample) {
+// RegisterGaugeFunc registers a gauge without labels that is read when it is scraped.
+func (m *Metrics) RegisterGaugeFunc(c contract.Metric, r GaugeValue) {
+	m.RegisterVecFunc(c, func(sample Sample) {
 		if v, ok := r(); ok {
 			sample(v)
 		}
@@ -164,27 +164,27 @@ type Sample func(value float64, labels ...string)
 // Timestamp returns a time in the unit of metrics: seconds since 1970.
 func Timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// ReadEach registers a gauge, or a counter if its name ends with _total, that is read when
+// RegisterVecFunc registers a gauge, or a counter if its name ends with _total, that is read when
 // it is scraped: each calls sample for every known value.
-func (m *Metrics) ReadEach(c contract.Metric, each func(sample Sample)) {
+func (m *Metrics) RegisterVecFunc(c contract.Metric, each func(sample Sample)) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(c.Name, "_total") {
 		kind = prometheus.CounterValue
 	}
-	m.Registry.MustRegister(&reading{prometheus.NewDesc(c.Name, c.Help, c.Labels, nil), kind, each})
+	m.Registry.MustRegister(&funcCollector{prometheus.NewDesc(c.Name, c.Help, c.Labels, nil), kind, each})
 }
 
-type reading struct {
+type funcCollector struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	each func(sample Sample)
 }
 
 // Describe implements prometheus.Collector.
-func (r *reading) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+func (r *funcCollector) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
 
 // Collect implements prometheus.Collector.
-func (r *reading) Collect(ch chan<- prometheus.Metric) {
+func (r *funcCollector) Collect(ch chan<- prometheus.Metric) {
 	r.each(func(value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(r.desc, r.kind, value, labels...)
 	})
@@ -236,38 +236,42 @@ func (m *Metrics) Poll(signatures int, notified bool) {
 	m.pollSize.WithLabelValues().Observe(float64(signatures))
 }
 
-// Endpoint starts the counters of an endpoint at zero.
-func (m *Metrics) Endpoint(name string) {
+// InitEndpoint starts the counters of an endpoint at zero.
+func (m *Metrics) InitEndpoint(name string) {
 	for _, state := range []outbound.State{outbound.Closed, outbound.HalfOpen, outbound.Open} {
 		m.rpcBreaker.WithLabelValues(name, string(state))
 	}
 	m.rpcSkipped.WithLabelValues(name)
-	m.rpcDisputes.WithLabelValues(name)
+	m.rpcContradictions.WithLabelValues(name)
 	m.rpcNotified.WithLabelValues(name)
 }
 
-// Called counts a call at an endpoint.
-func (m *Metrics) Called(endpoint, method, class string, took time.Duration) {
+// RPCCalled counts a call at an endpoint.
+func (m *Metrics) RPCCalled(endpoint, method, class string, took time.Duration) {
 	m.rpcCalls.WithLabelValues(endpoint, method, class).Inc()
 	m.rpcDuration.WithLabelValues(endpoint, method).Observe(took.Seconds())
 }
 
-// BreakerTurned counts a change of an endpoint's breaker to closed, half_open or open.
-func (m *Metrics) BreakerTurned(endpoint, state string) {
+// BreakerStateChanged counts a change of an endpoint's breaker to closed, half_open or open.
+func (m *Metrics) BreakerStateChanged(endpoint, state string) {
 	m.rpcBreaker.WithLabelValues(endpoint, state).Inc()
 }
 
 // RebroadcastSkipped counts a rebroadcast that the endpoint's budget did not allow.
 func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
 
-// Contradicted counts an answer of the endpoint that others contradict.
-func (m *Metrics) Contradicted(endpoint string) { m.rpcDisputes.WithLabelValues(endpoint).Inc() }
+// EndpointContradicted counts an answer of the endpoint that others contradict.
+func (m *Metrics) EndpointContradicted(endpoint string) {
+	m.rpcContradictions.WithLabelValues(endpoint).Inc()
+}
 
-// Notified counts a notification of the endpoint.
-func (m *Metrics) Notified(endpoint string) { m.rpcNotified.WithLabelValues(endpoint).Inc() }
+// NotificationReceived counts a notification of the endpoint.
+func (m *Metrics) NotificationReceived(endpoint string) {
+	m.rpcNotified.WithLabelValues(endpoint).Inc()
+}
 
 // SwapDeferred counts a deferred swap, by one of a fixed set of reasons.
-func (m *Metrics) SwapDeferred(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
+func (m *Metrics) SwapDeferred(reason string) { m.swapDeferrals.WithLabelValues(reason).Inc() }
 
 // RouterCalled implements router.Observer.
 func (m *Metrics) RouterCalled(call, outcome string, took time.Duration) {
@@ -282,32 +286,34 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 
 // RouteRejected implements router.Observer, and counts faults of a route that are found
 // later: what is one of swap.RejectedReasons.
-func (m *Metrics) RouteRejected(what string) { m.routesRejected.WithLabelValues(what).Inc() }
+func (m *Metrics) RouteRejected(reason string) { m.routesRejected.WithLabelValues(reason).Inc() }
 
 // These are the outcomes of a maintenance job's run.
 const (
-	done   = "done"
-	failed = "failed"
+	outcomeDone   = "done"
+	outcomeFailed = "failed"
 )
 
-// UpkeepRan counts a run of a maintenance job; err is nil when it succeeded.
-func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
-	outcome := done
+// MaintenanceRan counts a run of a maintenance job; err is nil when it succeeded.
+func (m *Metrics) MaintenanceRan(job string, took time.Duration, err error) {
+	outcome := outcomeDone
 	if err != nil {
-		outcome = failed
+		outcome = outcomeFailed
 	}
-	m.upkeepRuns.WithLabelValues(job, outcome).Inc()
-	m.upkeepDuration.WithLabelValues(job).Observe(took.Seconds())
+	m.maintenanceRuns.WithLabelValues(job, outcome).Inc()
+	m.maintenanceDuration.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// Deleted counts rows that retention deleted.
-func (m *Metrics) Deleted(table string, n int64) { m.deleted.WithLabelValues(table).Add(float64(n)) }
+// RowsDeleted counts rows that retention deleted.
+func (m *Metrics) RowsDeleted(table string, n int64) {
+	m.deleted.WithLabelValues(table).Add(float64(n))
+}
 
-// LedgerEntry counts a transaction entered into the ledger.
-func (m *Metrics) LedgerEntry(kind string) { m.entries.WithLabelValues(kind).Inc() }
+// LedgerEntryAdded counts a transaction entered into the ledger.
+func (m *Metrics) LedgerEntryAdded(kind string) { m.ledgerEntries.WithLabelValues(kind).Inc() }
 
-// Tree records a new state of the tree account, and whether it passes its self-check.
-func (m *Metrics) Tree(leaves uint64, selfCheck error) {
+// TreeObserved records a new state of the tree account, and whether it passes its self-check.
+func (m *Metrics) TreeObserved(leaves uint64, selfCheck error) {
 	check := 0.0
 	if selfCheck == nil {
 		check = 1

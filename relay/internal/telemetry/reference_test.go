@@ -23,11 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/metrics.md anew")
 
-const reference = "../../../docs/reference/metrics.md"
+const referencePath = "../../../docs/reference/metrics.md"
 
-// everything gives metrics with a sample of each that the contract names: what
+// metricsWithAllSamples gives metrics with a sample of each that the contract names: what
 // the methods do not set is a gauge that is read.
-func everything(t *testing.T) *Metrics {
+func metricsWithAllSamples(t *testing.T) *Metrics {
 	t.Helper()
 	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
 	m.Request("GET", contract.HealthPath, 200, time.Millisecond)
@@ -37,29 +37,29 @@ func everything(t *testing.T) *Metrics {
 	m.Attempt("signed")
 	m.Lease("claimed", 1)
 	m.Poll(1, true)
-	m.Called("a", "getSlot", "ok", time.Millisecond)
-	m.BreakerTurned("a", "open")
+	m.RPCCalled("a", "getSlot", "ok", time.Millisecond)
+	m.BreakerStateChanged("a", "open")
 	m.RebroadcastSkipped("a")
-	m.Contradicted("a")
-	m.Notified("a")
+	m.EndpointContradicted("a")
+	m.NotificationReceived("a")
 	m.Outcome("swap_execution", "executed")
 	m.SwapDeferred("price")
 	m.RouterCalled("quote", "ok", time.Millisecond)
 	m.RouteRejected("program")
-	m.UpkeepRan("retention", time.Millisecond, nil)
-	m.Deleted("submissions", 1)
-	m.LedgerEntry("transfer")
-	m.Tree(1, nil)
-	set := families(t, m)
+	m.MaintenanceRan("retention", time.Millisecond, nil)
+	m.RowsDeleted("submissions", 1)
+	m.LedgerEntryAdded("transfer")
+	m.TreeObserved(1, nil)
+	set := gatherFamilies(t, m)
 	for _, c := range contract.Metrics() {
 		if set[c.Name] == nil {
-			m.ReadEach(c, func(sample Sample) { sample(1, c.Labels...) })
+			m.RegisterVecFunc(c, func(sample Sample) { sample(1, c.Labels...) })
 		}
 	}
 	return m
 }
 
-func families(t *testing.T, m *Metrics) map[string]*dto.MetricFamily {
+func gatherFamilies(t *testing.T, m *Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
 	gathered, err := m.Registry.Gather()
 	if err != nil {
@@ -78,7 +78,7 @@ func TestEveryMetricIsNamedInTheContract(t *testing.T) {
 	for _, c := range contract.Metrics() {
 		named[c.Name] = c
 	}
-	for name, f := range families(t, everything(t)) {
+	for name, f := range gatherFamilies(t, metricsWithAllSamples(t)) {
 		c, ok := named[name]
 		if !ok {
 			if strings.HasPrefix(name, "relaypool_") {
@@ -107,7 +107,7 @@ func TestEveryMetricHasAHelpSentence(t *testing.T) {
 
 func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	t.Parallel()
-	problems, err := testutil.GatherAndLint(everything(t).Registry)
+	problems, err := testutil.GatherAndLint(metricsWithAllSamples(t).Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,17 +118,17 @@ func TestMetricsFollowPrometheusConventions(t *testing.T) {
 
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
-	want := writeReference(families(t, everything(t)))
+	want := writeReference(gatherFamilies(t, metricsWithAllSamples(t)))
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(reference), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(referencePath), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(reference, want, 0o644); err != nil {
+		if err := os.WriteFile(referencePath, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	got, err := os.ReadFile(reference)
+	got, err := os.ReadFile(referencePath)
 	if err != nil {
 		t.Fatal(err)
 	}

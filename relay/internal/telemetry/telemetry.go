@@ -47,12 +47,12 @@ func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) ht
 	mux.Handle("GET "+contract.BacklogPath, details)
 	mux.Handle("GET "+contract.HealthPath, details)
 	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
-	mux.HandleFunc("GET "+contract.LivenessPath, func(w http.ResponseWriter, _ *http.Request) { probe(w, nil) })
-	mux.HandleFunc("GET "+contract.ReadinessPath, func(w http.ResponseWriter, _ *http.Request) { probe(w, ready()) })
+	mux.HandleFunc("GET "+contract.LivenessPath, func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil) })
+	mux.HandleFunc("GET "+contract.ReadinessPath, func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, ready()) })
 	return mux
 }
 
-func probe(w http.ResponseWriter, err error) {
+func writeProbe(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -58,7 +58,7 @@ func TestNewLog(t *testing.T) {
 	}
 }
 
-func TestAutoIsJSONIntoAFile(t *testing.T) {
+func TestAutoLogFormatIsJSONForAFile(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -77,7 +77,7 @@ func TestAutoIsJSONIntoAFile(t *testing.T) {
 	}
 }
 
-func TestNewLogRefuses(t *testing.T) {
+func TestNewLogRejectsUnknownSettings(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ level, format, want string }{
 		"an unknown level":  {"loud", "json", "expected debug, info, warn or error"},
@@ -93,7 +93,7 @@ func TestNewLogRefuses(t *testing.T) {
 	}
 }
 
-func TestMetricsCount(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
 	m.Request("POST", contract.TransactPath, 200, 20*time.Millisecond)
@@ -103,21 +103,21 @@ func TestMetricsCount(t *testing.T) {
 	m.Attempt("signed")
 	m.Attempt("rebroadcast")
 	m.Attempt("rebroadcast")
-	m.Called("a", "getSlot", "ok", time.Millisecond)
-	m.Called("b", "getSlot", "timeout", time.Millisecond)
+	m.RPCCalled("a", "getSlot", "ok", time.Millisecond)
+	m.RPCCalled("b", "getSlot", "timeout", time.Millisecond)
 	m.Lease("claimed", 3)
 	m.Lease("reaped", 4)
 	m.Lease("lapsed", 1)
 	m.Poll(200, false)
 	m.Poll(1, true)
-	m.BreakerTurned("a", "open")
+	m.BreakerStateChanged("a", "open")
 	m.RebroadcastSkipped("a")
-	m.Contradicted("a")
-	m.Notified("b")
-	m.UpkeepRan("ledger", time.Millisecond, nil)
-	m.UpkeepRan("ledger", time.Millisecond, errors.New("no"))
-	m.Deleted("submissions", 1000)
-	m.Tree(42, nil)
+	m.EndpointContradicted("a")
+	m.NotificationReceived("b")
+	m.MaintenanceRan("ledger", time.Millisecond, nil)
+	m.MaintenanceRan("ledger", time.Millisecond, errors.New("no"))
+	m.RowsDeleted("submissions", 1000)
+	m.TreeObserved(42, nil)
 	m.Stage("verify", 900*time.Microsecond)
 	want := `
 # HELP relaypool_attempt_events_total ` + contract.MetricAttempts.Help + `
@@ -200,7 +200,7 @@ relaypool_tree_self_check 1
 	}
 	for name, vec := range map[string]int{
 		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "polls": testutil.CollectAndCount(m.pollSize),
-		"upkeep": testutil.CollectAndCount(m.upkeepDuration),
+		"upkeep": testutil.CollectAndCount(m.maintenanceDuration),
 	} {
 		if vec != 1 {
 			t.Errorf("%s: %d histograms, want 1", name, vec)
@@ -210,7 +210,7 @@ relaypool_tree_self_check 1
 
 // A call that was not made is counted and takes no time; what never happened is
 // known to be zero.
-func TestSwapsAndTheirRouterCount(t *testing.T) {
+func TestSwapAndRouterMetrics(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
 	m.Outcome(submission.KindSwapExecution, "refunded")
@@ -251,11 +251,11 @@ relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
 	}
 }
 
-func TestUnknownIsNotZero(t *testing.T) {
+func TestUnknownGaugesHaveNoSample(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
 	value, known := 0.0, false
-	m.Read(contract.MetricBacklog, func() (float64, bool) { return value, known })
+	m.RegisterGaugeFunc(contract.MetricBacklog, func() (float64, bool) { return value, known })
 	count := func(name string) int {
 		n, err := testutil.GatherAndCount(m.Registry, name)
 		if err != nil {
@@ -269,7 +269,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 		}
 	}
 	value, known = 7, true
-	m.Tree(0, errors.New("contradiction"))
+	m.TreeObserved(0, errors.New("contradiction"))
 	for _, c := range []contract.Metric{contract.MetricBacklog, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if count(c.Name) != 1 {
 			t.Errorf("%s has no value though it is known", c.Name)
@@ -280,15 +280,15 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-func TestReadingsTakeTheirKindFromTheName(t *testing.T) {
+func TestScrapedMetricsAreCountersIfNamedTotal(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
-	m.ReadEach(contract.MetricHeld, func(sample Sample) {
+	m.RegisterVecFunc(contract.MetricHeld, func(sample Sample) {
 		sample(2, "fee_payer_empty")
 		sample(0, "chain_unavailable")
 	})
-	m.ReadEach(contract.MetricSpent, func(sample Sample) { sample(1_781_760, "transfer", "rent") })
-	m.ReadEach(contract.MetricCap, func(Sample) {}) // nothing is known
+	m.RegisterVecFunc(contract.MetricSpent, func(sample Sample) { sample(1_781_760, "transfer", "rent") })
+	m.RegisterVecFunc(contract.MetricCap, func(Sample) {}) // nothing is known
 	want := `
 # HELP relaypool_held_submissions ` + contract.MetricHeld.Help + `
 # TYPE relaypool_held_submissions gauge

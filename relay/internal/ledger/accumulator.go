@@ -8,20 +8,20 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// balance adds up slots in order, starting at the cursor. The payer's balance before a slot
+// accumulator adds up slots in order, starting at the cursor. The payer's balance before a slot
 // has to equal that after the slot before it.
-type balance struct {
+type accumulator struct {
 	payer    solana.PublicKey
 	now      time.Time
 	attempts map[solana.Signature]Attempt
 	// acceptGap skips a gap in the history instead of stopping at it.
 	acceptGap bool
 
-	cursor  *Cursor // nil until there is a first slot
-	entries []Entry
-	gaps    []gap
-	upTo    uint64 // the last slot that was added or skipped
-	gapless bool   // the last added slot had no gap
+	cursor   *Cursor // nil until there is a first slot
+	entries  []Entry
+	gaps     []gap
+	lastSlot uint64 // the last slot that was added or skipped
+	gapless  bool   // the last added slot had no gap
 	// problem is why no more slots are added; its texts are constants.
 	problem     string
 	problemSlot uint64
@@ -32,16 +32,16 @@ const (
 	problemGap     = "the balance before the slot is not the one after the slot before"
 )
 
-// open starts from a cursor, nil for none.
-func (b *balance) open(cursor *Cursor) {
+// start starts from a cursor, nil for none.
+func (b *accumulator) start(cursor *Cursor) {
 	if cursor != nil {
 		c := *cursor
-		b.cursor, b.upTo = &c, c.Slot
+		b.cursor, b.lastSlot = &c, c.Slot
 	}
 }
 
 // add adds one slot, or sets doubt.
-func (b *balance) add(s slot) {
+func (b *accumulator) add(s slot) {
 	var known []*onchain.Payment
 	for _, p := range s.payments {
 		if p != nil {
@@ -49,10 +49,10 @@ func (b *balance) add(s slot) {
 		}
 	}
 	first := b.cursor == nil
-	opening, closing, whole := chainBalances(known, b.cursor)
+	opening, closing, consistent := chainBalances(known, b.cursor)
 	complete := len(known) == len(s.payments)
 	switch {
-	case complete && whole:
+	case complete && consistent:
 		b.gapless = true
 	case !b.acceptGap && !complete:
 		b.problem, b.problemSlot = problemMissing, s.number
@@ -63,7 +63,7 @@ func (b *balance) add(s slot) {
 	case first, len(known) == 0:
 		// The ledger starts after the missing history; otherwise the next slot shows what
 		// is missing.
-		b.upTo, b.gapless = s.number, false
+		b.lastSlot, b.gapless = s.number, false
 		return
 	default:
 		b.gapless = false
@@ -73,7 +73,7 @@ func (b *balance) add(s slot) {
 	}
 	expected := int64(b.cursor.BalanceAfter) //nolint:gosec // all lamports there are fit 63 bits
 	for _, p := range known {
-		expected -= b.enter(p)
+		expected -= b.addEntry(p)
 	}
 	if missing := int64(closing) - expected; missing != 0 { //nolint:gosec // as above
 		b.gaps = append(b.gaps, gap{s.number, missing})
@@ -81,16 +81,16 @@ func (b *balance) add(s slot) {
 		b.cursor.Missing += missing
 	}
 	b.cursor.Signature, b.cursor.Slot, b.cursor.BalanceAfter = s.signatures[len(s.signatures)-1], s.number, closing
-	b.upTo = s.number
+	b.lastSlot = s.number
 }
 
-// enter adds the entry of a payment, and returns what the payer lost by it.
-func (b *balance) enter(p *onchain.Payment) (lost int64) {
+// addEntry adds the entry of a payment, and returns what the payer lost by it.
+func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 	var attempt *Attempt
 	if a, ok := b.attempts[p.Signature]; ok {
 		attempt = &a
 	}
-	e, ok := enter(p, b.payer, attempt, b.now)
+	e, ok := newEntry(p, b.payer, attempt, b.now)
 	if !ok {
 		return 0
 	}
@@ -101,7 +101,7 @@ func (b *balance) enter(p *onchain.Payment) (lost int64) {
 // chainBalances finds the balances before and after a slot from its payments, whose order is
 // unknown: each payment but the first starts where another one ends. whole reports that
 // they form such a chain, and that it starts at the cursor. Otherwise closing is a guess.
-func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
+func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}

@@ -14,23 +14,23 @@ import (
 // a few hundred thousand, which takes a minute or two.
 const retentionInterval = 10 * time.Minute
 
-// openUpkeep makes the maintenance jobs that one process of the fleet runs for all.
-func (a *App) openUpkeep(context.Context) error {
+// openMaintenance makes the maintenance jobs that one process of the fleet runs for all.
+func (a *App) openMaintenance(context.Context) error {
 	var err error
-	a.upkeep, err = store.NewUpkeep(a.store, store.UpkeepOptions{
+	a.maintenance, err = store.NewUpkeep(a.store, store.UpkeepOptions{
 		Jobs: []store.Job{
-			{Name: "ledger", Every: a.o.LedgerInterval, Timeout: a.o.LedgerInterval, Run: a.reconcile},
+			{Name: "ledger", Every: a.options.LedgerInterval, Timeout: a.options.LedgerInterval, Run: a.reconcile},
 			{Name: "retention", Every: retentionInterval, Timeout: retentionInterval, Run: a.deleteOld},
 		},
-		Log: a.log, SoftStop: contract.QueueStop, Observe: a.metrics.UpkeepRan, Now: time.Now,
+		Log: a.log, SoftStop: contract.QueueStop, Observe: a.metrics.MaintenanceRan, Now: time.Now,
 	})
 	return err
 }
 
 // reconcile reconciles the ledger with the finalized chain.
 func (a *App) reconcile(ctx context.Context) error {
-	err := a.ledger.Pass(ctx)
-	if errors.Is(err, ledger.ErrMoved) {
+	err := a.ledger.Reconcile(ctx)
+	if errors.Is(err, ledger.ErrCursorMoved) {
 		return nil // another process has done it
 	}
 	return err

@@ -8,26 +8,26 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// TestOneLiarOfTwoIsNotBelieved: the first endpoint reports every signature as
+// TestOneEndpointOfTwoCannotFakeAnOutcome: the first endpoint reports every signature as
 // final, and forwards none. No client gets an outcome that has not happened; health
 // and metrics name both endpoints.
-func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
+func TestOneEndpointOfTwoCannotFakeAnOutcome(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, endpoints: []string{"liar", "honest"}})
-	s.ready()
-	f.fill(s)
-	s.faults("liar", fault.Rule{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, fault.Rule{Method: "sendTransaction", Drop: true})
-	s.faults("honest", fault.Rule{Method: "sendTransaction", Drop: true})
+	s := newFixture(t, fixtureOptions{vk: vk, endpoints: []string{"liar", "honest"}})
+	s.waitHealthy()
+	f.depositNotes(s)
+	s.setFaults("liar", fault.Rule{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, fault.Rule{Method: "sendTransaction", Drop: true})
+	s.setFaults("honest", fault.Rule{Method: "sendTransaction", Drop: true})
 	to := newKey(t).PublicKey()
 	in := f.inputs(s, -sol/10, to)
-	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	a := s.call(http.MethodPost, "/transact", body, "Prefer", "wait=1")
 	if a.status != http.StatusAccepted || s.balance(to) != 0 {
 		t.Fatalf("the answer is %d %v, confirmed by one endpoint alone, and the recipient has %d", a.status, a.body, s.balance(to))
 	}
-	s.reportedBy("queue", "1 for second_endpoint", "a second RPC endpoint")
-	s.reportedBy("rpc", "honest and liar contradict each other")
+	s.waitHealthReport("queue", "1 for second_endpoint", "a second RPC endpoint")
+	s.waitHealthReport("rpc", "honest and liar contradict each other")
 	for _, name := range []string{"liar", "honest"} {
 		if n, _ := s.metric(contract.MetricRPCContradictions, `endpoint="`+name+`"`); n < 1 {
 			t.Errorf("no metric counts that %s is contradicted", name)
@@ -36,10 +36,10 @@ func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
 	if n, _ := s.metric(contract.MetricHeld, `reason="second_endpoint"`); n != 1 {
 		t.Errorf("the metric of waiting submissions is %v, want 1", n)
 	}
-	s.faults("liar")
-	s.faults("honest")
+	s.setFaults("liar")
+	s.setFaults("honest")
 	eventually(t, "the recipient is paid", func() bool { return s.balance(to) > 0 })
 	eventually(t, "the submission is final", func() bool {
-		return s.count(`SELECT count(*) FROM submissions WHERE finalized`) == 1
+		return s.queryInt(`SELECT count(*) FROM submissions WHERE finalized`) == 1
 	})
 }

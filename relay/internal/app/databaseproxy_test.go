@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// proxy is between a relay and Postgres, so that a test can cut the connection.
-type proxy struct {
+// databaseProxy is between a relay and Postgres, so that a test can cut the connection.
+type databaseProxy struct {
 	t        *testing.T
 	listener net.Listener
 	server   string // the server's socket
@@ -21,21 +21,21 @@ type proxy struct {
 	serving  sync.WaitGroup
 }
 
-// newProxy returns a proxy for the server of a database URL, and the URL through it.
-func newProxy(t *testing.T, database string) (p *proxy, through string) {
+// newDatabaseProxy returns a proxy for the server of a database URL, and the URL through it.
+func newDatabaseProxy(t *testing.T, database string) (p *databaseProxy, proxiedURL string) {
 	t.Helper()
 	u, err := url.Parse(database)
 	must(t, err)
 	query := u.Query()
 	name := ".s.PGSQL." + query.Get("port")
-	p = &proxy{t: t, server: filepath.Join(query.Get("host"), name), open: map[net.Conn]bool{}}
-	dir := folder(t)
+	p = &databaseProxy{t: t, server: filepath.Join(query.Get("host"), name), open: map[net.Conn]bool{}}
+	dir := tempDir(t)
 	p.listener, err = net.Listen("unix", filepath.Join(dir, name))
 	must(t, err)
 	p.serving.Go(p.serve)
 	t.Cleanup(func() {
 		_ = p.listener.Close() // this only ends the accept loop
-		p.set(true)
+		p.setCut(true)
 		p.serving.Wait()
 	})
 	query.Set("host", dir)
@@ -43,14 +43,14 @@ func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	return p, u.String()
 }
 
-func (p *proxy) serve() {
+func (p *databaseProxy) serve() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
 		server, err := net.Dial("unix", p.server)
-		if err != nil || !p.keep(client, server) {
+		if err != nil || !p.track(client, server) {
 			_ = client.Close()
 			continue
 		}
@@ -63,8 +63,8 @@ func (p *proxy) serve() {
 	}
 }
 
-// keep records connections; it returns false when the line is cut.
-func (p *proxy) keep(conns ...net.Conn) bool {
+// track records connections; it returns false when the line is cut.
+func (p *databaseProxy) track(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
@@ -77,8 +77,8 @@ func (p *proxy) keep(conns ...net.Conn) bool {
 	return !p.cut
 }
 
-// set cuts the line, with all connections, or restores it.
-func (p *proxy) set(cut bool) {
+// setCut cuts the line, with all connections, or restores it.
+func (p *databaseProxy) setCut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut

@@ -32,26 +32,26 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// pool is a local chain, moved by hand, with a pool on it and the ledger of two
+// chainFixture is a local chain, moved by hand, with a pool on it and the ledger of two
 // payers in a database.
-type pool struct {
+type chainFixture struct {
 	*testing.T
 	chain    *localnet.Chain
 	rpc      *rpc.Client
 	shielded *shieldpool.Pool
 	proofs   *trapdoor.Key
 	payers   [2]solana.PrivateKey
-	ledger   known
-	n        uint64
+	store    storeWithAttempts
+	sent     uint64
 }
 
-// known is the database's accounting, and a list of what the relay has signed.
-type known struct {
+// storeWithAttempts is the database's accounting, and a list of what the relay has signed.
+type storeWithAttempts struct {
 	*store.Ledger
 	attempts map[solana.Signature]ledger.Attempt
 }
 
-func (k known) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]ledger.Attempt, error) {
+func (k storeWithAttempts) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]ledger.Attempt, error) {
 	found := map[solana.Signature]ledger.Attempt{}
 	for _, s := range signatures {
 		if a, ok := k.attempts[s]; ok {
@@ -71,9 +71,9 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-func newPool(t *testing.T) *pool {
+func newChainFixture(t *testing.T) *chainFixture {
 	t.Helper()
-	p := &pool{T: t, proofs: trapdoor.New("ledger", shieldpool.SignalCount)}
+	p := &chainFixture{T: t, proofs: trapdoor.New("ledger", shieldpool.SignalCount)}
 	p.chain = must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: must[[]byte](t)(p.proofs.VerifyingKey()), Initialised: true}))
 	server := httptest.NewServer(p.chain)
 	t.Cleanup(server.Close)
@@ -87,13 +87,13 @@ func newPool(t *testing.T) *pool {
 	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	p.ledger = known{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]ledger.Attempt{}}
+	p.store = storeWithAttempts{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]ledger.Attempt{}}
 	return p
 }
 
 // endpoints are the relay's own client of two more endpoints of the chain, which
 // misbehave by rules; the second one is the archive.
-func (p *pool) endpoints(first, second []fault.Rule) *chain.Endpoints {
+func (p *chainFixture) endpoints(first, second []fault.Rule) *chain.Endpoints {
 	p.Helper()
 	all := []chain.Endpoint{
 		{Name: "first", Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}},
@@ -115,7 +115,7 @@ func (p *pool) endpoints(first, second []fault.Rule) *chain.Endpoints {
 	return e
 }
 
-func (p *pool) balances() map[solana.PublicKey]uint64 {
+func (p *chainFixture) balances() map[solana.PublicKey]uint64 {
 	p.Helper()
 	out := map[solana.PublicKey]uint64{}
 	for _, key := range p.payers {
@@ -125,7 +125,7 @@ func (p *pool) balances() map[solana.PublicKey]uint64 {
 }
 
 // send signs a transaction and puts it on the chain without preflight.
-func (p *pool) send(payer solana.PrivateKey, build func(hash solana.Hash) *solana.Transaction) solana.Signature {
+func (p *chainFixture) send(payer solana.PrivateKey, build func(hash solana.Hash) *solana.Transaction) solana.Signature {
 	p.Helper()
 	hash := must[*rpc.GetLatestBlockhashResult](p.T)(p.rpc.GetLatestBlockhash(p.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
 	tx := build(hash)
@@ -134,11 +134,11 @@ func (p *pool) send(payer solana.PrivateKey, build func(hash solana.Hash) *solan
 }
 
 // transfer is one of the relay's; with a root of the past it lands and fails.
-func (p *pool) transfer(payer solana.PrivateKey, root [32]byte) {
+func (p *chainFixture) transfer(payer solana.PrivateKey, root [32]byte) {
 	p.Helper()
-	p.n++
+	p.sent++
 	value := func(label string) (out [32]byte) {
-		out = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), p.n))
+		out = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), p.sent))
 		out[0] = 0
 		return out
 	}
@@ -148,45 +148,45 @@ func (p *pool) transfer(payer solana.PrivateKey, root [32]byte) {
 		Commitments: [2][32]byte{value("commitment 0"), value("commitment 1")},
 	}
 	signals := in.Signals()
-	call := &shieldpool.Call{Proof: must[[]byte](p.T)(p.proofs.Prove(signals[:], p.n)), Inputs: in}
+	call := &shieldpool.Call{Proof: must[[]byte](p.T)(p.proofs.Prove(signals[:], p.sent)), Inputs: in}
 	signature := p.send(payer, func(hash solana.Hash) *solana.Transaction {
 		return must[*solana.Transaction](p.T)(p.shielded.Transaction(payer.PublicKey(), call, shieldpool.Compute{Limit: 300_000, Price: 1000}, hash, nil))
 	})
-	p.ledger.attempts[signature] = ledger.Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
+	p.store.attempts[signature] = ledger.Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
 }
 
-func (p *pool) root() [32]byte {
+func (p *chainFixture) root() [32]byte {
 	p.Helper()
 	account := must[*rpc.GetAccountInfoResult](p.T)(p.rpc.GetAccountInfoWithOpts(p.Context(), p.shielded.MerkleTree, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentProcessed}))
 	return must[*shieldpool.TreeAccount](p.T)(p.shielded.Profile.ParseTree(account.Value.Data.GetBinary())).Root
 }
 
-func (p *pool) fund(to solana.PrivateKey, lamports uint64) {
+func (p *chainFixture) fund(to solana.PrivateKey, lamports uint64) {
 	p.Helper()
 	if err := p.chain.Fund(to.PublicKey(), lamports); err != nil {
 		p.Fatal(err)
 	}
 }
 
-type nobody struct{}
+type noObserver struct{}
 
-func (nobody) Entered(ledger.Kind, ledger.Amounts) {}
-func (nobody) Gap()                                {}
+func (noObserver) EntryAdded(ledger.Kind, ledger.Amounts) {}
+func (noObserver) GapSkipped()                            {}
 
 // statement makes passes of at most four payments for each payer until the
 // accounting has caught up with the chain, and returns its statement.
-func (p *pool) statement(e *chain.Endpoints) ledger.Statement {
+func (p *chainFixture) statement(e *chain.Endpoints) ledger.Statement {
 	p.Helper()
 	r := must[*ledger.Reconciler](p.T)(ledger.NewReconciler(ledger.ReconcilerOptions{
-		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.ledger, Chain: e, Observer: nobody{},
+		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.store, Chain: e, Observer: noObserver{},
 		Log: slog.New(slog.NewTextHandler(p.Output(), nil)), Now: time.Now, Payments: 8,
 	}))
 	for pass := 1; ; pass++ {
-		if err := r.Pass(p.Context()); err != nil && !errors.Is(err, onchain.ErrUnavailable) {
+		if err := r.Reconcile(p.Context()); err != nil && !errors.Is(err, onchain.ErrUnavailable) {
 			p.Fatal(err)
 		}
 		now := time.Now()
-		s := must[*ledger.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
+		s := must[*ledger.Snapshot](p.T)(p.store.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
 		level := len(s.Payers) == len(p.payers)
 		for _, line := range s.Payers {
 			level = level && *line.Difference == 0
@@ -199,7 +199,7 @@ func (p *pool) statement(e *chain.Endpoints) ledger.Statement {
 
 func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 	t.Parallel()
-	unsure := func(p float64) []fault.Rule {
+	unreliable := func(p float64) []fault.Rule {
 		return []fault.Rule{
 			{Method: "getTransaction", Probability: p, Empty: true},
 			{Method: "getTransaction", Probability: p / 2, Status: http.StatusServiceUnavailable},
@@ -209,9 +209,9 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 	}
 	tests := map[string]struct{ first, second []fault.Rule }{
 		"two endpoints without a fault":                 {},
-		"one that forgets, fails and lags now and then": {unsure(0.3), nil},
-		"both do": {unsure(0.3), unsure(0.3)},
-		"one without history, and an archive that forgets at times": {[]fault.Rule{{History: 20}}, unsure(0.2)},
+		"one that forgets, fails and lags now and then": {unreliable(0.3), nil},
+		"both do": {unreliable(0.3), unreliable(0.3)},
+		"one without history, and an archive that forgets at times": {[]fault.Rule{{History: 20}}, unreliable(0.2)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 
 func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 	t.Helper()
-	p := newPool(t)
+	p := newChainFixture(t)
 	const sol = solana.LAMPORTS_PER_SOL
 	p.fund(p.payers[0], 2*sol)
 	p.fund(p.payers[1], sol)

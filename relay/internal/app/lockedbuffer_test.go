@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// random is the machine's.
-var random = cryptorand.Reader
+// randomness is the machine's.
+var randomness = cryptorand.Reader
 
 // lockedBuffer is a log that a test can read while it is written.
 type lockedBuffer struct {

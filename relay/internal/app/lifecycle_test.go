@@ -25,18 +25,18 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestADatabaseThatIsDown stops the server under a running relay, and starts it again.
-func TestADatabaseThatIsDown(t *testing.T) {
+// TestADatabaseOutageIsReportedAndSurvived stops the server under a running relay, and starts it again.
+func TestADatabaseOutageIsReportedAndSurvived(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, databaseURL: server.URL("postgres")})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: server.URL("postgres")})
+	s.waitHealthy()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
 	to := newKey(t).PublicKey()
 	in = f.inputs(s, -sol, to)
-	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 
 	must(t, server.Stop(t.Context()))
 	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "database_unavailable")
@@ -46,7 +46,7 @@ func TestADatabaseThatIsDown(t *testing.T) {
 		a := s.health()
 		return a.status == 503 && a.body["status"] == "down"
 	})
-	if resp := s.get(s.ops + contract.ReadinessPath); resp != http.StatusOK {
+	if resp := s.getStatus(s.operationsURL + contract.ReadinessPath); resp != http.StatusOK {
 		t.Errorf("readiness is %d: a sick database empties the Service", resp)
 	}
 	must(t, server.Restart(t.Context()))
@@ -55,12 +55,12 @@ func TestADatabaseThatIsDown(t *testing.T) {
 	})
 }
 
-// TestARelayThatStartsBeforeItsDatabase waits for it, alive and not ready.
-func TestARelayThatStartsBeforeItsDatabase(t *testing.T) {
+// TestARelayWaitsForItsDatabaseAtStart waits for it, alive and not ready.
+func TestARelayWaitsForItsDatabaseAtStart(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	_, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, databaseURL: server.URL("postgres")})
+	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: server.URL("postgres")})
 	s.stop()
 	must(t, server.Stop(t.Context()))
 	var operations string
@@ -71,7 +71,7 @@ func TestARelayThatStartsBeforeItsDatabase(t *testing.T) {
 		c.OperationsListen = operations
 	})
 	started := make(chan *relay, 1)
-	go func() { started <- s.serve(cfg) }()
+	go func() { started <- s.runRelay(cfg) }()
 	probe := func(path string, want int) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%s is %d", path, want), func() bool {
@@ -95,10 +95,10 @@ func TestARelayThatStartsBeforeItsDatabase(t *testing.T) {
 	must(t, server.Restart(t.Context()))
 	probe(contract.ReadinessPath, http.StatusOK)
 	s.relay = <-started
-	s.ready()
+	s.waitHealthy()
 }
 
-func (s *stand) get(url string) int {
+func (s *fixture) getStatus(url string) int {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
 	must(s.t, err)
@@ -113,15 +113,15 @@ func (s *stand) get(url string) int {
 func TestAShutdownAnswersWaitingClientsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, databaseURL: pgtest.URL(t)})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: pgtest.URL(t)})
+	s.waitHealthy()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
 	var paths []string
 	for range 5 {
 		to := newKey(t).PublicKey()
 		in := f.inputs(s, -sol/2, to)
-		a := s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
+		a := s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
 		if a.status != http.StatusAccepted {
 			t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
 		}
@@ -133,7 +133,7 @@ func TestAShutdownAnswersWaitingClientsAndLosesNothing(t *testing.T) {
 	} else {
 		s.ended <- nil
 	}
-	s.again()
+	s.startRelay()
 	for _, path := range paths {
 		eventually(t, "the second relay finishes it", func() bool {
 			return s.call(http.MethodGet, path, nil).at("data", "status") == "completed"
@@ -164,55 +164,55 @@ func TestTheDevelopmentKeyIsRefusedElsewhere(t *testing.T) {
 		"another key on another chain":            {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
 		"another chain than configured":           {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
 	} {
-		g := newChainGate(genesis(tt.served), tt.wanted, tt.key, nothing)
+		g := newChainGate(stubGenesis(tt.served), tt.wanted, tt.key, noPreparation)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() == tt.wrong {
 			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
 		}
 	}
 }
 
-type genesis solana.Hash
+type stubGenesis solana.Hash
 
-func (g genesis) GenesisHash(context.Context) (solana.Hash, error) { return solana.Hash(g), nil }
+func (g stubGenesis) GenesisHash(context.Context) (solana.Hash, error) { return solana.Hash(g), nil }
 
-func (genesis) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, nil }
+func (stubGenesis) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, nil }
 
-func (genesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
+func (stubGenesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
 
-// endpoints are the endpoints whose chain is known, and the verdict on it.
-type endpoints struct {
-	genesis
+// stubEndpoints are the endpoints whose chain is known, and the verdict on it.
+type stubEndpoints struct {
+	stubGenesis
 	err    error
 	down   error
 	status []chain.EndpointStatus
 }
 
-func (e endpoints) GenesisHash(context.Context) (solana.Hash, error) {
-	return solana.Hash(e.genesis), e.err
+func (e stubEndpoints) GenesisHash(context.Context) (solana.Hash, error) {
+	return solana.Hash(e.stubGenesis), e.err
 }
 
-func (e endpoints) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, e.down }
+func (e stubEndpoints) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, e.down }
 
-func (e endpoints) Status() []chain.EndpointStatus { return e.status }
+func (e stubEndpoints) Status() []chain.EndpointStatus { return e.status }
 
-// TestTheGateWaitsForAnEndpointOfTheRightChain: an endpoint of another chain is not used,
+// TestTheGateOpensForAnEndpointOfTheRightChain: an endpoint of another chain is not used,
 // and the relay does not stop while other endpoints may serve the right chain.
-func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
+func TestTheGateOpensForAnEndpointOfTheRightChain(t *testing.T) {
 	t.Parallel()
 	want := solana.Hash{1}
 	foreign := &chain.GenesisError{Endpoint: "b", Got: solana.Hash{2}, Want: want}
 	for name, tt := range map[string]struct {
-		endpoints    endpoints
+		endpoints    stubEndpoints
 		wrong, opens bool
 	}{
-		"one of two is of another chain":        {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, true},
-		"the other of them is down":             {endpoints{genesis: genesis(want), err: foreign, down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
-		"all are of another chain":              {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "b", Foreign: true}}}, true, false},
-		"none answers, and the hash was set":    {endpoints{genesis: genesis(want), down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
-		"none answers, and no hash was set":     {endpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
-		"all answer and are of the right chain": {endpoints{genesis: genesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
+		"one of two is of another chain":        {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, true},
+		"the other of them is down":             {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
+		"all are of another chain":              {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "b", Foreign: true}}}, true, false},
+		"none answers, and the hash was set":    {stubEndpoints{stubGenesis: stubGenesis(want), down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, and no hash was set":     {stubEndpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"all answer and are of the right chain": {stubEndpoints{stubGenesis: stubGenesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
 	} {
-		g := newChainGate(tt.endpoints, want, [32]byte{1}, nothing)
+		g := newChainGate(tt.endpoints, want, [32]byte{1}, noPreparation)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() != tt.opens {
 			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
 		}
@@ -224,24 +224,24 @@ func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
 func TestNothingOfARequestIsLogged(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk})
-	s.ready()
+	s := newFixture(t, fixtureOptions{vk: vk})
+	s.waitHealthy()
 	in := f.inputs(s, 5*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
 	to := newKey(t).PublicKey()
 	in = f.inputs(s, -sol, to)
 	in.Nullifiers[0], in.Commitments[0] = [32]byte([]byte("\x00canary-nullifier-canary-nullifi")), [32]byte([]byte("\x00canary-commitment-canary-commit"))
-	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String(), "encrypted_notes": []string{"Y2FuYXJ5LW5vdGU="}})
+	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String(), "encrypted_notes": []string{"Y2FuYXJ5LW5vdGU="}})
 	if a := s.call(http.MethodPost, "/transact", body, "Idempotency-Key", "canary-key", "X-Forwarded-For", "203.0.113.77"); a.status != http.StatusOK {
 		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
 	}
 	s.call(http.MethodPost, "/transact", body)
 	in.Commitments[1] = [32]byte{31: 5}
-	s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}))
+	s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}))
 	for _, r := range f.badRequests(t, s) {
 		s.call(r.method, r.path, r.body, r.header...)
 	}
-	metrics := s.text(s.ops + contract.MetricsPath)
+	metrics := s.getText(s.operationsURL + contract.MetricsPath)
 	for name, canary := range map[string]string{
 		"recipient": to.String(), "note": "canary-note", "encoded note": "Y2FuYXJ5LW5vdGU", "idempotency key": "canary-key", "address": "203.0.113.77",
 		"nullifier": "canary-nullifier", "nullifier in hex": "63616e6172792d6e756c6c", "commitment in hex": "63616e6172792d636f6d6d",
@@ -270,7 +270,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	}
 }
 
-func (s *stand) text(url string) string {
+func (s *fixture) getText(url string) string {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
 	must(s.t, err)
@@ -283,9 +283,9 @@ func (s *stand) text(url string) string {
 	return b.String()
 }
 
-// TestTheHandOverFitsItsTime: a pod that is killed before it has released its
+// TestTheHandoverFitsTheContract: a pod that is killed before it has released its
 // leases leaves them to expire.
-func TestTheHandOverFitsItsTime(t *testing.T) {
+func TestTheHandoverFitsTheContract(t *testing.T) {
 	t.Parallel()
 	// Half a lease for steps and one for their writes, one to release leases, and the time
 	// for sends under way.
@@ -294,8 +294,8 @@ func TestTheHandOverFitsItsTime(t *testing.T) {
 	}
 }
 
-// TestStartNeedsItsParts: what is missing is an error, not a crash.
-func TestStartNeedsItsParts(t *testing.T) {
+// TestNewRejectsMissingOptions: what is missing is an error, not a crash.
+func TestNewRejectsMissingOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("a relay without a configuration is made")

@@ -13,7 +13,7 @@ import (
 
 // A ledger that was never complete has no time since which it is behind, but it is reported.
 // A payer that was never funded is not behind.
-func TestLedgersAreBehindSince(t *testing.T) {
+func TestALedgerThatWasNeverCompleteIsBehind(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -41,7 +41,7 @@ func TestLedgersAreBehindSince(t *testing.T) {
 		{"the other one is funded again", 60, []ledger.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, funded(two)},
 			[]ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(60)}}},
 	} {
-		got := b.lags(&ledger.Ledger{Cursors: step.cursors}, step.balances, at(step.minute))
+		got := b.lags(&ledger.Snapshot{Cursors: step.cursors}, step.balances, at(step.minute))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}

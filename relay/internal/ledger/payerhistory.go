@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// payerHistory is the state of reading one payer's history: first a walk from the newest
+// transaction back to the cursor, and then the listed signatures, oldest first.
+type payerHistory struct {
+	payer solana.PublicKey
+
+	walking, listed bool
+	// startedAt is when the walk started: it covers everything that was finalized then.
+	startedAt  time.Time
+	pageBefore solana.Signature
+	// emptyPages counts pages in a row without a transaction.
+	emptyPages int
+	// signatures is newest first during the walk, oldest first after it.
+	signatures []onchain.SignatureInfo
+	// truncated reports that the newest signatures were dropped, and have to be listed again.
+	truncated bool
+
+	// gapSince is when a gap was first found; zero without one.
+	gapSince time.Time
+}
+
+// addPage adds a page, and reports whether the walk has ended.
+func (h *payerHistory) addPage(page []onchain.SignatureInfo, cursor *Cursor) (ended bool) {
+	for _, info := range page {
+		if cursor != nil && info.Slot <= cursor.Slot {
+			ended = true // an endpoint that does not know the cursor's signature lists beyond it
+			break
+		}
+		h.signatures = append(h.signatures, info)
+	}
+	if len(page) > 0 {
+		h.pageBefore, h.emptyPages = page[len(page)-1].Signature, 0
+	} else {
+		h.emptyPages++
+	}
+	// Without a cursor the walk ends where history does. An endpoint that does not know the
+	// signature to start before must not count as that end. With a cursor, a gap shows what
+	// an early end omits.
+	if cursor != nil {
+		ended = ended || len(page) < pageSize
+	} else {
+		ended = h.emptyPages > 1
+	}
+	h.truncate()
+	if ended {
+		slices.Reverse(h.signatures)
+		slices.SortStableFunc(h.signatures, func(a, b onchain.SignatureInfo) int { return cmp.Compare(a.Slot, b.Slot) })
+		h.walking, h.listed = false, true
+	}
+	return ended
+}
+
+// truncate drops the newest half, in whole slots, when too many are kept.
+func (h *payerHistory) truncate() {
+	if len(h.signatures) <= maxListed {
+		return
+	}
+	n := len(h.signatures) - maxListed/2
+	for n < len(h.signatures) && h.signatures[n].Slot == h.signatures[n-1].Slot {
+		n++
+	}
+	h.signatures, h.truncated = slices.Clone(h.signatures[n:]), true
+}
+
+// nextSlots returns the next whole slots after the cursor, with at most limit transactions unless
+// the first slot has more.
+func (h *payerHistory) nextSlots(cursor *Cursor, limit int) []slot {
+	if cursor != nil {
+		h.dropThrough(cursor.Slot) // another process may have read them
+	}
+	var slots []slot
+	for i, n := 0, 0; i < len(h.signatures); {
+		s := slot{number: h.signatures[i].Slot}
+		for ; i < len(h.signatures) && h.signatures[i].Slot == s.number; i++ {
+			if !slices.Contains(s.signatures, h.signatures[i].Signature) { // endpoints' pages may overlap
+				s.signatures = append(s.signatures, h.signatures[i].Signature)
+			}
+		}
+		if n += len(s.signatures); n > limit && len(slots) > 0 {
+			break
+		}
+		slots = append(slots, s)
+	}
+	return slots
+}
+
+func (h *payerHistory) dropThrough(lastSlot uint64) {
+	n, _ := slices.BinarySearchFunc(h.signatures, lastSlot+1, func(info onchain.SignatureInfo, slot uint64) int { return cmp.Compare(info.Slot, slot) })
+	h.signatures = h.signatures[n:]
+}
+
+// finishStep drops the added signatures, and reports whether all were added. If so, or if history
+// has to be listed again, the next pass starts a new walk.
+func (h *payerHistory) finishStep(b *accumulator, readAll bool) (done bool) {
+	h.dropThrough(b.lastSlot)
+	done = readAll && b.problem == "" && len(h.signatures) == 0 && !h.truncated
+	if b.problem != "" || len(h.signatures) == 0 {
+		h.restart()
+	}
+	return done
+}
+
+// restart makes the next pass list history again.
+func (h *payerHistory) restart() { h.listed, h.walking = false, false }
