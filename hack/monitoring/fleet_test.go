@@ -52,7 +52,7 @@ func excused(m *metric) string {
 // seldom returns the panels whose events are so rare that a short run may have only one, which
 // gives no rate. Only the metrics of these panels are required.
 func seldom() map[string]string {
-	return map[string]string{"Time of upkeep, p95": "jobs run once a minute and less"}
+	return map[string]string{"Time of maintenance, p95": "jobs run once a minute and less"}
 }
 
 // firing returns the alerts whose expressions are true at some time of the run.

@@ -67,7 +67,7 @@ type App struct {
 	// heartbeats is the connection pool for the heartbeats of leases, apart from db.
 	db, heartbeats *pgxpool.Pool
 	store          *store.Store
-	maintenance    *store.Upkeep
+	maintenance    *store.Maintenance
 	endpoints      *chain.Endpoints
 	shielded       *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.

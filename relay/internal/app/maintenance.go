@@ -17,7 +17,7 @@ const retentionInterval = 10 * time.Minute
 // openMaintenance makes the maintenance jobs that one process of the fleet runs for all.
 func (a *App) openMaintenance(context.Context) error {
 	var err error
-	a.maintenance, err = store.NewUpkeep(a.store, store.UpkeepOptions{
+	a.maintenance, err = store.NewMaintenance(a.store, store.MaintenanceOptions{
 		Jobs: []store.Job{
 			{Name: "ledger", Every: a.options.LedgerInterval, Timeout: a.options.LedgerInterval, Run: a.reconcile},
 			{Name: "retention", Every: retentionInterval, Timeout: retentionInterval, Run: a.deleteOld},

@@ -144,7 +144,7 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // history first; see rpc.Client.SignaturesFor. When the list is empty, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	q := historyQuery("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
+	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
 	return askAgain(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
@@ -157,7 +157,7 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return ask(ctx, e, historyQuery("getBlocks", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
+	return ask(ctx, e, historyQuery("getBlocks", outbound.Background, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
 		return at.Blocks(ctx, from, to)
 	}))
 }
@@ -166,7 +166,7 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
 // that could be asked says so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
-	return ask(ctx, e, historyQuery("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
+	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
@@ -175,7 +175,7 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, err
 // endpoint knows the transaction as finalized. It fails when the transaction does not name
 // the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
-	q := historyQuery("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
+	q := historyQuery("getTransaction", outbound.Background, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
 		return at.Payment(ctx, signature, account)
 	})
 	q.unknown = isNil[onchain.Payment]

@@ -43,7 +43,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}
 	// attempt records the outcome; no caller waits for the answer.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
-		method: "getSlot", urgency: outbound.Upkeep,
+		method: "getSlot", urgency: outbound.Background,
 		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, onchain.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
@@ -60,7 +60,7 @@ func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	if !due {
 		return
 	}
-	hash, err := ep.clients[outbound.Upkeep].GenesisHash(ctx)
+	hash, err := ep.clients[outbound.Background].GenesisHash(ctx)
 	if err != nil || hash != e.knownGenesis() {
 		return
 	}

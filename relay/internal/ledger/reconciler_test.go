@@ -308,7 +308,7 @@ func TestALongHistoryIsReadInBoundedSteps(t *testing.T) {
 	}
 }
 
-// Upkeep cancels a pass that takes too long: what it has read must stay, or no
+// Maintenance cancels a pass that takes too long: what it has read must stay, or no
 // pass would make progress.
 func TestAPassThatTimesOutMakesProgress(t *testing.T) {
 	t.Parallel()

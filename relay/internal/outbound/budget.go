@@ -25,8 +25,8 @@ const (
 	Read
 	// Rebroadcast repeats an earlier send.
 	Rebroadcast
-	// Upkeep is a read that no submission waits for.
-	Upkeep
+	// Background is a read that no submission waits for.
+	Background
 )
 
 // reserve is the share of the burst that a call of the urgency leaves to more urgent ones.

@@ -27,14 +27,14 @@ func taken(b *Budget, u Urgency) (n int) {
 	return n
 }
 
-func TestBudgetKeepsARestForTheUrgent(t *testing.T) {
+func TestBudgetKeepsTokensForUrgentRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, 9)
-		// Of a burst of 9, upkeep leaves half to others, rebroadcasts leave a quarter, and reads leave nothing.
-		got := []int{taken(b, Upkeep), taken(b, Rebroadcast), taken(b, Read), taken(b, FirstSend)}
+		// Of a burst of 9, background reads leave half to others, rebroadcasts leave a quarter, and reads leave nothing.
+		got := []int{taken(b, Background), taken(b, Rebroadcast), taken(b, Read), taken(b, FirstSend)}
 		if diff := cmp.Diff([]int{5, 2, 2, 0}, got); diff != "" {
-			t.Errorf("taken by upkeep, rebroadcasts, reads and first sends (-want +got):\n%s", diff)
+			t.Errorf("taken by background reads, rebroadcasts, reads and first sends (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Second)
 		if got := taken(b, Read); got != 9 {
@@ -77,7 +77,7 @@ func TestFirstSendsGoAhead(t *testing.T) {
 
 func TestBudgetDoesNotWaitInVain(t *testing.T) {
 	t.Parallel()
-	for name, u := range map[string]Urgency{"a first send": FirstSend, "a read": Read, "upkeep": Upkeep} {
+	for name, u := range map[string]Urgency{"a first send": FirstSend, "a read": Read, "a background read": Background} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBudget(t, 1)
@@ -108,7 +108,7 @@ func TestBudgetDoesNotWaitInVain(t *testing.T) {
 func TestNoBudgetIsNoBound(t *testing.T) {
 	t.Parallel()
 	b := newBudget(t, 0)
-	for _, u := range []Urgency{FirstSend, Read, Rebroadcast, Upkeep} {
+	for _, u := range []Urgency{FirstSend, Read, Rebroadcast, Background} {
 		if got := taken(b, u); got != 1000 || !b.HasRoom(u) {
 			t.Errorf("%d requests of urgency %d, want no bound", got, u)
 		}
@@ -121,7 +121,7 @@ func TestNoBudgetIsNoBound(t *testing.T) {
 	if _, err := NewBudget(1, nil); err == nil {
 		t.Error("a budget without a clock is taken")
 	}
-	if got := taken(newBudget(t, 0.5), Upkeep); got != 1 {
+	if got := taken(newBudget(t, 0.5), Background); got != 1 {
 		t.Errorf("%d requests at one in two seconds, want 1", got)
 	}
 }

@@ -200,7 +200,7 @@ relaypool_tree_self_check 1
 	}
 	for name, vec := range map[string]int{
 		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "polls": testutil.CollectAndCount(m.pollSize),
-		"upkeep": testutil.CollectAndCount(m.maintenanceDuration),
+		"maintenance": testutil.CollectAndCount(m.maintenanceDuration),
 	} {
 		if vec != 1 {
 			t.Errorf("%s: %d histograms, want 1", name, vec)

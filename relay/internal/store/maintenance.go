@@ -22,8 +22,8 @@ type Job struct {
 	Run func(ctx context.Context) error
 }
 
-// UpkeepOptions configure an Upkeep. All fields are needed.
-type UpkeepOptions struct {
+// MaintenanceOptions configure a Maintenance. All fields are needed.
+type MaintenanceOptions struct {
 	Jobs []Job
 	Log  *slog.Logger
 	// SoftStop is how long runs may go on after a stop.
@@ -35,56 +35,56 @@ type UpkeepOptions struct {
 	Now func() time.Time
 }
 
-// Upkeep runs each job once a period in one process of the fleet: the first one to record
+// Maintenance runs each job once a period in one process of the fleet: the first one to record
 // its start in the database.
-type Upkeep struct {
-	UpkeepOptions
+type Maintenance struct {
+	MaintenanceOptions
 	store *Store
 }
 
-// NewUpkeep checks the options.
-func NewUpkeep(s *Store, o UpkeepOptions) (*Upkeep, error) {
+// NewMaintenance checks the options.
+func NewMaintenance(s *Store, o MaintenanceOptions) (*Maintenance, error) {
 	if s == nil || o.Log == nil || o.Observe == nil || o.Now == nil || o.SoftStop <= 0 || len(o.Jobs) == 0 {
-		return nil, errors.New("upkeep needs a store, jobs, Log, Observe, Now and a soft stop above zero")
+		return nil, errors.New("maintenance needs a store, jobs, Log, Observe, Now and a soft stop above zero")
 	}
 	names := map[string]bool{}
 	for _, j := range o.Jobs {
 		if names[j.Name] || j.Name == "" || j.Run == nil || j.Every < time.Second || j.Timeout <= 0 || j.Timeout > j.Every {
-			return nil, fmt.Errorf("upkeep job %q needs a name of its own, Run, a period of at least a second, and a timeout above zero and not above the period", j.Name)
+			return nil, fmt.Errorf("maintenance job %q needs a name of its own, Run, a period of at least a second, and a timeout above zero and not above the period", j.Name)
 		}
 		names[j.Name] = true
 	}
-	return &Upkeep{UpkeepOptions: o, store: s}, nil
+	return &Maintenance{MaintenanceOptions: o, store: s}, nil
 }
 
 // Run takes part in the maintenance until ctx ends. Runs may then go on for SoftStop. It
 // waits for an unreachable database.
-func (u *Upkeep) Run(ctx context.Context) {
+func (m *Maintenance) Run(ctx context.Context) {
 	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(u.SoftStop, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(m.SoftStop, cancel) })
 	defer stop()
 	var loops sync.WaitGroup
-	for _, j := range u.Jobs {
-		loops.Go(func() { u.loop(ctx, runs, j) })
+	for _, j := range m.Jobs {
+		loops.Go(func() { m.loop(ctx, runs, j) })
 	}
 	loops.Wait()
 }
 
 // loop runs one job whenever it is due. It checks ten times a period.
-func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
+func (m *Maintenance) loop(ctx, runs context.Context, j Job) {
 	tick := time.NewTicker(j.Every / 10)
 	defer tick.Stop()
 	failing := false
 	for {
 		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so the next run starts later
-		due, err := u.store.startJob(ctx, j)
+		due, err := m.store.startJob(ctx, j)
 		if err != nil && !failing && ctx.Err() == nil {
-			u.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
+			m.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
 		}
 		failing = err != nil
 		if due {
-			u.run(runs, j, end)
+			m.run(runs, j, end)
 		}
 		select {
 		case <-ctx.Done():
@@ -95,21 +95,21 @@ func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
 }
 
 // run runs a job once. A failure is logged; the next period retries.
-func (u *Upkeep) run(ctx context.Context, j Job, end time.Time) {
+func (m *Maintenance) run(ctx context.Context, j Job, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	began := u.Now()
-	err := u.runRecovering(ctx, j)
-	u.Observe(j.Name, u.Now().Sub(began), err)
+	began := m.Now()
+	err := m.runRecovering(ctx, j)
+	m.Observe(j.Name, m.Now().Sub(began), err)
 	if err != nil {
-		u.Log.WarnContext(ctx, "maintenance job failed; retrying at the next interval", "job", j.Name, "error", err)
+		m.Log.WarnContext(ctx, "maintenance job failed; retrying at the next interval", "job", j.Name, "error", err)
 	}
 }
 
-func (u *Upkeep) runRecovering(ctx context.Context, j Job) (err error) {
+func (m *Maintenance) runRecovering(ctx context.Context, j Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			u.Log.ErrorContext(ctx, "maintenance job panicked", "job", j.Name, "stack", string(debug.Stack()))
+			m.Log.ErrorContext(ctx, "maintenance job panicked", "job", j.Name, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panicked: %v", p)
 		}
 	}()
@@ -133,7 +133,7 @@ func (s *Store) startJob(ctx context.Context, j Job) (due bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()
 	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name, j.Every).Scan(&due); err != nil {
-		return false, unavailable(fmt.Errorf("begin upkeep: %w", err))
+		return false, unavailable(fmt.Errorf("begin maintenance job: %w", err))
 	}
 	return due, nil
 }

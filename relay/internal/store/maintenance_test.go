@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// observed counts runs of upkeep; it is safe for concurrent use.
+// observed counts runs of maintenance jobs; it is safe for concurrent use.
 type observed struct {
 	mu   sync.Mutex
 	runs map[string][]error
@@ -61,7 +61,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
+func TestMaintenanceIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	var running sync.WaitGroup
 	const processes = 3
 	for range processes {
-		u, err := NewUpkeep(s, UpkeepOptions{Jobs: jobs, Log: slog.New(slog.NewTextHandler(&log, nil)), SoftStop: 5 * time.Second, Observe: seen.observe, Now: time.Now})
+		u, err := NewMaintenance(s, MaintenanceOptions{Jobs: jobs, Log: slog.New(slog.NewTextHandler(&log, nil)), SoftStop: 5 * time.Second, Observe: seen.observe, Now: time.Now})
 		ok(t, err)
 		running.Go(func() { u.Run(ctx) })
 	}
@@ -120,13 +120,13 @@ func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	}
 }
 
-func TestUpkeepContinuesWithoutItsLeader(t *testing.T) {
+func TestMaintenanceContinuesWithoutItsLeader(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	start := func(ctx context.Context, seen *observed) func() {
-		u, err := NewUpkeep(s, UpkeepOptions{
+		u, err := NewMaintenance(s, MaintenanceOptions{
 			Jobs: []Job{{Name: "often", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { return nil }}},
 			Log:  discard(), SoftStop: time.Second, Observe: seen.observe, Now: time.Now,
 		})
@@ -146,7 +146,7 @@ func TestUpkeepContinuesWithoutItsLeader(t *testing.T) {
 	stopSecond()
 }
 
-func TestNewUpkeepRefusesInvalidOptions(t *testing.T) {
+func TestNewMaintenanceRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	run := func(context.Context) error { return nil }
@@ -161,11 +161,11 @@ func TestNewUpkeepRefusesInvalidOptions(t *testing.T) {
 		"a timeout that never comes, too": {{Name: "b", Every: time.Minute, Run: run}},
 	}
 	for name, jobs := range tests {
-		if _, err := NewUpkeep(s, UpkeepOptions{Jobs: jobs, Log: discard(), SoftStop: time.Second, Observe: func(string, time.Duration, error) {}, Now: time.Now}); err == nil {
+		if _, err := NewMaintenance(s, MaintenanceOptions{Jobs: jobs, Log: discard(), SoftStop: time.Second, Observe: func(string, time.Duration, error) {}, Now: time.Now}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	if _, err := NewUpkeep(s, UpkeepOptions{Jobs: []Job{good}, Log: discard(), SoftStop: time.Second, Now: time.Now}); err == nil {
-		t.Error("upkeep without Observe is accepted")
+	if _, err := NewMaintenance(s, MaintenanceOptions{Jobs: []Job{good}, Log: discard(), SoftStop: time.Second, Now: time.Now}); err == nil {
+		t.Error("maintenance without Observe is accepted")
 	}
 }
