@@ -102,7 +102,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	ours, again := undone(o.Evidence)
 	add("landings undone by forks", float64(ours), "")
 	add("of these landed again", float64(again), "")
-	add("not final when patience ended", float64(o.Unfinished), "")
+	add("not final when the wait ended", float64(o.Unfinished), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
 	swaps.attempts(add)
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")

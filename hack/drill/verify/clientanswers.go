@@ -17,15 +17,15 @@ func (s *Submission) final() bool {
 // got no answer.
 func acceptedIsFinal(e *Evidence, r *Result) {
 	x := indexed(e)
-	told := make(map[uuid.UUID]bool)
+	counted := make(map[uuid.UUID]bool)
 	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
 			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 		}
-		if !a.Accepted() || told[a.RequestID] {
+		if !a.Accepted() || counted[a.RequestID] {
 			return
 		}
-		told[a.RequestID] = true
+		counted[a.RequestID] = true
 		if x.submissions[a.RequestID] == nil {
 			r.fault("spend %d: relay %d accepted request %s at %s, which the database does not have", record.Number, a.Relay+1, a.RequestID, clock(a.At))
 		}
@@ -33,16 +33,16 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
 		if !s.final() {
-			r.fault("request %s is %s, finalized %t, created at %s, when all is quiet", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
+			r.fault("request %s is %s, finalized %t, created at %s, after the load has ended", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
 		}
 	}
 	for i := range e.Executions {
 		s := &e.Executions[i]
 		if s.State != "failed" && (s.State != "completed" || !s.Finalized) {
-			r.fault("the execution of request %s is %s, finalized %t, created at %s, when all is quiet", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
+			r.fault("the execution of request %s is %s, finalized %t, created at %s, after the load has ended", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
 		}
 	}
-	r.Examined = len(told) + len(e.Submissions) + len(e.Executions)
+	r.Examined = len(counted) + len(e.Submissions) + len(e.Executions)
 }
 
 // answersMatch compares the answers that cannot change any more with the database: a failure,
@@ -96,7 +96,7 @@ func (x *index) swapAnswersMatch(record *load.Record, s *Submission, a *load.Ans
 	case said != "" && (phase != said || end != by) && !void:
 		r.fault("spend %d: relay %d said at %s that swap %s is %s by %s, final %t, which no fork undid; the database says %s by %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, said, by, a.Finalized, phase, end)
 	case a.Finalized && said == "":
-		r.fault("spend %d: relay %d said at %s that swap %s is final, and not how it ended", record.Number, a.Relay+1, clock(a.At), a.RequestID)
+		r.fault("spend %d: relay %d said at %s that swap %s is final without saying how it ended", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 	}
 }
 

@@ -227,7 +227,7 @@ func swapFaults() map[string]doctored {
 			func(e *verify.Evidence) { answer(e, 11).Code = "root_not_found" }, told, "failed with root_not_found",
 		},
 		"a client was told that a swap is final, and not how": {
-			func(e *verify.Evidence) { answer(e, 10).Phase = "quoted" }, told, "and not how it ended",
+			func(e *verify.Evidence) { answer(e, 10).Phase = "quoted" }, told, "without saying how it ended",
 		},
 		"a swap was refunded before its timeout": {
 			func(e *verify.Evidence) { refunded(e).Slot = 31 + timeout - 1 }, inTime, "before its timeout",

@@ -61,7 +61,7 @@ func TestARefusedConnectionIsAnError(t *testing.T) {
 	_, err = through(t).DialContext(t.Context(), "tcp", closed[0])
 	var op *net.OpError
 	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") || !errors.Is(err, gate.ErrUnreachable) {
-		t.Errorf("error %v, want a net.OpError that tells of the refusal", err)
+		t.Errorf("error %v, want a net.OpError that names the refusal", err)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestMetricsAddPagesUp(t *testing.T) {
 		labels []string
 		want   float64
 	}{
-		"all series of a name, and of no longer one": {name: "a_total", want: 14},
+		"all series of a name, and none of a longer name": {name: "a_total", want: 14},
 		"those with a label":                         {name: "a_total", labels: []string{`kind="x"`}, want: 6},
 		"those with every label":                     {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
 		"none":                                       {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},

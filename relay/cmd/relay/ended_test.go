@@ -98,10 +98,10 @@ func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
 	noError(t, net.Fund(payer, 7_000_000))
 	net.Finalize()
 	if complete() {
-		t.Error("the books are complete although no history tells of what the payer holds")
+		t.Error("the ledger is complete although no history explains the balance")
 	}
 	noError(t, net.Endpoint("late").SetFaults(nil))
 	if !complete() {
-		t.Error("the books are not complete although the history tells of everything")
+		t.Error("the ledger is incomplete although the history explains the balance")
 	}
 }

@@ -68,7 +68,7 @@ func TestALiarAheadWinsNothing(t *testing.T) {
 						}
 					}
 					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != onchain.KindServerError && liar.LastError != onchain.KindContradiction) {
-						t.Errorf("nobody tells of the liar: %+v", liar)
+						t.Errorf("no contradiction of the liar is counted: %+v", liar)
 					}
 					if said := strings.Count(seen.logged(), "slots or heights that no other endpoint confirms"); ahead > 64 && said != 1 {
 						t.Errorf("it is logged %d times, want once:\n%s", said, seen.logged())

@@ -232,7 +232,7 @@ func TestAChainThatJumpsIsFollowed(t *testing.T) {
 	c.truth += 5000
 	c.pass(40*time.Second, time.Second, honest, nil)
 	if best := float64(c.f.Best(c.now)); best < c.truth-1 {
-		t.Errorf("best is %.0f behind the chain that one alone tells of", c.truth-best)
+		t.Errorf("best is %.0f behind the chain that only one endpoint shows", c.truth-best)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestSlotAgreement(t *testing.T) {
 	now := time.Unix(1000, 0)
 	f := newSlotAgreement(2, 10)
 	if f.Best(now) != 0 {
-		t.Error("a front of nobody tells a slot")
+		t.Error("without an endpoint there is a slot")
 	}
 	if _, at := f.Lag(0); !at.IsZero() {
 		t.Error("an endpoint that never answered has a time")

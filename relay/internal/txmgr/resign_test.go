@@ -77,7 +77,7 @@ func TestRepeatedPaidFailuresBackOffAndEnd(t *testing.T) {
 	rest := 30 * time.Second
 	for signed := 2; signed < 8; signed++ {
 		w.eventually("it rests", func() bool { return r.of("signed") == signed && w.heldBy(submission.HoldFailing) == 1 })
-		if w.ahead() != 0 {
+		if w.countBusy() != 0 {
 			t.Error("what rests keeps the pool busy")
 		}
 		before := r.of("held")

@@ -25,12 +25,12 @@ func (w *world) listen(names ...string) (all []chain.Endpoint) {
 	return all
 }
 
-// several is a client of endpoints of the chain by those names, in their order.
-func (w *world) several(names ...string) *chain.Endpoints {
+// awaitEndpoints is a client of endpoints of the chain by those names, in their order, once each has reported a slot.
+func (w *world) awaitEndpoints(names ...string) *chain.Endpoints {
 	w.t.Helper()
 	e := w.endpoints(w.listen(names...)...)
 	go e.Run(w.t.Context())
-	w.eventually("all endpoints have told where they are", func() bool {
+	w.eventually("each endpoint has reported a slot", func() bool {
 		for _, s := range e.Status() {
 			if s.SlotAt.IsZero() {
 				return false
@@ -41,8 +41,8 @@ func (w *world) several(names ...string) *chain.Endpoints {
 	return e
 }
 
-// over is a relay that reaches the chain through the endpoints.
-func (w *world) over(e *chain.Endpoints) *relay {
+// relayThrough is a relay that reaches the chain through the endpoints.
+func (w *world) relayThrough(e *chain.Endpoints) *relay {
 	w.t.Helper()
 	return w.assemble(parts{state: w.newState(e), chain: func(txmgr.Chain) txmgr.Chain { return e }})
 }
@@ -52,8 +52,8 @@ func (w *world) faults(name string, rules ...fault.Rule) {
 	must(w.t, w.chain.Endpoint(name).SetFaults(rules))
 }
 
-// ahead is how many submissions keep the pool busy.
-func (w *world) ahead() int {
+// countBusy is how many submissions keep the pool busy.
+func (w *world) countBusy() int {
 	w.t.Helper()
 	n, err := w.store.CountAhead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
 	must(w.t, err)
@@ -78,10 +78,10 @@ var lies = []fault.Rule{
 func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	e := w.several("liar", "honest")
+	e := w.awaitEndpoints("liar", "honest")
 	w.faults("liar", lies...)
 	w.faults("honest", fault.Rule{Method: "sendTransaction", Drop: true})
-	r := w.over(e)
+	r := w.relayThrough(e)
 	w.run(r)
 	req, to := w.withdrawal(sol)
 	id := w.submit(r, req).ID
@@ -93,8 +93,8 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	w.eventually("it waits for a second endpoint", func() bool { return w.heldBy(txmgr.HoldSecondEndpoint) == 1 })
 	// A claim takes places while the database answers.
 	w.eventually("its place is free", func() bool { n, _ := r.InProgress(); return n == 0 })
-	if w.ahead() != 0 {
-		t.Errorf("%d submissions keep the pool busy, want none", w.ahead())
+	if w.countBusy() != 0 {
+		t.Errorf("%d submissions keep the pool busy, want none", w.countBusy())
 	}
 	before := r.of("rebroadcast")
 	w.eventually("it is still sent", func() bool { w.clock.advance(time.Second); return r.of("rebroadcast") > before+2 })
@@ -105,7 +105,7 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 		t.Errorf("proof A is pinned as %s on the word of one endpoint", pin)
 	}
 	if s := e.Status(); s[0].Contradictions == 0 {
-		t.Errorf("nobody tells of the contradiction: %+v", s)
+		t.Errorf("no contradiction is counted: %+v", s)
 	}
 	w.faults("liar")
 	w.faults("honest")
@@ -128,9 +128,9 @@ func (w *world) pin() string {
 func TestFinalityNeedsTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, slot, func(o *localnet.Options) { o.FinalizeAfter = 100_000 }) // half an hour
-	e := w.several("liar", "honest")
+	e := w.awaitEndpoints("liar", "honest")
 	w.faults("liar", lies[0])
-	r := w.over(e)
+	r := w.relayThrough(e)
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
@@ -149,7 +149,7 @@ func TestFinalityNeedsTwoEndpoints(t *testing.T) {
 func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	e := w.several("one", "two")
+	e := w.awaitEndpoints("one", "two")
 	r := w.assemble(parts{state: w.newState(e), chain: func(txmgr.Chain) txmgr.Chain { return e }, concurrency: 1})
 	w.run(r)
 	w.faults("two", fault.Rule{Cut: true})
@@ -164,7 +164,7 @@ func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
 			return w.heldBy(txmgr.HoldSecondEndpoint) == int64(n+1) && taken == 0
 		})
 	}
-	if n := w.ahead(); n != 0 {
+	if n := w.countBusy(); n != 0 {
 		t.Errorf("%d submissions keep the pool busy, want none", n)
 	}
 	for _, id := range ids {
@@ -189,10 +189,10 @@ func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
 func TestALyingSimulationFailsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	e := w.several("liar", "honest")
+	e := w.awaitEndpoints("liar", "honest")
 	no := fault.Rule{Method: "simulateTransaction", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`}
 	w.faults("liar", no)
-	r := w.over(e)
+	r := w.relayThrough(e)
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
@@ -202,8 +202,8 @@ func TestALyingSimulationFailsNothing(t *testing.T) {
 	req, _ = w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	w.eventually("it waits for the other endpoint", func() bool { return w.heldBy(txmgr.HoldSecondEndpoint) == 1 })
-	if s := w.get(id); s.Done() || w.ahead() != 0 {
-		t.Errorf("the submission is %+v, failure %v; %d keep the pool busy", s, s.Failure, w.ahead())
+	if s := w.get(id); s.Done() || w.countBusy() != 0 {
+		t.Errorf("the submission is %+v, failure %v; %d keep the pool busy", s, s.Failure, w.countBusy())
 	}
 	w.faults("honest")
 	if s := w.done(id); s.State != submission.Completed {
@@ -215,9 +215,9 @@ func TestALyingSimulationFailsNothing(t *testing.T) {
 func TestALyingFailureFailsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	e := w.several("liar", "honest")
+	e := w.awaitEndpoints("liar", "honest")
 	w.faults("liar", fault.Rule{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`})
-	r := w.over(e)
+	r := w.relayThrough(e)
 	w.run(r)
 	req, to := w.withdrawal(sol)
 	id := w.submit(r, req).ID
@@ -255,7 +255,7 @@ func TestALiarAheadStopsNoSigning(t *testing.T) {
 			w.faults("liar", test.first...)
 			e := w.endpoints(all...)
 			go e.Run(t.Context())
-			r := w.over(e)
+			r := w.relayThrough(e)
 			w.run(r)
 			w.faults("liar", test.later...)
 			for range 3 {
