@@ -29,11 +29,11 @@ func TestMetricsAddPagesUp(t *testing.T) {
 		want   float64
 	}{
 		"all series of a name, and none of a longer name": {name: "a_total", want: 14},
-		"those with a label":                         {name: "a_total", labels: []string{`kind="x"`}, want: 6},
-		"those with every label":                     {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
-		"none":                                       {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},
-		"a gauge without labels":                     {name: "b", want: 3000},
-		"a name that is not there":                   {name: "c"},
+		"those with a label":                              {name: "a_total", labels: []string{`kind="x"`}, want: 6},
+		"those with every label":                          {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
+		"none":                                            {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},
+		"a gauge without labels":                          {name: "b", want: 3000},
+		"a name that is not there":                        {name: "c"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
