@@ -155,11 +155,14 @@ type SignatureInfo struct {
 	Failed       bool
 }
 
-// Block is a block's transactions in the order in which they ran.
+// Block is a block's transactions that name one account, in the order in which they ran.
 type Block struct {
 	Slot, Parent     uint64
 	Hash, ParentHash solana.Hash
 	Transactions     []BlockTransaction
+	// UnknownVersions counts transactions of a version that the relay cannot decode. Their
+	// bytes do not contain the account.
+	UnknownVersions int
 }
 
 // BlockTransaction is one transaction of a block. Instructions are outer and inner ones in

@@ -1,48 +1,18 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
-
-type wireBlock struct {
-	Hash         solana.Hash       `json:"blockhash"`
-	ParentHash   solana.Hash       `json:"previousBlockhash"`
-	Parent       *uint64           `json:"parentSlot"`
-	Transactions []wireTransaction `json:"transactions"`
-}
-
-type wireTransaction struct {
-	// Transaction is the bytes and their encoding.
-	Transaction []string `json:"transaction"`
-	Meta        *struct {
-		Fee   *uint64         `json:"fee"`
-		Pre   []uint64        `json:"preBalances"`
-		Post  []uint64        `json:"postBalances"`
-		Err   json.RawMessage `json:"err"`
-		Inner []struct {
-			Index        int               `json:"index"`
-			Instructions []wireInstruction `json:"instructions"`
-		} `json:"innerInstructions"`
-		Loaded struct {
-			Writable []solana.PublicKey `json:"writable"`
-			Readonly []solana.PublicKey `json:"readonly"`
-		} `json:"loadedAddresses"`
-	} `json:"meta"`
-}
-
-type wireInstruction struct {
-	Program  int           `json:"programIdIndex"`
-	Accounts []int         `json:"accounts"`
-	Data     solana.Base58 `json:"data"`
-}
 
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
@@ -50,104 +20,182 @@ func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) 
 	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(onchain.Confirmed))
 }
 
-// Block reads the confirmed block of the slot, the only source of the order of transactions
-// within a slot. It fails with onchain.ErrSlotSkipped when the slot has no block, and with
-// onchain.ErrBlockPruned when the endpoint no longer has it.
-func (c *Client) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
+// Block reads the transactions that name the account, from the confirmed block of the slot:
+// the only source of the order of transactions within a slot. It fails with
+// onchain.ErrSlotSkipped when the slot has no block, and with onchain.ErrBlockPruned when the
+// endpoint no longer has it.
+//
+// A block is megabytes, of which a pool's transactions are a small part. So it is decoded
+// while it arrives, and of the others only the bytes are searched for the account.
+func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	const method = "getBlock"
-	wire, err := read[wireBlock](ctx, c, method, slot, config{
-		"encoding": "base64", "transactionDetails": "full", "rewards": false,
-		"commitment": onchain.Confirmed, "maxSupportedTransactionVersion": 0,
+	var r *blockReader
+	err := c.anyVersion(func(version int64) error {
+		r = &blockReader{Block: onchain.Block{Slot: slot}, account: account[:], text: []byte(account.String())}
+		return c.call(ctx, method, []any{slot, config{
+			"encoding": "base64", "transactionDetails": "full", "rewards": false,
+			"commitment": onchain.Confirmed, "maxSupportedTransactionVersion": version,
+		}}, r.decode)
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, Ended(ctx, method)
+	case err != nil:
 		return nil, err
+	case !r.hasParent || r.Hash.IsZero() || !r.hasTransactions:
+		return nil, onchain.Malformed(method, "blockhash, parentSlot or transactions are missing")
 	}
-	b, err := wire.decode(slot)
-	if err != nil {
-		return nil, onchain.Malformed(method, "%v", err)
-	}
-	return b, nil
+	return &r.Block, nil
 }
 
-func (w *wireBlock) decode(slot uint64) (*onchain.Block, error) {
-	if w.Parent == nil || w.Hash.IsZero() || w.Transactions == nil {
-		return nil, errors.New("blockhash, parentSlot or transactions are missing")
-	}
-	b := &onchain.Block{
-		Slot: slot, Parent: *w.Parent, Hash: w.Hash, ParentHash: w.ParentHash,
-		Transactions: make([]onchain.BlockTransaction, len(w.Transactions)),
-	}
-	for i := range w.Transactions {
-		var err error
-		if b.Transactions[i], err = w.Transactions[i].decode(); err != nil {
-			return nil, fmt.Errorf("transaction %d: %w", i, err)
+// anyVersion makes a call with the newest transaction version that the endpoint is known to
+// have. An endpoint refuses a whole block for one transaction of a newer version, and names
+// the version: the call is then made again with that one.
+func (c *Client) anyVersion(call func(version int64) error) error {
+	version := c.version.Load()
+	err := call(version)
+	var refused *onchain.RPCError
+	if errors.As(err, &refused) && refused.Code == codeUnsupportedVersion {
+		if newer := c.version.Load(); newer > version {
+			return call(newer)
 		}
 	}
-	return b, nil
+	return err
 }
 
-func (w *wireTransaction) decode() (onchain.BlockTransaction, error) {
-	out, err := w.resolve()
-	return out.BlockTransaction, err
+// blockReader decodes a block. Its buffers serve one transaction after the other.
+type blockReader struct {
+	onchain.Block
+	hasParent, hasTransactions bool
+	account, text              []byte // the account's bytes, and its base58
+
+	raw, quoted []byte
 }
 
-// resolvedTransaction is a transaction with its indices replaced by keys.
-type resolvedTransaction struct {
-	onchain.BlockTransaction
-	keys       []solana.PublicKey
-	signatures uint64
-}
-
-func (w *wireTransaction) resolve() (resolvedTransaction, error) {
-	var out resolvedTransaction
-	if len(w.Transaction) != 2 || w.Transaction[1] != "base64" || w.Meta == nil {
-		return out, errors.New("base64 bytes or meta are missing")
-	}
-	raw, err := base64.StdEncoding.DecodeString(w.Transaction[0])
-	if err != nil {
-		return out, errors.New("bytes are not base64")
-	}
-	tx, err := solana.TransactionFromBytes(raw)
-	if err != nil || len(tx.Signatures) == 0 || len(tx.Message.AccountKeys) == 0 {
-		return out, fmt.Errorf("%d bytes are no signed transaction", len(raw))
-	}
-	// The network numbers a transaction's own keys first, then the writable ones
-	// from lookup tables, then the read-only ones.
-	keys := append(append(append([]solana.PublicKey(nil), tx.Message.AccountKeys...), w.Meta.Loaded.Writable...), w.Meta.Loaded.Readonly...)
-	inner := make(map[int][]wireInstruction, len(w.Meta.Inner))
-	for _, group := range w.Meta.Inner {
-		inner[group.Index] = append(inner[group.Index], group.Instructions...)
-	}
-	out.keys, out.signatures = keys, uint64(len(tx.Signatures))
-	out.Signature, out.FeePayer, out.Failed = tx.Signatures[0], keys[0], len(w.Meta.Err) > 0 && !isNull(w.Meta.Err)
-	for i, ix := range tx.Message.Instructions {
-		outer := wireInstruction{Program: int(ix.ProgramIDIndex), Accounts: make([]int, len(ix.Accounts)), Data: ix.Data}
-		for j, a := range ix.Accounts {
-			outer.Accounts[j] = int(a)
+func (r *blockReader) decode(d *jsontext.Decoder) error {
+	return members(d, func(name string) error {
+		switch name {
+		case "blockhash":
+			return json.UnmarshalDecode(d, &r.Hash)
+		case "previousBlockhash":
+			return json.UnmarshalDecode(d, &r.ParentHash)
+		case "parentSlot":
+			r.hasParent = true
+			return json.UnmarshalDecode(d, &r.Parent)
+		case "transactions":
+			r.hasTransactions = true
+			return r.transactions(d)
+		default:
+			return d.SkipValue()
 		}
-		for _, call := range append([]wireInstruction{outer}, inner[i]...) {
-			instruction, err := call.resolve(keys)
-			if err != nil {
-				return out, fmt.Errorf("instruction %d: %w", i, err)
+	})
+}
+
+func (r *blockReader) transactions(d *jsontext.Decoder) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return errors.Join(err, errors.New("transactions are no list"))
+	}
+	for n := 0; d.PeekKind() != ']'; n++ {
+		if err := r.transaction(d); err != nil {
+			var syntax *jsontext.SyntacticError
+			if errors.As(err, &syntax) {
+				return err
 			}
-			out.Instructions = append(out.Instructions, instruction)
+			return onchain.Malformed("getBlock", "transaction %d: %v", n, err)
 		}
 	}
-	return out, nil
+	_, err := d.ReadToken()
+	return err
 }
 
-// resolve replaces indices by addresses.
-func (w *wireInstruction) resolve(keys []solana.PublicKey) (onchain.Instruction, error) {
-	ix := onchain.Instruction{Accounts: make([]solana.PublicKey, len(w.Accounts)), Data: w.Data}
-	if w.Program < 0 || w.Program >= len(keys) {
-		return ix, fmt.Errorf("its program is account %d of %d", w.Program, len(keys))
-	}
-	ix.ProgramID = keys[w.Program]
-	for i, a := range w.Accounts {
-		if a < 0 || a >= len(keys) {
-			return ix, fmt.Errorf("it names account %d of %d", a, len(keys))
+// transaction reads one transaction, and adds it to the block if it names the account.
+func (r *blockReader) transaction(d *jsontext.Decoder) error {
+	r.raw = r.raw[:0]
+	var meta jsontext.Value
+	named, hasMeta, hasLoaded := false, false, false
+	err := members(d, func(name string) error {
+		switch name {
+		case "transaction":
+			err := r.bytes(d)
+			named = named || bytes.Contains(r.raw, r.account)
+			return err
+		case "meta":
+			v, err := d.ReadValue()
+			// An address from a lookup table is in the meta alone. Others, such as one in a
+			// log line, only cost the decoding.
+			hasMeta, named = v.Kind() == '{', named || bytes.Contains(v, r.text)
+			hasLoaded = bytes.Contains(v, []byte(`"loadedAddresses"`))
+			if named || !hasLoaded || len(r.raw) == 0 {
+				meta = v.Clone()
+			}
+			return err
+		default:
+			return d.SkipValue()
 		}
-		ix.Accounts[i] = keys[a]
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(r.raw) == 0 || !hasMeta:
+		return errors.New("base64 bytes or meta are missing")
+	case !named && (hasLoaded || versionOf(r.raw) != 0): // version 0 alone may load addresses
+		if versionOf(r.raw) > knownVersion {
+			r.UnknownVersions++
+		}
+		return nil
 	}
-	return ix, nil
+	tx, err := decodeTransaction(bytes.Clone(r.raw)) // it keeps parts of the bytes
+	if err != nil {
+		return fmt.Errorf("it may name account %s: %w", r.text, err)
+	}
+	var m wireMeta
+	if err := json.Unmarshal(meta, &m, lenient()); err != nil {
+		return errors.New("meta is malformed")
+	}
+	resolved, err := tx.resolve(&m)
+	r.Transactions = append(r.Transactions, resolved.BlockTransaction)
+	return err
+}
+
+// bytes reads a transaction's bytes: a list of the text and its encoding.
+func (r *blockReader) bytes(d *jsontext.Decoder) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return errors.Join(err, errors.New("base64 bytes are missing"))
+	}
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if r.quoted, err = jsontext.AppendUnquote(r.quoted[:0], v); err != nil {
+		return errors.New("bytes are not base64")
+	}
+	if v, err = d.ReadValue(); err != nil {
+		return err
+	}
+	if string(v) != `"base64"` {
+		return errors.New("bytes are not base64")
+	}
+	if r.raw, err = base64.StdEncoding.AppendDecode(r.raw[:0], r.quoted); err != nil {
+		return errors.New("bytes are not base64")
+	}
+	_, err = d.ReadToken()
+	return err
+}
+
+// members reads an object: member reads the value of each name.
+func members(d *jsontext.Decoder, member func(name string) error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return errors.Join(err, errors.New("no object"))
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := member(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
 }

@@ -1,9 +1,13 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +58,7 @@ func readBlock(t *testing.T, transactions ...string) (*onchain.Block, *node, err
 	t.Helper()
 	n := newNode(t, result(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":6,"blockHeight":5,"blockTime":1,"transactions":[%s]}`,
 		hashA, solana.Hash{2}, strings.Join(transactions, ","))))
-	b, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8)
+	b, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8, treeKey)
 	return b, n, err
 }
 
@@ -95,7 +99,7 @@ func TestBlockKeepsTheOrderOfExecution(t *testing.T) {
 		t.Errorf("block differs (-want +got):\n%s", diff)
 	}
 	_, method, params := n.received()
-	wantParams := `[8,{"commitment":"confirmed","encoding":"base64","maxSupportedTransactionVersion":0,"rewards":false,"transactionDetails":"full"}]`
+	wantParams := `[8,{"commitment":"confirmed","encoding":"base64","maxSupportedTransactionVersion":1,"rewards":false,"transactionDetails":"full"}]`
 	if method != "getBlock" || string(params) != wantParams {
 		t.Errorf("asked %s %s, want getBlock %s", method, params, wantParams)
 	}
@@ -139,7 +143,7 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 	}
 	tests := map[string]string{
 		"a transaction without meta":            withMeta(tx, `null`),
-		"a transaction cut short":               withMeta(tx[:100], `{"err":null}`),
+		"a transaction cut short":               withMeta(tx[:len(tx)-1], `{"err":null}`),
 		"a transaction in another encoding":     `{"transaction":["2","base58"],"meta":{"err":null}}`,
 		"a transaction that is not base64":      `{"transaction":["?","base64"],"meta":{"err":null}}`,
 		"an inner program out of range":         withMeta(tx, inner(`{"programIdIndex":99,"accounts":[],"data":""}`)),
@@ -160,26 +164,237 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 	t.Run("a block without its transactions", func(t *testing.T) {
 		t.Parallel()
 		n := newNode(t, result(fmt.Sprintf(`{"blockhash":%q,"parentSlot":6,"signatures":[]}`, hashA)))
-		_, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8)
+		_, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8, treeKey)
 		checkError(t, err, onchain.KindBadResponse, 0, nil)
 	})
 }
 
-func BenchmarkDecodeBlock(b *testing.B) {
-	tx, err := testTransaction()
-	if err != nil {
-		b.Fatal(err)
+// v1Transaction is a transaction of version 1 by which a stranger names the accounts.
+func v1Transaction(t testing.TB, accounts ...solana.PublicKey) []byte {
+	t.Helper()
+	metas := solana.AccountMetaSlice{}
+	for _, a := range accounts {
+		metas = append(metas, solana.Meta(a).WRITE())
 	}
-	one := withMeta(tx, `{"err":null,"innerInstructions":[],"loadedAddresses":{"writable":[],"readonly":[]}}`)
-	raw := fmt.Appendf(nil, `{"blockhash":%q,"parentSlot":6,"transactions":[%s]}`, hashA, strings.Repeat(one+",", 1499)+one)
-	b.SetBytes(int64(len(raw)))
-	for b.Loop() {
-		var w wireBlock
-		if err := json.Unmarshal(raw, &w); err != nil {
-			b.Fatal(err)
+	tx, err := solana.NewTransaction([]solana.Instruction{solana.NewInstruction(program, metas, []byte{7})}, hashA, solana.TransactionPayer(payerKey),
+		solana.TransactionV1Config(solana.TransactionConfig{}.WithComputeUnitLimit(20_000).WithLoadedAccountsDataSizeLimit(65_536)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Signatures = []solana.Signature{{2, 1}}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// ofVersion changes the version byte of a v1 transaction.
+func ofVersion(tx []byte, version byte) []byte {
+	return append([]byte{versionBit | version}, tx[1:]...)
+}
+
+const noMeta = `{"err":null,"innerInstructions":[]}`
+
+func TestBlockReadsVersionOne(t *testing.T) {
+	t.Parallel()
+	other := v1Transaction(t, poolKey)
+	other[len(other)-solana.SignatureLength-1] = 8 // its data
+	got, _, err := readBlock(t, withMeta(v1Transaction(t, treeKey), noMeta), withMeta(other, noMeta))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []onchain.BlockTransaction{{Signature: solana.Signature{2, 1}, FeePayer: payerKey, Instructions: []onchain.Instruction{
+		{ProgramID: program, Accounts: []solana.PublicKey{treeKey}, Data: []byte{7}},
+	}}}
+	if diff := cmp.Diff(want, got.Transactions); diff != "" || got.UnknownVersions != 0 {
+		t.Errorf("%d of unknown versions, and transactions differ (-want +got):\n%s", got.UnknownVersions, diff)
+	}
+}
+
+// Transactions of others may be of any version and need not even decode: the block is read all the same.
+func TestBlockIsReadDespiteForeignTransactions(t *testing.T) {
+	t.Parallel()
+	v0, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := withMeta(v1Transaction(t, treeKey), noMeta)
+	later := append([]byte(nil), v0...)
+	later[1+solana.SignatureLength] = versionBit | 9 // a message of version 9 behind the signatures
+	tests := map[string]struct {
+		foreign string
+		unknown int
+	}{
+		"of version 2":                         {withMeta(ofVersion(v1Transaction(t, poolKey), 2), noMeta), 1},
+		"of version 9, in the old form":        {withMeta(later, noMeta), 1},
+		"cut short":                            {withMeta(v1Transaction(t, poolKey)[:60], noMeta), 0},
+		"that logs the tree's address":         {withMeta(v1Transaction(t, poolKey), `{"err":null,"logMessages":["`+treeKey.String()+`"]}`), 0},
+		"with a name that is no valid UTF-8":   {withMeta(v1Transaction(t, poolKey), "{\"err\":null,\"logMessages\":[\"\xff\"]}"), 0},
+		"whose fields come in another order":   {`{"version":1,"meta":` + noMeta + `,"transaction":` + encoded(v1Transaction(t, poolKey)) + `}`, 0},
+		"with a field that nobody knows today": {`{"later":{"a":[1]},` + withMeta(v1Transaction(t, poolKey), noMeta)[1:], 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, _, err := readBlock(t, test.foreign, ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var signatures []solana.Signature
+			for _, tx := range b.Transactions {
+				if slices.ContainsFunc(tx.Instructions, func(ix onchain.Instruction) bool { return slices.Contains(ix.Accounts, treeKey) }) {
+					signatures = append(signatures, tx.Signature)
+				}
+			}
+			if len(signatures) != 1 || b.UnknownVersions != test.unknown {
+				t.Errorf("%d of the tree and %d of unknown versions, want 1 and %d", len(signatures), b.UnknownVersions, test.unknown)
+			}
+		})
+	}
+}
+
+func encoded(tx []byte) string {
+	return fmt.Sprintf(`[%q,"base64"]`, base64.StdEncoding.EncodeToString(tx))
+}
+
+// The tree's address may come from a lookup table, in a meta that precedes the bytes.
+func TestBlockFindsALoadedAddressBeforeTheBytes(t *testing.T) {
+	t.Parallel()
+	tx, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := readBlock(t, fmt.Sprintf(`{"meta":{"err":null,"loadedAddresses":{"writable":[%q],"readonly":[%q]}},"transaction":%s}`, treeKey, poolKey, encoded(tx)))
+	if err != nil || len(b.Transactions) != 1 {
+		t.Fatalf("block %+v, error %v: want one transaction", b, err)
+	}
+}
+
+// The leaves of a transaction that cannot be read are missing: the block is no answer.
+func TestBlockFailsOnAnUnknownVersionOfThePool(t *testing.T) {
+	t.Parallel()
+	_, _, err := readBlock(t, withMeta(ofVersion(v1Transaction(t, treeKey), 2), noMeta))
+	checkError(t, err, onchain.KindBadResponse, 0, nil)
+	for _, part := range []string{"transaction 0", treeKey.String(), "version 2", "update the relay"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v, want it to name %q", err, part)
 		}
-		if _, err := w.decode(8); err != nil {
-			b.Fatal(err)
+	}
+}
+
+func TestNewerVersionsAreAskedForOnceTheEndpointNamesThem(t *testing.T) {
+	t.Parallel()
+	refusal := fault(`{"code":-32015,"message":"Transaction version (2) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 2"}`)
+	block := result(fmt.Sprintf(`{"blockhash":%q,"parentSlot":6,"transactions":[]}`, hashA))
+	n := newNode(t, refusal, block)
+	c := newClient(t, Options{URL: n.URL, Silent: true})
+	for range 2 {
+		if _, err := c.Block(t.Context(), 8, treeKey); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls, _, params := n.received(); calls != 3 || !strings.Contains(string(params), `"maxSupportedTransactionVersion":2`) {
+		t.Errorf("%d calls, the last with %s: want 3, the last with version 2", calls, params)
+	}
+	// An endpoint that refuses without a newer version, or for ever, is asked no more often.
+	for name, answer := range map[string]answer{"no version": fault(`{"code":-32015,"message":"no"}`), "the same": refusal} {
+		n := newNode(t, answer)
+		_, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8, treeKey)
+		if calls, _, _ := n.received(); err == nil || calls > 2 {
+			t.Errorf("%s: error %v after %d calls, want one and at most 2", name, err, calls)
+		}
+	}
+}
+
+// The vectors are of other implementations: @solana/kit and the Rust SDK.
+func TestVersionOneVectors(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/transactions_v1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type vector struct {
+		Name       string   `json:"name"`
+		Wire       string   `json:"wire_hex"`
+		ID         string   `json:"txid"`
+		Signatures []string `json:"signatures_hex"`
+	}
+	var file struct{ Vectors, Negative []vector }
+	if err := json.Unmarshal(raw, &file); err != nil || len(file.Vectors) < 8 || len(file.Negative) < 12 {
+		t.Fatalf("%d vectors and %d that must be refused, error %v: want 8 and 12", len(file.Vectors), len(file.Negative), err)
+	}
+	for _, v := range file.Vectors {
+		tx, err := decodeTransaction(unhex(t, v.Wire))
+		if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+			continue
+		}
+		if tx.Signatures[0].String() != v.ID || len(tx.Signatures) != len(v.Signatures) {
+			t.Errorf("%s: signatures %s, want %d and the first %s", v.Name, tx.Signatures, len(v.Signatures), v.ID)
+		}
+		if _, err := tx.resolve(&wireMeta{}); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+	}
+	for _, v := range file.Negative {
+		if _, err := decodeTransaction(unhex(t, v.Wire)); err == nil {
+			t.Errorf("%s: it is decoded, want an error", v.Name)
+		}
+	}
+}
+
+func unhex(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// mainnetBlock is like a full block of 50 million compute units: a thousand votes, and five
+// hundred transactions with inner instructions, logs and token balances. Five of them name the
+// tree.
+func mainnetBlock(b *testing.B) []byte {
+	b.Helper()
+	strangers := make([]solana.PublicKey, 20)
+	for i := range strangers {
+		strangers[i] = solana.PublicKey{byte(i + 100), 1, 2, 3}
+	}
+	quoted := func(key solana.PublicKey) string { return `"` + key.String() + `"` }
+	balances := strings.Repeat("1234567890,", 20) + "1"
+	token := fmt.Sprintf(`{"accountIndex":3,"mint":%s,"owner":%s,"programId":%s,"uiTokenAmount":{"amount":"123456789","decimals":6,"uiAmount":123.456789,"uiAmountString":"123.456789"}}`,
+		quoted(strangers[1]), quoted(strangers[2]), quoted(solana.TokenProgramID))
+	tokens := "[" + strings.Repeat(token+",", 5) + token + "]"
+	inner := `{"programIdIndex":2,"accounts":[0,1,2],"data":"3Bxs4h24hBtQy9rw","stackHeight":2}`
+	log := `"Program ` + solana.TokenProgramID.String() + ` consumed 4645 of 1234567 compute units"`
+	meta := fmt.Sprintf(`{"err":null,"status":{"Ok":null},"fee":5000,"preBalances":[%[1]s],"postBalances":[%[1]s],"innerInstructions":[{"index":0,"instructions":[%[2]s]}],
+		"logMessages":[%[3]s],"preTokenBalances":%[4]s,"postTokenBalances":%[4]s,"rewards":null,"loadedAddresses":{"writable":[],"readonly":[]},"computeUnitsConsumed":90000}`,
+		balances, strings.Repeat(inner+",", 7)+inner, strings.Repeat(log+",", 29)+log, tokens)
+	vote := withMeta(v1Transaction(b, strangers[:3]...), `{"err":null,"status":{"Ok":null},"fee":5000,"preBalances":[1,2,3],"postBalances":[1,2,3],"innerInstructions":[],"logMessages":["Program Vote111111111111111111111111111111111111111 invoke [1]","Program Vote111111111111111111111111111111111111111 success"],"preTokenBalances":[],"postTokenBalances":[],"rewards":null,"loadedAddresses":{"writable":[],"readonly":[]},"computeUnitsConsumed":2100}`)
+	var all []string
+	for i := range 1500 {
+		switch {
+		case i%300 == 0:
+			all = append(all, withMeta(v1Transaction(b, append(strangers[:8:8], treeKey)...), meta))
+		case i%3 == 0:
+			all = append(all, withMeta(v1Transaction(b, strangers...), meta))
+		default:
+			all = append(all, vote)
+		}
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","result":{"blockHeight":5,"blockTime":1,"blockhash":%q,"parentSlot":6,"previousBlockhash":%q,"transactions":[%s]},"id":1}`, hashA, hashA, strings.Join(all, ","))
+}
+
+func BenchmarkBlock(b *testing.B) {
+	raw := mainnetBlock(b)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r := &blockReader{account: treeKey[:], text: []byte(treeKey.String())}
+		if a, err := readAnswer(bytes.NewReader(raw), r.decode); err != nil || a.resultErr != nil || len(r.Transactions) != 5 {
+			b.Fatalf("%d transactions, errors %v and %v: want 5", len(r.Transactions), err, a.resultErr)
 		}
 	}
 }

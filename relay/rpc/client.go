@@ -10,11 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -22,9 +24,6 @@ import (
 const (
 	// DefaultTimeout is the default of Options.Timeout.
 	DefaultTimeout = 5 * time.Second
-
-	// maxResponse bounds an answer in bytes; the largest blocks stay well below it.
-	maxResponse = 64 << 20
 )
 
 // Options configure a Client.
@@ -72,6 +71,10 @@ type Client struct {
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
 
+	// version is the newest transaction version that the endpoint is asked for. The client
+	// and its gated copies share it.
+	version *atomic.Int64
+
 	// gate is called before every call, and may wait; nil for none.
 	gate func(context.Context) error
 }
@@ -89,7 +92,8 @@ func New(o Options) (*Client, error) {
 	case o.Timeout < 0:
 		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, DefaultTimeout)
 	}
-	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe, silent: o.Silent}
+	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe, silent: o.Silent, version: new(atomic.Int64)}
+	c.version.Store(knownVersion)
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -136,10 +140,10 @@ func readOrNull[T any](ctx context.Context, c *Client, method string, params ...
 
 func readAs[T any](ctx context.Context, c *Client, method string, nullable bool, params []any) (T, error) {
 	var out T
-	raw, err := c.call(ctx, method, params)
+	var raw jsontext.Value
+	err := c.call(ctx, method, params, keep(&raw))
 	if err == nil && ((isNull(raw) && !nullable) || json.Unmarshal(raw, &out) != nil) {
-		// The decoder's error may repeat the content.
-		err = &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
+		err = undecodable(method, int64(len(raw)))
 	}
 	if err != nil && ctx.Err() != nil {
 		err = Ended(ctx, method)
@@ -147,17 +151,18 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 	return out, err
 }
 
-// call makes one attempt, as soon as gate permits it, and reports it to observe.
-func (c *Client) call(ctx context.Context, method string, params []any) (json.RawMessage, error) {
+// call makes one attempt, as soon as gate permits it, and reports it to observe. decode
+// gets the result.
+func (c *Client) call(ctx context.Context, method string, params []any, decode decoder) error {
 	if c.gate != nil {
 		if err := c.gate(ctx); err != nil {
-			return nil, ungated(ctx, method, err)
+			return ungated(ctx, method, err)
 		}
 	}
 	start := c.now()
-	result, err := c.attempt(ctx, method, params)
+	err := c.attempt(ctx, method, params, decode)
 	c.observe(method, ClassOf(err), c.now().Sub(start))
-	return result, err
+	return err
 }
 
 // Timeout returns how long a call of the method may take, given the usual timeout: four
@@ -177,64 +182,32 @@ type request struct {
 	Params  []any  `json:"params,omitempty"`
 }
 
-type response struct {
-	Result json.RawMessage `json:"result"`
-	Error  *rpcFault       `json:"error"`
-}
-
-func (c *Client) attempt(parent context.Context, method string, params []any) (json.RawMessage, error) {
+func (c *Client) attempt(parent context.Context, method string, params []any, decode decoder) error {
 	body, err := json.Marshal(request{Version: "2.0", ID: 1, Method: method, Params: params})
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", method, err)
+		return fmt.Errorf("encode %s: %w", method, err)
 	}
 	timeout := Timeout(method, c.timeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint().String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, transportFault(parent, ctx, method, err)
+		return transportFault(parent, ctx, method, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, transportFault(parent, ctx, method, err)
+		return transportFault(parent, ctx, method, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing is lost: the body has been read
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
-	switch {
-	case err != nil:
-		return nil, transportFault(parent, ctx, method, err)
-	case len(raw) > maxResponse:
-		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer is above %d bytes", maxResponse)}
+	answer := &boundedBody{from: resp.Body}
+	err = c.decode(method, resp.StatusCode, answer, decode)
+	if answer.err != nil {
+		return transportFault(parent, ctx, method, answer.err)
 	}
-	result, err := c.decode(method, resp.StatusCode, raw)
 	var u *onchain.Unavailable
 	if errors.As(err, &u) {
 		u.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.now())
 	}
-	return result, err
+	return err
 }
-
-// decode accepts a JSON-RPC error with any HTTP status below 500 except 429, because
-// providers answer a refused call with 400. It accepts a result only with 200.
-func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage, error) {
-	switch {
-	case status == http.StatusTooManyRequests:
-		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindRateLimited, Detail: "HTTP 429"}
-	case status >= http.StatusInternalServerError:
-		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindServerError, Detail: fmt.Sprintf("HTTP %d", status)}
-	}
-	var r response
-	err := json.Unmarshal(raw, &r)
-	switch {
-	case err == nil && r.Error != nil:
-		return nil, c.fault(method, r.Error)
-	case status != http.StatusOK:
-		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindRejected, Detail: fmt.Sprintf("HTTP %d: check the RPC URL and its credentials", status)}
-	case err != nil || r.Result == nil:
-		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is no JSON-RPC: expected a result or an error", len(raw))}
-	}
-	return r.Result, nil
-}
-
-func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,6 +59,9 @@ func (c *Client) fault(method string, f *rpcFault) error {
 	unavailable := func(kind string) error {
 		return &onchain.Unavailable{Method: method, Kind: kind, Detail: detail}
 	}
+	if f.Code == codeUnsupportedVersion {
+		c.learnVersion(f.Message)
+	}
 	refused := &onchain.RPCError{Method: method, Code: f.Code, Message: c.message(f.Message)}
 	switch f.Code {
 	case codePreflightFailure:
@@ -84,6 +88,23 @@ func (c *Client) fault(method string, f *rpcFault) error {
 		return refused
 	default:
 		return unavailable(onchain.KindServerError)
+	}
+}
+
+// unsupportedVersion finds the version in Agave's refusal to show a transaction.
+var unsupportedVersion = regexp.MustCompile(`^Transaction version \((\d{1,3})\)`)
+
+// learnVersion raises the version that the endpoint is asked for to the one that it refused
+// to show.
+func (c *Client) learnVersion(message string) {
+	found := unsupportedVersion.FindStringSubmatch(message)
+	if found == nil {
+		return
+	}
+	// A version has seven bits. Of two answers at once, the lower may win: the next refusal
+	// corrects it.
+	if v, err := strconv.ParseInt(found[1], 10, 64); err == nil && v < versionBit && v > c.version.Load() {
+		c.version.Store(v)
 	}
 }
 

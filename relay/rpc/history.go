@@ -42,13 +42,25 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 		Time *int64  `json:"blockTime"`
 		wireTransaction
 	}
-	wire, err := readOrNull[*answer](ctx, c, method, signature, config{
-		"encoding": "base64", "commitment": commitment, "maxSupportedTransactionVersion": 0,
-	})
-	if err != nil || wire == nil {
+	var wire *answer
+	read := func(encoding string) error {
+		return c.anyVersion(func(version int64) (err error) {
+			wire, err = readOrNull[*answer](ctx, c, method, signature, config{
+				"encoding": encoding, "commitment": commitment, "maxSupportedTransactionVersion": version,
+			})
+			return err
+		})
+	}
+	if err := read("base64"); err != nil || wire == nil {
 		return nil, err
 	}
 	tx, err := wire.resolve()
+	if errors.Is(err, errUnknownVersion) {
+		if err := read("json"); err != nil || wire == nil {
+			return nil, err
+		}
+		tx, err = wire.resolve()
+	}
 	switch {
 	case err != nil:
 		return nil, onchain.Malformed(method, "%v", err)

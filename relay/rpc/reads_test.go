@@ -3,12 +3,14 @@ package rpc
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -282,13 +284,35 @@ func FuzzDecodeBlock(f *testing.F) {
 	f.Add([]byte(blockJSON(tx)))
 	f.Add([]byte(`{"blockhash":"11111111111111111111111111111112","parentSlot":1,"transactions":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var w wireBlock
-		if json.Unmarshal(raw, &w) != nil {
+		r := &blockReader{account: treeKey[:], text: []byte(treeKey.String())}
+		a, err := readAnswer(strings.NewReader(`{"result":`+string(raw)+`}`), r.decode)
+		if err != nil || a.resultErr != nil {
 			return
 		}
-		b, err := w.decode(1)
-		if (err == nil) == (b == nil) {
-			t.Errorf("block is %v with error %v, want one of them", b, err)
+		// A plain decoder finds the same transactions of the tree.
+		var plain struct {
+			Transactions []wireTransaction `json:"transactions"`
+		}
+		if jsonv2.Unmarshal(raw, &plain) != nil {
+			return // such as a name that occurs twice
+		}
+		named := func(signatures []solana.Signature, tx onchain.BlockTransaction) []solana.Signature {
+			if slices.ContainsFunc(tx.Instructions, func(ix onchain.Instruction) bool { return slices.Contains(ix.Accounts, treeKey) }) {
+				signatures = append(signatures, tx.Signature)
+			}
+			return signatures
+		}
+		var want, got []solana.Signature
+		for i := range plain.Transactions {
+			if tx, err := plain.Transactions[i].resolve(); err == nil {
+				want = named(want, tx.BlockTransaction)
+			}
+		}
+		for _, tx := range r.Transactions {
+			got = named(got, tx)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("transactions of the tree (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -23,8 +24,8 @@ import (
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
 	const method = "sendTransaction"
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
-	result, err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)})
-	if err != nil {
+	var result jsontext.Value
+	if err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}, keep(&result)); err != nil {
 		return err
 	}
 	var signature solana.Signature

@@ -165,9 +165,9 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // Block reads the confirmed block of the slot. Endpoints that do not have it are skipped.
 // It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
 // that could be asked says so.
-func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
+func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
-		return at.Block(ctx, slot)
+		return at.Block(ctx, slot, account)
 	}))
 }
 

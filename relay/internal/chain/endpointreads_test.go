@@ -217,7 +217,7 @@ func TestHistoryThatOneEndpointHasNot(t *testing.T) {
 				if test.open {
 					open(e.all[0])
 				}
-				b, err := e.Block(t.Context(), 5)
+				b, err := e.Block(t.Context(), 5, solana.PublicKey{1})
 				if (b != nil) != test.want {
 					t.Errorf("block is %+v", b)
 				}

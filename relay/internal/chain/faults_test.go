@@ -121,7 +121,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				if _, err := e.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil {
 					t.Error(err)
 				}
-				if b, err := e.Block(ctx, landed.Slot); err != nil || len(b.Transactions) != 1 {
+				if b, err := e.Block(ctx, landed.Slot, w.pool.MerkleTree); err != nil || len(b.Transactions) != 1 {
 					t.Errorf("block is %+v with error %v", b, err)
 				}
 			}

@@ -382,10 +382,10 @@ func TestHistoryOfTheTree(t *testing.T) {
 	}
 
 	skipped := infos[1].Slot + 1
-	if _, err := w.client.Block(ctx, skipped); !errors.Is(err, onchain.ErrSlotSkipped) {
+	if _, err := w.client.Block(ctx, skipped, w.pool.MerkleTree); !errors.Is(err, onchain.ErrSlotSkipped) {
 		t.Errorf("block of a skipped slot gives %v, want ErrSlotSkipped", err)
 	}
-	if _, err := w.client.Block(ctx, infos[0].Slot+10_000); !errors.Is(err, onchain.ErrUnavailable) {
+	if _, err := w.client.Block(ctx, infos[0].Slot+10_000, w.pool.MerkleTree); !errors.Is(err, onchain.ErrUnavailable) {
 		t.Errorf("block of the future gives %v, want that it is not available", err)
 	}
 	if fees, err := w.client.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil || len(fees) == 0 {
@@ -398,7 +398,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 func (w *world) leaves(slots []uint64) (leaves [][32]byte, failed int) {
 	w.t.Helper()
 	for _, slot := range slots {
-		block := must[*onchain.Block](w.t)(w.client.Block(w.t.Context(), slot))
+		block := must[*onchain.Block](w.t)(w.client.Block(w.t.Context(), slot, w.pool.MerkleTree))
 		for _, tx := range block.Transactions {
 			for _, ix := range tx.Instructions {
 				if ix.ProgramID != w.pool.Profile.ProgramID || len(ix.Data) < shieldpool.TransactLength {
@@ -426,7 +426,7 @@ func TestBlockThatTheEndpointNoLongerHas(t *testing.T) {
 	if first < 2 {
 		t.Fatalf("first available block is %d, want a later one", first)
 	}
-	if _, err := w.client.Block(t.Context(), first-1); !errors.Is(err, onchain.ErrBlockPruned) {
+	if _, err := w.client.Block(t.Context(), first-1, w.pool.MerkleTree); !errors.Is(err, onchain.ErrBlockPruned) {
 		t.Errorf("block before the history gives %v, want ErrBlockPruned", err)
 	}
 }

@@ -127,7 +127,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 		func() error { return one(e.Search(ctx, []solana.Signature{sigA})) },
 		func() error { return one(e.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 1)) },
 		func() error { return one(e.Blocks(ctx, 1, 2)) },
-		func() error { return one(e.Block(ctx, 1)) },
+		func() error { return one(e.Block(ctx, 1, solana.PublicKey{1})) },
 		func() error { return one(e.Payment(ctx, sigA, keyA)) },
 		func() error { return one(e.Slot(ctx, onchain.Finalized)) },
 		func() error { return e.Send(ctx, raw, true, 1) },

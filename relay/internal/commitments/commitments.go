@@ -61,8 +61,9 @@ type Chain interface {
 	// SignaturesFor lists an address's transactions, newest first, after the signature
 	// until and before the signature before, both exclusive; a zero one sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Block gives onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
-	Block(ctx context.Context, slot uint64) (*onchain.Block, error)
+	// Block reads the transactions of a block that name the account. It gives
+	// onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
+	Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
 }
 

@@ -177,7 +177,7 @@ func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _
 	return all[:min(limit, pageLimit, len(all))], nil
 }
 
-func (h *history) Block(_ context.Context, slot uint64) (*onchain.Block, error) {
+func (h *history) Block(_ context.Context, slot uint64, _ solana.PublicKey) (*onchain.Block, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reads++

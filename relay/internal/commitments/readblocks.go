@@ -136,7 +136,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 	group.SetLimit(readAhead)
 	for i, slot := range slots {
 		group.Go(func() error {
-			block, err := f.Chain.Block(ctx, slot)
+			block, err := f.Chain.Block(ctx, slot, f.Pool.MerkleTree)
 			switch {
 			case errors.Is(err, onchain.ErrBlockPruned):
 				return fmt.Errorf("%w: block %d is gone: %w", errShort, slot, err)
