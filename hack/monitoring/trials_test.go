@@ -63,6 +63,7 @@ relaypool_tree_self_check{,pod="a"} 1x430
 relaypool_tree_self_check{,pod="b"} 1x430
 relaypool_tree_leaves{,pod="a"} 1000+8x430
 relaypool_index_published_leaves{,pod="a"} 990+8x430
+relaypool_index_unknown_version_transactions{,pod="a"} 0x430
 relaypool_router_breaker_open{,pod="a"} 0x430
 relaypool_router_breaker_open{,pod="b"} 0x430
 relaypool_router_requests_total{,pod="a",call="quote",outcome="ok"} 0+60x430
@@ -183,6 +184,10 @@ relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 300x430`,
 		"EndpointContradicts": {
 			sick: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+1x430`, fires: only("EndpointContradicts{endpoint=x}"),
 			nearly: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+0.6x430`,
+		},
+		"UnknownTransactionVersion": {
+			sick: `relaypool_index_unknown_version_transactions{,pod="b"} 1x430`, fires: only("UnknownTransactionVersion"),
+			nearly: `relaypool_index_unknown_version_transactions{,pod="b"} 0x430`,
 		},
 		"TreeContradictsProfile": {
 			sick: `relaypool_tree_self_check{,pod="b"} 0x430`, fires: only("TreeContradictsProfile"),

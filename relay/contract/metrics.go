@@ -85,6 +85,7 @@ var (
 	MetricTreeCheck     = Metric{"relaypool_tree_self_check", "1 when the tree account agrees with itself, 0 when the profile does not fit the program.", nil}
 	MetricIndexLeaves   = Metric{"relaypool_index_leaves", "Leaves that the commitment index has read.", nil}
 	MetricIndexServed   = Metric{"relaypool_index_published_leaves", "Leaves whose root the chain confirmed; GET /commitments serves them.", nil}
+	MetricIndexUnknown  = Metric{"relaypool_index_unknown_version_transactions", "Transactions of versions that the relay cannot decode, in the blocks that this process has read. Their bytes do not contain the tree's address.", nil}
 	MetricIndexVerified = Metric{"relaypool_index_verified", "1 when all that the index has read is confirmed by the chain's root.", nil}
 )
 
@@ -101,6 +102,6 @@ func Metrics() []Metric {
 		MetricSwaps, MetricSwapOldestFunded, MetricSwapsOverdue, MetricSwapsEnded, MetricSwapWaits,
 		MetricRouterRequests, MetricRouterDuration, MetricRouterBreakerOpen, MetricRouterRejected,
 		MetricMaintenanceRuns, MetricMaintenanceDuration, MetricDeleted,
-		MetricTreeLeaves, MetricTreeCheck, MetricIndexLeaves, MetricIndexServed, MetricIndexVerified,
+		MetricTreeLeaves, MetricTreeCheck, MetricIndexLeaves, MetricIndexServed, MetricIndexUnknown, MetricIndexVerified,
 	}
 }

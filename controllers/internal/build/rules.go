@@ -276,6 +276,11 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
 		{
+			// Nothing is missing yet: the root of all leaves is compared with the chain's.
+			"UnknownTransactionVersion", "max(" + contract.MetricIndexUnknown.Name + "{}) > 0", 0, severityWarning,
+			"blocks hold transactions of a version that the relay cannot decode",
+		},
+		{
 			"TreeContradictsProfile", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
 			"the pool's tree contradicts itself under the profile",
 		},

@@ -71,5 +71,6 @@ func (a *App) registerIndexGauges() {
 	}
 	a.metrics.RegisterGaugeFunc(contract.MetricIndexLeaves, ifRead(func(r commitments.Report) float64 { return float64(r.Indexed) }))
 	a.metrics.RegisterGaugeFunc(contract.MetricIndexServed, ifRead(func(r commitments.Report) float64 { return float64(r.Published) }))
+	a.metrics.RegisterGaugeFunc(contract.MetricIndexUnknown, ifRead(func(r commitments.Report) float64 { return float64(r.UnknownVersions) }))
 	a.metrics.RegisterGaugeFunc(contract.MetricIndexVerified, ifRead(func(r commitments.Report) float64 { return boolGauge(r.Verified) }))
 }

@@ -88,6 +88,9 @@ type Options struct {
 type Report struct {
 	// Indexed leaves are stored, Published ones are served, and ChainNext are on the chain.
 	Indexed, Published, ChainNext uint64
+	// UnknownVersions counts transactions of versions that the relay cannot decode, in the
+	// blocks that were read.
+	UnknownVersions uint64
 	// Verified reports that the chain confirms the root of all stored leaves.
 	Verified bool
 	// Problem describes a problem and its remedy; empty when there is none.

@@ -23,10 +23,11 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	h.block(5, h.transact(), h.fail(), h.transact())
 	h.block(6, h.fail())
 	h.block(7, h.transact())
+	h.blocks[0].UnknownVersions = 2
 	must(t, f.Sync(t.Context()))
 	wantServed(t, f, 1, 3, 5)
-	if r := f.Status(); !r.Verified || r.Published != 6 || r.Indexed != 6 || r.ChainNext != 6 || r.Lag() != 0 {
-		t.Errorf("status is %+v, want six leaves verified", r)
+	if r := f.Status(); !r.Verified || r.Published != 6 || r.Indexed != 6 || r.ChainNext != 6 || r.Lag() != 0 || r.UnknownVersions != 2 {
+		t.Errorf("status is %+v, want six leaves verified and two transactions of unknown versions", r)
 	}
 	if h.reads != 2 {
 		t.Errorf("%d blocks were read, want the two that can hold leaves", h.reads)

@@ -143,6 +143,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 			case err != nil:
 				return fmt.Errorf("read block %d: %w", slot, err)
 			}
+			f.countUnknown(ctx, block)
 			found[i] = f.leaves(slot, block)
 			return nil
 		})
@@ -151,6 +152,16 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 		return nil, err
 	}
 	return slices.Concat(found...), nil
+}
+
+// countUnknown counts the block's transactions of unknown versions, and logs the first ones.
+func (f *Follower) countUnknown(ctx context.Context, b *onchain.Block) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b.UnknownVersions > 0 && f.status.UnknownVersions == 0 {
+		f.Log.WarnContext(ctx, "block holds transactions of an unknown version; update the relay", "slot", b.Slot, "transactions", b.UnknownVersions)
+	}
+	f.status.UnknownVersions += uint64(b.UnknownVersions)
 }
 
 // leaves returns a block's leaves in execution order. Failed transactions appended none,
