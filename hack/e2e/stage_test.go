@@ -26,7 +26,7 @@ import (
 // stageManifest has a Postgres, the local chain with its router, and the pod that
 // clients' traffic comes from.
 //
-//go:embed stage.yaml
+//go:embed testpods.yaml
 var stageManifest string
 
 const (

@@ -152,7 +152,9 @@ func TestVersion0NeedsAClientThatSupportsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
-	tx.Message.SetVersion(solana.MessageVersionV0)
+	if _, err := tx.Message.SetVersion(solana.MessageVersionV0); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &f.payer }); err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ type Block struct {
 	Transactions     []BlockTransaction
 	// UnknownVersions counts transactions of a version that the relay cannot decode. Their
 	// bytes do not contain the account.
-	UnknownVersions int
+	UnknownVersions uint64
 }
 
 // BlockTransaction is one transaction of a block. Instructions are outer and inner ones in

@@ -88,22 +88,6 @@ func parseSwapTerms(b []byte) *SwapTerms {
 	}
 }
 
-// Leaves returns the commitments that an instruction of the program appends, in order; none
-// when the data is not a Transact or TransactSwap. All-zero commitments are no leaves. It
-// reads only fixed offsets, so a note envelope of an unknown form hides no leaf.
-func (p *Profile) Leaves(data []byte) [][32]byte {
-	if len(data) < TransactLength || (data[0] != p.Tags.Transact && data[0] != p.Tags.TransactSwap) {
-		return nil
-	}
-	var leaves [][32]byte
-	for _, at := range []int{425, 457} {
-		if leaf := [32]byte(data[at : at+32]); leaf != ([32]byte{}) {
-			leaves = append(leaves, leaf)
-		}
-	}
-	return leaves
-}
-
 // Instruction makes the call's instruction, paid and signed by payer.
 func (p *Pool) Instruction(payer solana.PublicKey, c *Call) (solana.Instruction, error) {
 	data, err := p.Profile.Data(c)

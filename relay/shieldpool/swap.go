@@ -148,6 +148,8 @@ func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, t
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}
-	tx.Message.SetVersion(solana.MessageVersionV0)
+	if _, err := tx.Message.SetVersion(solana.MessageVersionV0); err != nil {
+		return nil, fmt.Errorf("lay out transaction: %w", err)
+	}
 	return tx, nil
 }

@@ -91,7 +91,7 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	var missing []NewKey
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
-		if !d.reportNameTaken(name) {
+		if !d.secretNameInUse(name) {
 			missing = append(missing, NewKey{Secret: name, Revision: revision, Index: i, State: state})
 		}
 	}
@@ -99,9 +99,9 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	return len(missing) > 0
 }
 
-// nameTaken reports whether a Secret that is not a key has the name of one of the revision's
+// foreignSecretHasName reports whether a Secret that is not a key has the name of one of the revision's
 // keys. Then the rotation waits until a person moves the Secret.
-func (d *decision) nameTaken(revision int32) bool {
+func (d *decision) foreignSecretHasName(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
 		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {
@@ -112,12 +112,18 @@ func (d *decision) nameTaken(revision int32) bool {
 	return false
 }
 
-// reportNameTaken reports whether a Secret has the name, or had it and must not be replaced without
-// the knowledge of its owner.
-func (d *decision) reportNameTaken(name string) bool {
+// secretNameInUse reports whether a Secret has the name, or had it and must not be replaced
+// without the knowledge of its owner.
+func (d *decision) secretNameInUse(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
 		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
+}
+
+// adopted reports whether an earlier RelayPool of this name left the key, which is older than
+// this RelayPool.
+func (d *decision) adopted(k *Key) bool {
+	return k.Created.Before(d.Pool.CreationTimestamp.Time)
 }
 
 // findLost finds keys that the status shows in use although their Secrets no longer exist.
@@ -128,7 +134,7 @@ func (d *decision) findLost() {
 	for _, p := range d.Pool.Status.FeePayers {
 		revision, _, ok := numbersOf(d.pool, p.SecretName)
 		fresh := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
-		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.reportNameTaken(p.SecretName) || revision < newest {
+		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.secretNameInUse(p.SecretName) || revision < newest {
 			continue
 		}
 		d.lost = append(d.lost, p)

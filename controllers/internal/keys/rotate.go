@@ -19,7 +19,7 @@ func (d *decision) startRotation(target int32) {
 	if !d.hasKey(target, v1alpha1.PayerActive) {
 		// Once the Job that funds the keys exists, the set of keys is fixed: the Job
 		// divides the funds among them.
-		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.nameTaken(target)) {
+		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.foreignSecretHasName(target)) {
 			return
 		}
 		if len(old) > 0 && !d.funded(target, old) {
@@ -192,7 +192,7 @@ func (d *decision) useGeneratedKeys() {
 	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
 		d.startUsingNew(active)
 	default:
-		d.endRotation(active)
+		d.keepOrStartRotation(active)
 	}
 	d.markKeys()
 	if d.plan.Mounted == nil && d.plan.Create == nil && !d.hasProblem(v1alpha1.ReasonNoPayers) {
@@ -200,9 +200,9 @@ func (d *decision) useGeneratedKeys() {
 	}
 }
 
-// endRotation keeps the wanted number of keys, and starts a rotation when the spec asks
+// keepOrStartRotation keeps the wanted number of keys, and starts a rotation when the spec asks
 // for a higher revision.
-func (d *decision) endRotation(active int32) {
+func (d *decision) keepOrStartRotation(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
 		// A rotation goes up by one revision. So no revision is without keys, and a search
@@ -210,7 +210,7 @@ func (d *decision) endRotation(active int32) {
 		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
 		d.clearJobs(active + 1)
 		d.create(active+1, v1alpha1.PayerIncoming)
-		d.nameTaken(active + 1)
+		d.foreignSecretHasName(active + 1)
 		return
 	}
 	if d.create(active, v1alpha1.PayerActive) {

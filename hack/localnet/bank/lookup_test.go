@@ -37,6 +37,13 @@ func tableOf(names ...string) bank.Account {
 	return bank.LookupTable(keys...)
 }
 
+func mustVersion0(t testing.TB, m *solana.Message) {
+	t.Helper()
+	if _, err := m.SetVersion(solana.MessageVersionV0); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // signV0 makes a v0 transaction of the wallet with one instruction. Its keys are the wallet, then
 // static, then the keys of the lookups. program and accounts are indices in these keys.
 func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddressTableLookup, program uint16, accounts []uint16, data []byte) *bank.Transaction {
@@ -47,7 +54,7 @@ func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddre
 		RecentBlockhash: l.blockhash(bank.Processed),
 		Instructions:    []solana.CompiledInstruction{{ProgramIDIndex: program, Accounts: accounts, Data: data}},
 	}}
-	tx.Message.SetVersion(solana.MessageVersionV0)
+	mustVersion0(l.t, &tx.Message)
 	tx.Message.AddressTableLookups = lookups
 	return l.encode(tx, []solana.PrivateKey{l.wallet})
 }
@@ -225,7 +232,7 @@ func TestLoadedAccountsCountInABlock(t *testing.T) {
 			},
 			AddressTableLookups: []solana.MessageAddressTableLookup{{AccountKey: address("table"), WritableIndexes: []uint8{index}}},
 		}}
-		tx.Message.SetVersion(solana.MessageVersionV0)
+		mustVersion0(t, &tx.Message)
 		return l.encode(tx, []solana.PrivateKey{key(payer)})
 	}
 	for i := range 11 {

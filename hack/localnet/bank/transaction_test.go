@@ -169,7 +169,7 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 			}
 		})
 	}
-	v0 := message(func(m *solana.Message) { m.SetVersion(solana.MessageVersionV0) })
+	v0 := message(func(m *solana.Message) { mustVersion0(t, m) })
 	for name, raw := range map[string][]byte{"legacy": whole, "v0 without lookups": bytesOf(v0)} {
 		tx, err := bank.DecodeTransaction(raw)
 		if err != nil {

@@ -161,7 +161,7 @@ func (f *Follower) countUnknown(ctx context.Context, b *onchain.Block) {
 	if b.UnknownVersions > 0 && f.status.UnknownVersions == 0 {
 		f.Log.WarnContext(ctx, "block holds transactions of an unknown version; update the relay", "slot", b.Slot, "transactions", b.UnknownVersions)
 	}
-	f.status.UnknownVersions += uint64(b.UnknownVersions)
+	f.status.UnknownVersions += b.UnknownVersions
 }
 
 // leaves returns a block's leaves in execution order. Failed transactions appended none,

@@ -129,7 +129,7 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 // Before refusing, Pick reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
 //
-// begun says that the transaction ends work in progress: it may also use the minimum, which
+// endsWork says that the transaction ends work in progress: it may also use the minimum, which
 // is kept for that.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
 	minimum := p.minBalance

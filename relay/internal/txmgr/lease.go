@@ -130,15 +130,15 @@ type leaseHealth struct {
 	renewedBefore bool
 }
 
-// renewed records a successful heartbeat. again reports that the one before it failed.
-func (a *leaseHealth) renewed(now time.Time, lapsed bool) (recovered bool) {
+// renewed records a successful heartbeat, and reports whether an earlier one had succeeded.
+func (a *leaseHealth) renewed(now time.Time, lapsed bool) (renewedEarlier bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if lapsed || a.since.IsZero() {
 		a.since = now
 	}
-	recovered, a.renewedBefore = a.renewedBefore, true
-	return recovered
+	renewedEarlier, a.renewedBefore = a.renewedBefore, true
+	return renewedEarlier
 }
 
 // failed records a heartbeat that failed.

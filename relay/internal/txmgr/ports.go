@@ -88,7 +88,7 @@ type FeePayers interface {
 	// Pick chooses the payer of a transaction that costs lamports, and reserves them until
 	// Release. A transaction that ends work in progress may use the balance that the payers
 	// keep for it.
-	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
+	Pick(ctx context.Context, lamports uint64, endsWork bool) (Payer, error)
 	// Release ends a reservation: the transaction landed or expired. Cancel ends one for
 	// which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)

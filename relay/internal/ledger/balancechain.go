@@ -99,7 +99,7 @@ func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 }
 
 // chainBalances finds the balances before and after a slot from its payments, whose order is
-// unknown: each payment but the first starts where another one ends. whole reports that
+// unknown: each payment but the first starts where another one ends. consistent reports that
 // they form such a chain, and that it starts at the cursor. Otherwise closing is a guess.
 func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
 	if len(payments) == 0 {

@@ -1,0 +1,139 @@
+package keys
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+const (
+	// minMovable is the balance, in lamports, above which an unused key is reported. Less
+	// is not worth the cost of moving it.
+	minMovable = 10_000
+	// eventStep is the step, in lamports, to which the status rounds balances down. A
+	// smaller balance looks like 0 in the last status, so its event would come on every
+	// pass.
+	eventStep = 10_000_000
+	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
+	defaultMinimum = 50_000_000
+	// maxPayers and maxMessage are the bounds of the resource. maxCause bounds a Job's
+	// message inside one of the operator's, and maxNote bounds the note of an event.
+	// Lengths are in bytes.
+	maxPayers  = 128
+	maxMessage = 1024
+	maxCause   = 300
+	maxNote    = 1000
+	// minSwept is how many addresses one message names.
+	minSwept = 3
+
+	lamportsPerSOL = 1_000_000_000
+)
+
+// payers sets status.feePayers, the newest revision first.
+func (d *decision) payers() {
+	for _, p := range d.Refs {
+		if wantedCount(d.Pool) == 0 {
+			d.payer(p.Address, p.Secret, v1alpha1.PayerActive)
+		}
+	}
+	keys := slices.Clone(d.Keys.Keys)
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Index, b.Index))
+	})
+	for _, k := range keys {
+		if wantedCount(d.Pool) > 0 {
+			d.payer(k.Address, k.Secret, k.State)
+			continue
+		}
+		// The spec names other Secrets: generated keys are shown while they may have funds.
+		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
+		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > minMovable) {
+			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
+		}
+	}
+	for _, p := range d.lost {
+		d.payer(p.Address, p.SecretName, p.State)
+	}
+	if len(d.plan.Payers) > maxPayers {
+		d.plan.Payers = d.plan.Payers[:maxPayers]
+	}
+}
+
+// payer adds a payer to status.feePayers, unless its address is there already: the API
+// server refuses a list that repeats an address. A lost key may exist again under another
+// name.
+func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
+	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
+		return
+	}
+	p := v1alpha1.FeePayerStatus{Address: address, SecretName: secret, State: state}
+	if b, known := d.Balances[address]; known {
+		lamports := int64(min(b.Lamports, math.MaxInt64))
+		p.BalanceLamports, p.RunwayHours = &lamports, b.RunwayHours
+	}
+	d.plan.Payers = append(d.plan.Payers, p)
+}
+
+func lamports(p v1alpha1.FeePayerStatus) int64 {
+	if p.BalanceLamports == nil {
+		return 0
+	}
+	return max(0, *p.BalanceLamports)
+}
+
+func (d *decision) minimum() uint64 {
+	if m := d.Pool.Spec.FeePayers.MinimumBalanceLamports; m != nil && *m > 0 {
+		return uint64(*m)
+	}
+	return defaultMinimum
+}
+
+// allShort reports whether all keys are known to have less than the minimum, by balances
+// that were read after the given time.
+func (d *decision) allShort(keys []Key, after time.Time) bool {
+	return !slices.ContainsFunc(keys, func(k Key) bool {
+		b, known := d.Balances[k.Address]
+		return !known || b.Lamports >= d.minimum() || !b.readAfter(after)
+	})
+}
+
+// readAfter reports whether the balance was read after a time of the API server, which has
+// whole seconds. It is also true if either time is unknown.
+func (b Balance) readAfter(at time.Time) bool {
+	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
+}
+
+// anyFunded reports whether one of the keys is known to have the minimum balance.
+func (d *decision) anyFunded(keys []Key) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool {
+		b, known := d.Balances[k.Address]
+		return known && b.Lamports >= d.minimum()
+	})
+}
+
+// sol writes lamports in SOL, exactly.
+func sol(lamports uint64) string {
+	whole, rest := lamports/lamportsPerSOL, lamports%lamportsPerSOL
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
+}
+
+// someNames joins the first few names, and counts the others.
+func someNames(all []string) string {
+	if len(all) <= minSwept {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:minSwept], ", "), len(all)-minSwept)
+}
+
+// shorten cuts a text to at most length bytes, between two characters.
+func shorten(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(text[:length-3], "") + "..."
+}
