@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Rent and size rules of mainnet: 3480 lamports a byte and year, two years,
-// 128 bytes of overhead an account; 10 MiB of data at most.
+// Rent and size rules of mainnet: 3480 lamports per byte and year for two years,
+// with 128 bytes of overhead per account, and at most 10 MiB of data.
 const (
 	lamportsPerByteYear = 3480
 	exemptionYears      = 2

@@ -37,14 +37,14 @@ func (a *AccountRef) Length() int { return a.work.data.length }
 // Data is the account's data, not to be changed. For a large account Data makes
 // a copy; Read avoids it.
 func (a *AccountRef) Data() []byte {
-	a.work.settle()
+	a.work.applyDeferred()
 	return a.work.data.bytes()
 }
 
 // Read returns n bytes of the account's data from an offset, not to be changed.
 // A range outside the data panics.
 func (a *AccountRef) Read(offset, n int) []byte {
-	a.work.settle()
+	a.work.applyDeferred()
 	return a.work.data.read(offset, n)
 }
 
@@ -83,30 +83,30 @@ func (a *AccountRef) SetData(data []byte) error {
 	if !a.owned() && len(data) != a.Length() {
 		return ErrAccountDataSizeChanged
 	}
-	if err := a.changeable(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
 	if len(data) > MaxAccountData {
 		return ErrInvalidRealloc
 	}
-	a.work.data, a.work.later = paged(data), nil
+	a.work.data, a.work.deferred = paged(data), nil
 	return nil
 }
 
 // WriteLater defers writes to the data of an account that the running program
-// owns until the data is read or committed. A simulation may do neither.
-// write must return the same patches at every call. A patch outside the data
-// panics.
+// owns until the data is read or committed. A simulation that does not read the
+// data never calls write. write must return the same patches at every call. A
+// patch outside the data panics.
 func (a *AccountRef) WriteLater(write func() []Patch) error {
-	if err := a.changeable(); err != nil {
+	if err := a.checkChangeable(); err != nil {
 		return err
 	}
-	a.work.later = append(a.work.later, write)
+	a.work.deferred = append(a.work.deferred, write)
 	return nil
 }
 
-// changeable returns the error of a data change that the rules forbid, or nil.
-func (a *AccountRef) changeable() error {
+// checkChangeable returns the error of a data change that the rules forbid, or nil.
+func (a *AccountRef) checkChangeable() error {
 	if !a.rights.writable {
 		return ErrReadonlyDataModified
 	}

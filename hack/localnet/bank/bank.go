@@ -24,8 +24,8 @@ import (
 // the block at height h is valid up to block height h + MaxAge.
 const MaxAge = 150
 
-// DefaultMaxBehind is a lag in slots. A node that lags so far knows no blockhash that is
-// still valid.
+// DefaultMaxBehind is the default of Options.MaxBehind. A node that lags this far knows no
+// valid blockhash.
 const DefaultMaxBehind = MaxAge
 
 // Options configures a Bank. Fields are required unless they name a default.
@@ -39,7 +39,7 @@ type Options struct {
 	// History is the number of blocks that are kept, more than MaxAge and
 	// FinalizeAfter together.
 	History uint64
-	// MaxBehind is the largest number of slots by which a node of Behind can lag. It
+	// MaxBehind is the largest lag, in slots, of a node that Behind returns. It
 	// costs memory, because the bank keeps that many more versions of every account
 	// that changes. 0 means DefaultMaxBehind, or less when History leaves less room.
 	MaxBehind uint64
@@ -85,10 +85,10 @@ type Bank struct {
 	opts     Options
 	programs map[solana.PublicKey]*loadedProgram
 
-	// leading is locked by every call that changes the chain, from reading the state
+	// leaderMu is locked by every call that changes the chain, from reading the state
 	// to writing the result. It is locked before mu.
-	leading sync.Mutex
-	// leading guards used, waiting and onSlot.
+	leaderMu sync.Mutex
+	// leaderMu guards used, waiting and onSlot.
 	used    blockUse
 	waiting waitingList
 	onSlot  map[*byte]func()
@@ -160,8 +160,8 @@ func (b *Bank) Skip(n uint64) { b.next(n + 1) }
 // next advances the chain by a number of slots as advance does. It then calls the
 // functions of OnSlot and lands waiting transactions.
 func (b *Bank) next(slots uint64) {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	b.mu.Lock()
 	b.advance(slots)
 	b.mu.Unlock()
@@ -173,7 +173,7 @@ func (b *Bank) next(slots uint64) {
 // advance closes the open block and opens the next. The new slot is the old one plus
 // slots.
 func (b *Bank) advance(slots uint64) {
-	closed := b.chain.open()
+	closed := b.chain.newest()
 	closed.Hash = closed.hash()
 	b.hashes[closed.Hash] = closed
 	b.chain = append(b.chain, &Block{
@@ -187,8 +187,8 @@ func (b *Bank) advance(slots uint64) {
 	b.expire()
 }
 
-// expire drops the account versions, blockhashes and messages that not even the
-// node furthest behind still needs, and the oldest block when History is full.
+// expire drops the account versions, blockhashes and messages that even the most
+// lagging node no longer needs, and the oldest block when History is full.
 func (b *Bank) expire() {
 	depth := b.opts.FinalizeAfter + b.opts.MaxBehind
 	oldest := b.chain.below(depth)
@@ -196,10 +196,10 @@ func (b *Bank) expire() {
 		b.accounts.prune(key, oldest.Slot)
 	}
 	oldest.written = nil
-	// In oldest, the hashes of blocks up to MaxAge below it are still valid.
-	if dead := b.chain.below(depth + MaxAge + 1); dead.Height+depth+MaxAge < b.chain.open().Height {
-		delete(b.hashes, dead.Hash)
-		for _, l := range dead.Landed {
+	// At the block oldest, the hashes of the MaxAge blocks below it are still valid.
+	if expired := b.chain.below(depth + MaxAge + 1); expired.Height+depth+MaxAge < b.chain.newest().Height {
+		delete(b.hashes, expired.Hash)
+		for _, l := range expired.Landed {
 			delete(b.messages, l.hash)
 		}
 	}
@@ -226,7 +226,7 @@ func (b *Bank) forget(oldest *Block) {
 
 // commit puts an executed transaction into the open block.
 func (b *Bank) commit(tx *Transaction, out *outcome) {
-	open := b.chain.open()
+	open := b.chain.newest()
 	landed := &Landed{Transaction: tx, Block: open, Index: len(open.Landed), Meta: out.meta}
 	open.Landed = append(open.Landed, landed)
 	open.Transactions++
@@ -252,15 +252,15 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 // the transaction waits, and otherwise says why the transaction is refused. The
 // caller has verified the signatures.
 func (b *Bank) Submit(tx *Transaction) (landed bool, err *TransactionError) {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	return b.land(tx)
 }
 
-// land is Submit for a caller that holds leading.
+// land is Submit for a caller that holds leaderMu.
 func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	b.mu.RLock()
-	job, err := b.prepare(tx, b.chain.open())
+	job, err := b.prepare(tx, b.chain.newest())
 	b.mu.RUnlock()
 	if err != nil {
 		return false, err
@@ -269,10 +269,10 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if b.waiting.has(tx) {
 		return false, nil
 	}
-	// Before the transaction runs, the limits count the most that it may cost.
-	most := tx.cost(job.budget.Units, maxLoadedData)
-	if full := b.used.refuses(b.opts.Limits, tx.Message, most); full != nil {
-		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: most}, b.opts.Limits.Waiting) {
+	// Before the transaction runs, its largest possible cost must fit the limits.
+	maxCost := tx.cost(job.budget.Units, maxLoadedData)
+	if full := b.used.checkLimits(b.opts.Limits, tx.Message, maxCost); full != nil {
+		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: maxCost}, b.opts.Limits.Waiting) {
 			return false, nil
 		}
 		return false, full
@@ -281,9 +281,9 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if !out.landed {
 		return false, out.meta.Err
 	}
-	b.used.add(tx.Message, tx.cost(out.meta.Units, job.loaded()))
+	b.used.add(tx.Message, tx.cost(out.meta.Units, job.loadedBytes()))
 	for i := range out.changed {
-		out.changed[i].settle()
+		out.changed[i].applyDeferred()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

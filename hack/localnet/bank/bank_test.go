@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*bank.Options){
 		"no genesis hash":                        func(o *bank.Options) { o.Genesis = solana.Hash{} },
@@ -34,10 +34,10 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestReadsSeeTheirCommitmentLevelsSlot(t *testing.T) {
+func TestReadsSeeStateOfTheirCommitmentLevel(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	levels := func() []uint64 {
+	balances := func() []uint64 {
 		return []uint64{
 			l.balance(bank.Processed, address("to")), l.balance(bank.Confirmed, address("to")),
 			l.balance(bank.Finalized, address("to")),
@@ -45,26 +45,26 @@ func TestReadsSeeTheirCommitmentLevelsSlot(t *testing.T) {
 	}
 	const first, second = 2_000_000, 3_000_000
 	l.mustLand(l.wallet, transferFrom("wallet", "to", first))
-	if diff := cmp.Diff([]uint64{first, 0, 0}, levels()); diff != "" {
+	if diff := cmp.Diff([]uint64{first, 0, 0}, balances()); diff != "" {
 		t.Errorf("in the open slot (-want +got):\n%s", diff)
 	}
 	l.Advance(1)
 	l.mustLand(l.wallet, transferFrom("wallet", "to", second))
 	l.Advance(1)
-	if diff := cmp.Diff([]uint64{first + second, first, 0}, levels()); diff != "" {
+	if diff := cmp.Diff([]uint64{first + second, first, 0}, balances()); diff != "" {
 		t.Errorf("when the first transfer is confirmed (-want +got):\n%s", diff)
 	}
 	l.Advance(finalizeAfter - 2)
-	if diff := cmp.Diff([]uint64{first + second, first + second, first}, levels()); diff != "" {
+	if diff := cmp.Diff([]uint64{first + second, first + second, first}, balances()); diff != "" {
 		t.Errorf("when the first transfer is finalized (-want +got):\n%s", diff)
 	}
 	l.Advance(500)
-	if diff := cmp.Diff([]uint64{first + second, first + second, first + second}, levels()); diff != "" {
-		t.Errorf("long after (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]uint64{first + second, first + second, first + second}, balances()); diff != "" {
+		t.Errorf("500 blocks later (-want +got):\n%s", diff)
 	}
 }
 
-func TestAClosedAccountIsStillOpenAtOlderLevels(t *testing.T) {
+func TestClosedAccountExistsAtFinalizedUntilItsSlotIsFinalized(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
@@ -89,7 +89,7 @@ func TestAClosedAccountIsStillOpenAtOlderLevels(t *testing.T) {
 	}
 }
 
-func TestBlockhashServesUpToItsLastValidHeight(t *testing.T) {
+func TestBlockhashIsValidUpToItsLastValidHeight(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(10)
@@ -119,7 +119,7 @@ func TestBlockhashServesUpToItsLastValidHeight(t *testing.T) {
 	}
 }
 
-func TestSimulationSeesTheBlockhashesOfItsLevel(t *testing.T) {
+func TestSimulationUsesBlockhashesOfItsCommitmentLevel(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter + 5)
@@ -159,14 +159,14 @@ func TestATransactionLandsOnce(t *testing.T) {
 	}
 	l.Advance(1)
 	if landed, err := l.Submit(tx); landed || wire(t, err) != `"BlockhashNotFound"` {
-		t.Fatalf("sent again after its blockhash died: landed %v with %s, want BlockhashNotFound", landed, wire(t, err))
+		t.Fatalf("sent again after its blockhash expired: landed %v with %s, want BlockhashNotFound", landed, wire(t, err))
 	}
 	if got := l.balance(bank.Processed, address("to")); got != 2_000_000 {
 		t.Errorf("the recipient has %d lamports, want 2000000 once", got)
 	}
 }
 
-func TestOneOfManyConcurrentSendersLands(t *testing.T) {
+func TestConcurrentSendsOfOneTransactionLandOnce(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, transferFrom("wallet", "to", 2_000_000))
@@ -188,7 +188,7 @@ func TestOneOfManyConcurrentSendersLands(t *testing.T) {
 	}
 	wg.Wait()
 	if landed != 1 {
-		t.Errorf("%d of the sends landed, want 1", landed)
+		t.Errorf("%d sends landed, want 1", landed)
 	}
 	if got := l.balance(bank.Processed, address("to")); got != 2_000_000 {
 		t.Errorf("the recipient has %d lamports, want 2000000", got)
@@ -305,7 +305,7 @@ func TestByAddressListsNewestFirstWithinItsRange(t *testing.T) {
 		query bank.AddressQuery
 		want  []solana.Signature
 	}{
-		"all confirmed ones, newest first": {
+		"all confirmed, newest first": {
 			bank.AddressQuery{Limit: 10}, []solana.Signature{sent[5], sent[4], sent[3], sent[2], sent[1], sent[0]}},
 		"as many as the limit":        {bank.AddressQuery{Limit: 2}, []solana.Signature{sent[5], sent[4]}},
 		"older than a signature":      {bank.AddressQuery{Limit: 2, Before: sent[3]}, []solana.Signature{sent[2], sent[1]}},
@@ -347,7 +347,7 @@ func TestAnotherRunOfTheChainHasOtherBlockhashes(t *testing.T) {
 	}
 }
 
-func TestALongRunKeepsNoMoreThanItsHistory(t *testing.T) {
+func TestSizesAreBoundedInALongRun(t *testing.T) {
 	t.Parallel()
 	opts := options()
 	opts.History = 200
@@ -357,7 +357,7 @@ func TestALongRunKeepsNoMoreThanItsHistory(t *testing.T) {
 	}
 	l := &ledger{Bank: b, t: t, wallet: key("wallet")}
 	l.mustLand(key("faucet"), transferFrom("faucet", "wallet", walletStart))
-	// Every round does the same, so that the sizes after two rounds can be compared.
+	// Every round does the same, so that the sizes after any two rounds can be compared.
 	amount := uint64(1_000_000)
 	round := func() {
 		for range 10 {

@@ -61,9 +61,10 @@ type Meta struct {
 // block is open, the first is the oldest of the history. Slots may have gaps.
 type chain []*Block
 
-func (c chain) open() *Block { return c[len(c)-1] }
+// newest returns the last block, which is open except during a fork.
+func (c chain) newest() *Block { return c[len(c)-1] }
 
-// below returns the block n blocks below the open one, or the oldest.
+// below returns the block n blocks below the newest, or the oldest block.
 func (c chain) below(n uint64) *Block {
 	if n >= uint64(len(c)) {
 		return c[0]
@@ -71,11 +72,11 @@ func (c chain) below(n uint64) *Block {
 	return c[uint64(len(c))-1-n]
 }
 
-func (c chain) position(of *Block) int { return int(of.Height - c[0].Height) } //nolint:gosec // less than its length
+func (c chain) position(block *Block) int { return int(block.Height - c[0].Height) } //nolint:gosec // less than its length
 
-// under returns the block n blocks below a given block, or the oldest block.
-func (c chain) under(of *Block, n uint64) *Block {
-	return c.below(c.open().Height - of.Height + n)
+// belowBlock returns the block n blocks below a given block, or the oldest block.
+func (c chain) belowBlock(block *Block, n uint64) *Block {
+	return c.below(c.newest().Height - block.Height + n)
 }
 
 // search returns the position of the first block at slot or above.

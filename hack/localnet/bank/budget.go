@@ -53,7 +53,7 @@ func (m *Message) Budget() (b Budget, _ *TransactionError) {
 		case len(ix.Data) >= 9 && ix.Data[0] == price:
 			b.Price = binary.LittleEndian.Uint64(ix.Data[1:])
 		default:
-			return b, failed(i, ErrInvalidInstructionData)
+			return b, instructionFailed(i, ErrInvalidInstructionData)
 		}
 		if seen[ix.Data[0]] {
 			return b, &TransactionError{Kind: DuplicateInstruction, Index: i}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPagedDataIsAByteSlice compares pagedData with a plain slice over random writes. At the end
+// TestPagedDataBehavesLikeAByteSlice compares pagedData with a plain slice over random writes. At the end
 // every earlier version must still have its content.
-func TestPagedDataIsAByteSlice(t *testing.T) {
+func TestPagedDataBehavesLikeAByteSlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []int{0, 1, 100, dataPage - 1, dataPage, dataPage + 1, 3 * dataPage, 5*dataPage + 77} {
@@ -50,12 +50,12 @@ func TestPagedDataIsAByteSlice(t *testing.T) {
 	}
 }
 
-func TestPatchesStayInside(t *testing.T) {
+func TestPatchOutsideDataPanics(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]Patch{
-		"before the data":     {Offset: -1, Data: []byte{1}},
-		"behind the data":     {Offset: 11, Data: nil},
-		"over the data's end": {Offset: 9, Data: []byte{1, 2}},
+		"before the data":       {Offset: -1, Data: []byte{1}},
+		"after the data":        {Offset: 11, Data: nil},
+		"across the data's end": {Offset: 9, Data: []byte{1, 2}},
 	} {
 		data := paged(make([]byte, 10))
 		func() {

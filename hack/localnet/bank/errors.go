@@ -183,10 +183,10 @@ func (e *TransactionError) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// failed makes the error of a transaction whose instruction i failed with err. An
+// instructionFailed makes the error of a transaction whose instruction i failed with err. An
 // err that is neither an InstructionError nor a CustomError is a bug in the
 // program, and becomes GenericError.
-func failed(i int, err error) *TransactionError {
+func instructionFailed(i int, err error) *TransactionError {
 	var builtin InstructionError
 	var custom CustomError
 	if !errors.As(err, &builtin) && !errors.As(err, &custom) {
@@ -195,6 +195,6 @@ func failed(i int, err error) *TransactionError {
 	return &TransactionError{Kind: InstructionFailed, Index: i, Instruction: err}
 }
 
-func refused(kind TransactionErrorKind) *TransactionError {
+func newError(kind TransactionErrorKind) *TransactionError {
 	return &TransactionError{Kind: kind}
 }

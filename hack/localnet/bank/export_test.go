@@ -8,8 +8,8 @@ func (v View) BlockhashUsable(hash solana.Hash) bool { return v.bank.usable(hash
 
 // Sizes returns the number of entries of everything that grows with the chain.
 func (b *Bank) Sizes() map[string]int {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	sizes := map[string]int{

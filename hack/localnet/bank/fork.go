@@ -23,7 +23,7 @@ func LandAgain(*Landed) bool { return true }
 
 // Fork makes the cluster choose another branch. It undoes the newest n blocks,
 // the open block and confirmed blocks included: accounts, fees, statuses, history
-// and blockhashes are as if these blocks had never been. The same number of new
+// and blockhashes are as if these blocks had never existed. The same number of new
 // blocks replaces them at once, in unused slots, so that slots and block heights
 // keep rising at every commitment level. All new blocks but the open one are
 // empty. The open block gets, in their old order, the transactions for which again
@@ -36,8 +36,8 @@ func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() uint64 { return n }, again)
 }
 
-// ForkFrom is Fork of every block from a slot on. It counts the blocks while the
-// chain is locked.
+// ForkFrom undoes every block from a slot on, as Fork does. It counts the blocks
+// while the chain is locked.
 func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error) {
 	return b.fork(func() (n uint64) {
 		for _, block := range b.chain {
@@ -51,12 +51,12 @@ func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error)
 
 // fork undoes as many blocks as count returns while the chain is locked.
 func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, error) {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	b.mu.Lock()
 	n := count()
-	open := b.chain.open()
-	undoable := open.Height - b.settled(open, Finalized).Height
+	open := b.chain.newest()
+	undoable := open.Height - b.newestAt(open, Finalized).Height
 	if n < 1 || n > undoable {
 		b.mu.Unlock()
 		return nil, fmt.Errorf("fork: cannot undo %d blocks: want 1 to %d, those above the finalized one", n, undoable)
@@ -80,11 +80,11 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 // their entries in the indices.
 func (b *Bank) undo(blocks []*Block) {
 	b.chain = b.chain[:len(b.chain)-len(blocks)]
-	fork := b.chain.open().Slot
+	parent := b.chain.newest().Slot
 	for _, block := range slices.Backward(blocks) {
 		delete(b.hashes, block.Hash)
 		for _, key := range block.written {
-			b.accounts.drop(key, fork)
+			b.accounts.drop(key, parent)
 		}
 		for _, l := range slices.Backward(block.Landed) {
 			delete(b.messages, l.hash)
@@ -103,7 +103,7 @@ func (b *Bank) undo(blocks []*Block) {
 // reopen appends an open block at a slot to a chain whose blocks are all closed.
 // The new block has the height of the undone block that it replaces.
 func (b *Bank) reopen(slot uint64, undone *Block) {
-	parent := b.chain.open()
+	parent := b.chain.newest()
 	b.chain = append(b.chain, &Block{
 		Slot:         slot,
 		Height:       undone.Height,

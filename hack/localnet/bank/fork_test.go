@@ -12,10 +12,10 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// seen is the state that a reader at processed can read: balances and history by account name,
-// signatures that landed, and blockhashes that are valid. It has no slots and heights, which a fork
+// visibleState is the state that a reader at processed can read: balances and history by account name,
+// signatures that landed, and blockhashes that are valid. It omits slots and heights, which a fork
 // changes.
-type seen struct {
+type visibleState struct {
 	Balances     map[string]uint64
 	History      map[string][]solana.Signature
 	Landed       []solana.Signature
@@ -23,8 +23,8 @@ type seen struct {
 	Transactions uint64
 }
 
-func (l *ledger) look(names []string, signatures []solana.Signature, hashes []solana.Hash) seen {
-	out := seen{Balances: make(map[string]uint64), History: make(map[string][]solana.Signature)}
+func (l *ledger) readState(names []string, signatures []solana.Signature, hashes []solana.Hash) visibleState {
+	out := visibleState{Balances: make(map[string]uint64), History: make(map[string][]solana.Signature)}
 	l.Read(bank.Processed, func(v bank.View) {
 		for _, name := range names {
 			if a := v.Account(address(name)); a != nil {
@@ -47,9 +47,9 @@ func (l *ledger) look(names []string, signatures []solana.Signature, hashes []so
 	return out
 }
 
-// TestAForkTakesEverythingBack makes random histories, forks them and compares the remaining
+// TestForkRestoresEarlierState makes random histories, forks them and compares the remaining
 // state with the state at the fork.
-func TestAForkTakesEverythingBack(t *testing.T) {
+func TestForkRestoresEarlierState(t *testing.T) {
 	t.Parallel()
 	names := []string{"faucet", "wallet", "a", "b", "c"}
 	for seed := range uint64(3) {
@@ -83,19 +83,19 @@ func TestAForkTakesEverythingBack(t *testing.T) {
 		for range 5 {
 			l.Advance(1) // so that the open block is empty: forks undo it too
 			hashes = append(hashes, l.blockhash(bank.Processed))
-			before := l.look(names, signatures, nil)
+			before := l.readState(names, signatures, nil)
 			kept := len(hashes)
 			n := 1 + random.IntN(finalizeAfter-1)
 			grow(n)
 			if _, err := l.Fork(uint64(n)+1, nil); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if diff := cmp.Diff(before, l.look(names, signatures, nil)); diff != "" {
+			if diff := cmp.Diff(before, l.readState(names, signatures, nil)); diff != "" {
 				t.Fatalf("seed %d: %d blocks undone (-want +got):\n%s", seed, n, diff)
 			}
-			for i, usable := range l.look(nil, nil, hashes).Usable {
-				if i >= kept-finalizeAfter && usable != (i < kept) {
-					t.Fatalf("seed %d: blockhash %d is usable: %v, with the fork after %d", seed, i, usable, kept)
+			for i, usable := range l.readState(nil, nil, hashes).Usable {
+				if want := i < kept; i >= kept-finalizeAfter && usable != want {
+					t.Fatalf("seed %d: blockhash %d is usable: %v, want %v", seed, i, usable, want)
 				}
 			}
 			hashes = hashes[:kept]
@@ -104,7 +104,7 @@ func TestAForkTakesEverythingBack(t *testing.T) {
 	}
 }
 
-func TestAForkGoesOnInNewSlotsAndAtTheSameHeights(t *testing.T) {
+func TestForkUsesNewSlotsAtTheSameHeights(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter + 9)
@@ -198,17 +198,17 @@ func TestUndoneTransactionsAreLostOrLandAgain(t *testing.T) {
 	}
 	l.Read(bank.Processed, func(v bank.View) {
 		if s := v.Status(again.Signature()); s == nil || s.Block.Slot != v.Slot() || s.Commitment != bank.Processed {
-			t.Errorf("the one that landed again has status %v, want processed in the open slot", s)
+			t.Errorf("the transaction that landed again has status %v, want processed in the open slot", s)
 		}
 		if v.Status(orphan.Signature()) != nil {
 			t.Error("a transaction landed again although its blockhash was undone")
 		}
 	})
 	if landed, err := l.Submit(lost); !landed || err != nil {
-		t.Errorf("the lost transaction's bytes sent again: landed %v with %v, want success", landed, err)
+		t.Errorf("lost transaction sent again: landed %v with %v, want success", landed, err)
 	}
 	if landed, err := l.Submit(again); landed || wire(t, err) != `"AlreadyProcessed"` {
-		t.Errorf("the bytes of the one that landed again: landed %v with %s, want AlreadyProcessed", landed, wire(t, err))
+		t.Errorf("transaction that landed again, sent again: landed %v with %s, want AlreadyProcessed", landed, wire(t, err))
 	}
 }
 
@@ -224,20 +224,20 @@ func TestAForkNeverUndoesAFinalizedBlock(t *testing.T) {
 	for _, n := range []uint64{0, finalizeAfter + 1, 1 << 40} {
 		_, err := l.Fork(n, bank.LandAgain)
 		if err == nil || !strings.Contains(err.Error(), "1 to 32") {
-			t.Errorf("%d blocks: error %v, want one that says how many could be undone", n, err)
+			t.Errorf("%d blocks: error %v, want an error with the allowed range", n, err)
 		}
 	}
 	if got := open(); got != before {
 		t.Errorf("a refused fork moved the chain from slot %d to %d", before, got)
 	}
 	if _, err := l.Fork(finalizeAfter, bank.LandAgain); err != nil {
-		t.Errorf("every block above the finalized one: %v", err)
+		t.Errorf("fork of every block above the finalized one: %v", err)
 	}
 }
 
-// TestForksDuringEverythingElse makes forks, sends, reads and simulations at the same time, for the
-// race detector. In every order of the calls, lamports leave the accounts only as fees.
-func TestForksDuringEverythingElse(t *testing.T) {
+// TestForksRunConcurrentlyWithOtherCalls makes forks, sends, reads and simulations at the same time, for the
+// race detector. In any order of the calls, lamports leave the accounts only as fees.
+func TestForksRunConcurrentlyWithOtherCalls(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
@@ -288,7 +288,7 @@ func TestForksDuringEverythingElse(t *testing.T) {
 		total += l.balance(bank.Processed, address(name))
 	}
 	if total+fees != faucetStart {
-		t.Errorf("%d lamports and %d of fees, want %d together", total, fees, faucetStart)
+		t.Errorf("balances of %d lamports and fees of %d, want %d together", total, fees, faucetStart)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestForkFrom(t *testing.T) {
 			}
 			l.Read(bank.Processed, func(v bank.View) {
 				if v.Status(kept.Signature()) == nil {
-					t.Error("a transaction of a slot earlier is undone, too")
+					t.Error("the transaction of an earlier slot is undone, too")
 				}
 			})
 		})

@@ -32,7 +32,7 @@ type Program struct {
 }
 
 // loadedProgram is a program with the log lines that each of its calls writes. The
-// lines are made once, because a transaction has a dozen, which the history keeps.
+// lines are made once, because the history keeps a dozen of them per transaction.
 type loadedProgram struct {
 	Program
 	name    string
@@ -53,16 +53,16 @@ func loadProgram(p Program) *loadedProgram {
 type workAccount struct {
 	record
 	key solana.PublicKey
-	// later are the deferred writes to the data.
-	later []func() []Patch
+	// deferred are the postponed writes to the data.
+	deferred []func() []Patch
 }
 
-// settle applies the deferred writes.
-func (w *workAccount) settle() {
-	for _, write := range w.later {
+// applyDeferred applies the deferred writes.
+func (w *workAccount) applyDeferred() {
+	for _, write := range w.deferred {
 		w.data = w.data.with(write())
 	}
-	w.later = nil
+	w.deferred = nil
 }
 
 // execution is the state that the instructions of one transaction share.
@@ -173,7 +173,7 @@ func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
 	}
 	accounts := make([]instructionAccount, len(ix.Accounts()))
 	for i, meta := range ix.Accounts() {
-		if accounts[i], err = v.lend(*meta, derived); err != nil {
+		if accounts[i], err = v.passAccount(*meta, derived); err != nil {
 			return err
 		}
 	}
@@ -190,10 +190,10 @@ func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
 	return v.x.run(ix.ProgramID(), accounts, data, v.height+1)
 }
 
-// lend finds an account among those of this instruction. It checks that the called
-// program gets no signer or write privilege that this instruction lacks. The
-// addresses of derived count as signers.
-func (v *Invocation) lend(meta solana.AccountMeta, derived []solana.PublicKey) (instructionAccount, error) {
+// passAccount finds an account of this instruction for a called program. It checks
+// that the called program gets no signer or write privilege that this instruction
+// lacks. The addresses in derived count as signers.
+func (v *Invocation) passAccount(meta solana.AccountMeta, derived []solana.PublicKey) (instructionAccount, error) {
 	out := instructionAccount{index: -1, signer: meta.IsSigner, writable: meta.IsWritable}
 	var signer, writable bool
 	for _, a := range v.accounts {

@@ -12,11 +12,10 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// mischief is a program that runs a function of the test. With it, tests break the bank's rules for
-// programs one by one.
-func mischief(process func(*bank.Invocation) error) bank.Program {
+// customProgram is a program that runs a function of the test, which can break a rule of the bank.
+func customProgram(process func(*bank.Invocation) error) bank.Program {
 	return bank.Program{
-		ID:      address("mischief"),
+		ID:      address("custom"),
 		Account: bank.Account{Lamports: 1_000_000_000, Owner: solana.BPFLoaderUpgradeableProgramID, Executable: true},
 		Process: process,
 	}
@@ -30,8 +29,8 @@ func at(v *bank.Invocation, i int) *bank.AccountRef {
 	return account
 }
 
-// exclaim is a function for WriteLater that writes one byte.
-func exclaim() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
+// writeByte is a function for WriteLater that writes one byte.
+func writeByte() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
 
 func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
@@ -47,11 +46,11 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 	seeds := [][]byte{[]byte("vault"), {255}}
 	for bump := byte(255); ; bump-- {
 		seeds[1] = []byte{bump}
-		if _, err := solana.CreateProgramAddress(seeds, address("mischief")); err == nil {
+		if _, err := solana.CreateProgramAddress(seeds, address("custom")); err == nil {
 			break
 		}
 	}
-	vaultKey, _ := solana.CreateProgramAddress(seeds, address("mischief"))
+	vaultKey, _ := solana.CreateProgramAddress(seeds, address("custom"))
 	transferBy := func(from, to solana.PublicKey) solana.Instruction {
 		return system.NewTransferInstruction(1000, from, to).Build()
 	}
@@ -77,7 +76,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).SubLamports(5) },
 			wantErr: `{"InstructionError":[0,"ReadonlyLamportChange"]}`,
 		},
-		"may not spend more than there is": {
+		"may not spend more than its balance": {
 			process: func(v *bank.Invocation) error { return at(v, owned).SubLamports(1 << 62) },
 			wantErr: `{"InstructionError":[0,"ArithmeticOverflow"]}`,
 		},
@@ -114,20 +113,20 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			wantErr: `{"InsufficientFundsForRent":{"account_index":1}}`,
 		},
 		"may defer a write to its own data": {
-			process: func(v *bank.Invocation) error { return at(v, owned).WriteLater(exclaim) },
+			process: func(v *bank.Invocation) error { return at(v, owned).WriteLater(writeByte) },
 			wantErr: `null`,
 		},
 		"may not defer a write to another's data": {
-			process: func(v *bank.Invocation) error { return at(v, foreign).WriteLater(exclaim) },
+			process: func(v *bank.Invocation) error { return at(v, foreign).WriteLater(writeByte) },
 			wantErr: `{"InstructionError":[0,"ExternalAccountDataModified"]}`,
 		},
 		"may not defer a write to data passed as read-only": {
-			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(exclaim) },
+			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(writeByte) },
 			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
 		},
 		"may not transfer its account with a deferred write": {
 			process: func(v *bank.Invocation) error {
-				if err := at(v, owned).WriteLater(exclaim); err != nil {
+				if err := at(v, owned).WriteLater(writeByte); err != nil {
 					return err
 				}
 				return at(v, owned).SetOwner(address("other"))
@@ -147,7 +146,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			},
 			wantErr: `{"InstructionError":[0,"ModifiedProgramId"]}`,
 		},
-		"may not take another's account": {
+		"may not make itself the owner of another's account": {
 			process: func(v *bank.Invocation) error { return at(v, foreign).SetOwner(v.ProgramID) },
 			wantErr: `{"InstructionError":[0,"ModifiedProgramId"]}`,
 		},
@@ -159,7 +158,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return v.Consume(200_001) },
 			wantErr: `{"InstructionError":[0,"ComputationalBudgetExceeded"]}`, wantLog: "consumed 200000 of 200000 compute units",
 		},
-		"returns a code of its own": {
+		"returns its own error code": {
 			process: func(*bank.Invocation) error { return bank.CustomError(0x1001) },
 			wantErr: `{"InstructionError":[0,{"Custom":4097}]}`, wantLog: "failed: custom program error: 0x1001",
 		},
@@ -185,7 +184,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			wantErr: `{"InstructionError":[0,"PrivilegeEscalation"]}`,
 			wantLog: address("readonly").String() + "'s writable privilege escalated",
 		},
-		"may not pass on an account that it did not get": {
+		"may not pass on an account that the instruction does not pass": {
 			process: func(v *bank.Invocation) error { return v.Invoke(transferBy(address("wallet"), address("stranger"))) },
 			wantErr: `{"InstructionError":[0,"MissingAccount"]}`,
 		},
@@ -193,13 +192,13 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return v.Invoke(solana.NewInstruction(address("stranger"), nil, nil)) },
 			wantErr: `{"InstructionError":[0,"MissingAccount"]}`, wantLog: "Unknown program",
 		},
-		"may not sign with seeds that give no address": {
+		"may not sign with invalid seeds": {
 			process: func(v *bank.Invocation) error {
 				return v.Invoke(transferBy(vaultKey, address("foreign")), [][]byte{make([]byte, 33)})
 			},
 			wantErr: `{"InstructionError":[0,"InvalidSeeds"]}`,
 		},
-		"may not invoke without the units for it": {
+		"may not invoke without enough compute units": {
 			process: func(v *bank.Invocation) error {
 				if err := v.Consume(199_500); err != nil {
 					return err
@@ -222,7 +221,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program := mischief(test.process)
+			program := customProgram(test.process)
 			l := newLedger(t, program)
 			for _, name := range []string{"owned", "readonly"} {
 				l.land([]string{"faucet", name}, system.NewCreateAccountInstruction(
@@ -261,7 +260,7 @@ func index(tx *bank.Transaction, name string) string {
 
 func TestInnerInstructionsAreRecorded(t *testing.T) {
 	t.Parallel()
-	program := mischief(func(v *bank.Invocation) error {
+	program := customProgram(func(v *bank.Invocation) error {
 		return v.Invoke(system.NewTransferInstruction(2_000_000, address("wallet"), address("to")).Build())
 	})
 	l := newLedger(t, program)
@@ -289,38 +288,38 @@ func TestInnerInstructionsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestAProgramThatWaitsIsNotInvoked(t *testing.T) {
+func TestReentrantInvocationIsRefused(t *testing.T) {
 	t.Parallel()
-	first := mischief(func(v *bank.Invocation) error {
+	first := customProgram(func(v *bank.Invocation) error {
 		return v.Invoke(solana.NewInstruction(address("second"), solana.AccountMetaSlice{
-			meta("mischief", false, false)}, nil))
+			meta("custom", false, false)}, nil))
 	})
-	second := mischief(func(v *bank.Invocation) error {
-		return v.Invoke(solana.NewInstruction(address("mischief"), nil, nil))
+	second := customProgram(func(v *bank.Invocation) error {
+		return v.Invoke(solana.NewInstruction(address("custom"), nil, nil))
 	})
 	second.ID = address("second")
 	l := newLedger(t, first, second)
 	tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, solana.NewInstruction(first.ID,
-		solana.AccountMetaSlice{meta("mischief", false, false), meta("second", false, false)}, nil))
+		solana.AccountMetaSlice{meta("custom", false, false), meta("second", false, false)}, nil))
 	if _, err := l.Submit(tx); wire(t, err) != `{"InstructionError":[0,"ReentrancyNotAllowed"]}` {
 		t.Errorf("got %s, want ReentrancyNotAllowed", wire(t, err))
 	}
 }
 
-// TestAnAccountPassedTwiceHasTheRightsOfBoth passes the same account as read-only, as signer and as
+// TestRepeatedAccountHasCombinedRights passes the same account as read-only, as signer and as
 // writable in one instruction, as routes through several markets do.
-func TestAnAccountPassedTwiceHasTheRightsOfBoth(t *testing.T) {
+func TestRepeatedAccountHasCombinedRights(t *testing.T) {
 	t.Parallel()
-	callee := mischief(func(v *bank.Invocation) error {
+	callee := customProgram(func(v *bank.Invocation) error {
 		for i := range 3 {
 			if a := at(v, i); !a.IsWritable() || !a.IsSigner() {
-				t.Errorf("place %d: writable %v, signer %v, want both", i, a.IsWritable(), a.IsSigner())
+				t.Errorf("account %d: writable %v, signer %v, want both", i, a.IsWritable(), a.IsSigner())
 			}
 		}
 		return nil
 	})
 	callee.ID = address("callee")
-	caller := mischief(func(v *bank.Invocation) error {
+	caller := customProgram(func(v *bank.Invocation) error {
 		return v.Invoke(solana.NewInstruction(callee.ID, solana.AccountMetaSlice{
 			meta("wallet", false, false), meta("wallet", true, false), meta("wallet", false, true)}, nil))
 	})

@@ -73,10 +73,10 @@ func (l *ledger) sign(hash solana.Hash, signers []solana.PrivateKey, instruction
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return l.encode(tx, signers)
+	return l.signTransaction(tx, signers)
 }
 
-func (l *ledger) encode(tx *solana.Transaction, signers []solana.PrivateKey) *bank.Transaction {
+func (l *ledger) signTransaction(tx *solana.Transaction, signers []solana.PrivateKey) *bank.Transaction {
 	l.t.Helper()
 	if _, err := tx.Sign(func(of solana.PublicKey) *solana.PrivateKey {
 		for i := range signers {

@@ -10,18 +10,18 @@ import (
 )
 
 // Block limits of mainnet in compute units, the length of the waiting list, and
-// the costs that a transaction has besides the units of its instructions.
+// the costs of a transaction in addition to the units of its instructions.
 const (
 	DefaultBlockUnits   = 48_000_000
 	DefaultAccountUnits = 12_000_000
 	DefaultWaiting      = 10_000
 
-	signatureUnits  = 720
-	writeLockUnits  = 300
-	dataBytesAUnit  = 4
-	loadedPageUnits = 8
-	loadedPage      = 32 << 10
-	// largestCost is above what any transaction can cost.
+	signatureUnits   = 720
+	writeLockUnits   = 300
+	dataBytesPerUnit = 4
+	loadedPageUnits  = 8
+	loadedPage       = 32 << 10
+	// largestCost is above the cost of any transaction.
 	largestCost = 1_500_000
 )
 
@@ -37,8 +37,8 @@ type BlockLimits struct {
 	// Account is the most that all transactions of a block that write the same
 	// account cost together, in units; 0 is DefaultAccountUnits.
 	Account uint64
-	// Waiting is the largest number of transactions that wait. Beyond it the transaction
-	// with the lowest price is dropped. 0 is DefaultWaiting.
+	// Waiting is the largest number of transactions that wait. One more replaces the
+	// transaction with the lowest price. 0 is DefaultWaiting.
 	Waiting int
 }
 
@@ -52,7 +52,7 @@ func (l BlockLimits) withDefaults() BlockLimits {
 
 func (l BlockLimits) validate() error {
 	if l.Block < largestCost || l.Account < largestCost || l.Waiting < 0 {
-		return fmt.Errorf("bank options: Limits of %d units a block, %d an account and %d waiting, want units of at least %d, which any transaction fits in, and 0 waiting or more",
+		return fmt.Errorf("bank options: Limits are Block %d, Account %d and Waiting %d, want Block and Account of at least %d compute units, so that any transaction fits, and Waiting of 0 or more",
 			l.Block, l.Account, l.Waiting, largestCost)
 	}
 	return nil
@@ -72,7 +72,7 @@ func (m *Message) cost(units, loaded uint64) uint64 {
 	for _, ix := range m.Instructions {
 		bytes += uint64(len(ix.Data))
 	}
-	return total + bytes/dataBytesAUnit
+	return total + bytes/dataBytesPerUnit
 }
 
 // blockUse is the cost of the open block's transactions, in total and for each
@@ -84,14 +84,14 @@ type blockUse struct {
 
 func newBlockUse() blockUse { return blockUse{accounts: make(map[solana.PublicKey]uint64)} }
 
-// refuses returns the error of the limit that the transaction would exceed, or nil.
-func (u *blockUse) refuses(limits BlockLimits, m *Message, cost uint64) *TransactionError {
+// checkLimits returns the error of the limit that the transaction would exceed, or nil.
+func (u *blockUse) checkLimits(limits BlockLimits, m *Message, cost uint64) *TransactionError {
 	if u.total+cost > limits.Block {
-		return refused(WouldExceedMaxBlockCostLimit)
+		return newError(WouldExceedMaxBlockCostLimit)
 	}
 	for i, key := range m.Keys {
 		if m.Writable[i] && u.accounts[key]+cost > limits.Account {
-			return refused(WouldExceedMaxAccountCostLimit)
+			return newError(WouldExceedMaxAccountCostLimit)
 		}
 	}
 	return nil
@@ -126,15 +126,15 @@ func (l *waitingList) has(tx *Transaction) bool {
 	return ok
 }
 
-// put adds a transaction to a list of at most room entries. A full list drops its last
-// entry for a higher price. put reports whether it added the transaction.
-func (l *waitingList) put(w waiting, room int) bool {
-	if len(l.list) >= room {
-		if room == 0 || l.list[room-1].price >= w.price {
+// put adds a transaction to a list of at most limit entries. In a full list, a higher
+// price replaces the last entry. put reports whether it added the transaction.
+func (l *waitingList) put(w waiting, limit int) bool {
+	if len(l.list) >= limit {
+		if limit == 0 || l.list[limit-1].price >= w.price {
 			return false
 		}
-		delete(l.hashes, l.list[room-1].tx.hash)
-		l.list = l.list[:room-1]
+		delete(l.hashes, l.list[limit-1].tx.hash)
+		l.list = l.list[:limit-1]
 	}
 	at, _ := slices.BinarySearchFunc(l.list, w.price, func(other waiting, price uint64) int {
 		if other.price >= price {
@@ -150,7 +150,7 @@ func (l *waitingList) put(w waiting, room int) bool {
 	return true
 }
 
-func (l *waitingList) take() []waiting {
+func (l *waitingList) takeAll() []waiting {
 	list := l.list
 	l.list, l.hashes = nil, nil
 	return list
@@ -158,23 +158,23 @@ func (l *waitingList) take() []waiting {
 
 // Waiting is the number of transactions that wait for room in a block.
 func (b *Bank) Waiting() int {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	return len(b.waiting.list)
 }
 
 // landWaiting lands the waiting transactions that fit in the new open block, and
-// drops the transactions that can no longer land. The caller holds leading.
+// drops the transactions that can no longer land. The caller holds leaderMu.
 func (b *Bank) landWaiting() {
-	for _, w := range b.waiting.take() {
-		if b.used.refuses(b.opts.Limits, w.tx.Message, w.cost) == nil {
-			_, _ = b.land(w.tx) // the sender has already had an answer
+	for _, w := range b.waiting.takeAll() {
+		if b.used.checkLimits(b.opts.Limits, w.tx.Message, w.cost) == nil {
+			_, _ = b.land(w.tx) // the sender has already been answered
 			continue
 		}
 		b.mu.RLock()
-		dead := b.check(w.tx, b.chain.open())
+		expired := b.check(w.tx, b.chain.newest())
 		b.mu.RUnlock()
-		if dead == nil {
+		if expired == nil {
 			b.waiting.put(w, b.opts.Limits.Waiting)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	// maxLocks is the most accounts that one transaction may name.
 	maxLocks = 64
-	// tableType is what the data of a lookup table begins with.
+	// tableType is the type index at the start of a lookup table's data.
 	tableType = 1
 )
 
@@ -79,13 +79,13 @@ func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *T
 	stored := b.accounts.at(key, at.Slot)
 	switch {
 	case stored == nil:
-		return nil, refused(AddressLookupTableNotFound)
+		return nil, newError(AddressLookupTableNotFound)
 	case stored.owner != solana.AddressLookupTableProgramID:
-		return nil, refused(InvalidAddressLookupTableOwner)
+		return nil, newError(InvalidAddressLookupTableOwner)
 	}
 	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.data.bytes())
 	if err != nil || table.TypeIndex != tableType {
-		return nil, refused(InvalidAddressLookupTableData)
+		return nil, newError(InvalidAddressLookupTableData)
 	}
 	return table.Addresses, nil
 }
@@ -93,7 +93,7 @@ func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *T
 func appendIndices(to, table solana.PublicKeySlice, indices []uint8) (solana.PublicKeySlice, *TransactionError) {
 	for _, i := range indices {
 		if int(i) >= len(table) {
-			return nil, refused(InvalidAddressLookupTableIndex)
+			return nil, newError(InvalidAddressLookupTableIndex)
 		}
 		to = append(to, table[i])
 	}
@@ -106,13 +106,13 @@ func sanitizeLookups(m *solana.Message) (loaded int, err error) {
 	for _, lookup := range m.AddressTableLookups {
 		n := len(lookup.WritableIndexes) + len(lookup.ReadonlyIndexes)
 		if n == 0 {
-			return 0, refused(SanitizeFailure)
+			return 0, newError(SanitizeFailure)
 		}
 		loaded += n
 	}
-	const most = 256 // an index is one byte on the wire
-	if len(m.AccountKeys)+loaded > most {
-		return 0, refused(SanitizeFailure)
+	const maxKeys = 256 // an index is one byte on the wire
+	if len(m.AccountKeys)+loaded > maxKeys {
+		return 0, newError(SanitizeFailure)
 	}
 	return loaded, nil
 }

@@ -56,7 +56,7 @@ func (l *ledger) signV0(static []solana.PublicKey, lookups []solana.MessageAddre
 	}}
 	mustVersion0(l.t, &tx.Message)
 	tx.Message.AddressTableLookups = lookups
-	return l.encode(tx, []solana.PrivateKey{l.wallet})
+	return l.signTransaction(tx, []solana.PrivateKey{l.wallet})
 }
 
 // pay makes a transfer of 2 million lamports from the wallet to the account at an
@@ -68,7 +68,7 @@ func (l *ledger) pay(table string, index uint8) *bank.Transaction {
 		1, []uint16{0, 2}, []byte{2, 0, 0, 0, 0x80, 0x84, 0x1e, 0, 0, 0, 0, 0})
 }
 
-func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
+func TestTransactionWithInvalidLookupTableIsRefused(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*bank.Account)) bank.Account {
 		account := tableOf("to", "other")
@@ -96,7 +96,7 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 		"no table":                    {"nowhere", 0, `"AddressLookupTableNotFound"`},
 		"an account that is no table": {"of another owner", 0, `"InvalidAddressLookupTableOwner"`},
 		"a table without data":        {"empty", 0, `"InvalidAddressLookupTableData"`},
-		"a table cut short":           {"half a header", 0, `"InvalidAddressLookupTableData"`},
+		"a truncated table":           {"half a header", 0, `"InvalidAddressLookupTableData"`},
 		"a table not initialised":     {"never initialised", 0, `"InvalidAddressLookupTableData"`},
 		"a table of an unknown kind":  {"of unknown kind", 0, `"InvalidAddressLookupTableData"`},
 		"an index beyond the table":   {"good", 2, `"InvalidAddressLookupTableIndex"`},
@@ -112,20 +112,20 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 		}
 	}
 	if got := l.balance(bank.Processed, address("other")); got != 2_000_000 {
-		t.Errorf("the account of the table has %d lamports, want the transfer", got)
+		t.Errorf("the account of the table has %d lamports, want 2000000", got)
 	}
 }
 
-// TestLoadedAccountsFollowTheOwnOnes checks the order and the rights of a message's
-// own accounts and of those from tables, and the accounts that a program receives.
-func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
+// TestLoadedAccountsFollowStaticAccounts checks the order and the rights of a message's
+// static and loaded accounts, and the accounts that a program receives.
+func TestLoadedAccountsFollowStaticAccounts(t *testing.T) {
 	t.Parallel()
 	type passed struct {
 		Key              solana.PublicKey
 		Signer, Writable bool
 	}
 	var got []passed
-	program := mischief(func(v *bank.Invocation) error {
+	program := customProgram(func(v *bank.Invocation) error {
 		got = nil
 		for i := range v.Accounts() {
 			a := at(v, i)
@@ -171,16 +171,16 @@ func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 		}
 		for _, name := range []string{"a", "c", "d", "wallet"} {
 			if found := v.ByAddress(bank.AddressQuery{Address: address(name), Limit: 1}); len(found) != 1 || found[0].Signature() != tx.Signature() {
-				t.Errorf("by the address of %s there are %d transactions, want this one first", name, len(found))
+				t.Errorf("address %s has %d transactions, want this one first", name, len(found))
 			}
 		}
 		if found := v.ByAddress(bank.AddressQuery{Address: address("one"), Limit: 9}); len(found) != 0 {
-			t.Errorf("the table itself has %d transactions, want none: they do not name it as an account", len(found))
+			t.Errorf("the table itself has %d transactions, want none: a lookup does not name the table as an account", len(found))
 		}
 	})
 }
 
-func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
+func TestLoadedAccountsAreCheckedLikeStaticAccounts(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 100)
 	for i := range many {
@@ -215,16 +215,16 @@ func TestLoadedAccountsAreCheckedLikeOwnOnes(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountsCountInABlock uses up a block's limit for an account that is loaded from a
+// TestLoadedAccountsCountTowardsBlockLimits uses up a block's limit for an account that is loaded from a
 // table. The next transaction that writes the account waits and lands in the next block.
-func TestLoadedAccountsCountInABlock(t *testing.T) {
+func TestLoadedAccountsCountTowardsBlockLimits(t *testing.T) {
 	t.Parallel()
-	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("busy", "idle")}, hog())
+	l := newTableLedger(t, map[string]bank.Account{"table": tableOf("busy", "idle")}, unitConsumer())
 	call := func(payer string, index uint8, units uint64) *bank.Transaction {
 		k := units / 1000
 		tx := &solana.Transaction{Message: solana.Message{
 			Header:          solana.MessageHeader{NumRequiredSignatures: 1, NumReadonlyUnsignedAccounts: 2},
-			AccountKeys:     []solana.PublicKey{address(payer), address("hog"), solana.ComputeBudget},
+			AccountKeys:     []solana.PublicKey{address(payer), address("consumer"), solana.ComputeBudget},
 			RecentBlockhash: l.blockhash(bank.Processed),
 			Instructions: []solana.CompiledInstruction{
 				{ProgramIDIndex: 2, Data: unitLimitData(1_400_000)},
@@ -233,26 +233,26 @@ func TestLoadedAccountsCountInABlock(t *testing.T) {
 			AddressTableLookups: []solana.MessageAddressTableLookup{{AccountKey: address("table"), WritableIndexes: []uint8{index}}},
 		}}
 		mustVersion0(t, &tx.Message)
-		return l.encode(tx, []solana.PrivateKey{key(payer)})
+		return l.signTransaction(tx, []solana.PrivateKey{key(payer)})
 	}
 	for i := range 11 {
 		l.mustLand(key("faucet"), transferFrom("faucet", fmt.Sprint("payer ", i), walletStart))
 	}
 	for i := range 9 {
-		if landed, err := l.Submit(call(fmt.Sprint("payer ", i), 0, hogUnits)); !landed || err != nil {
+		if landed, err := l.Submit(call(fmt.Sprint("payer ", i), 0, callUnits)); !landed || err != nil {
 			t.Fatalf("call %d: landed %v with %v", i, landed, err)
 		}
 	}
-	late := call("payer 9", 0, hogUnits)
+	late := call("payer 9", 0, callUnits)
 	if landed, err := l.Submit(late); landed || err != nil {
 		t.Errorf("landed %v with %v, want it to wait: 12 million units write the loaded account", landed, err)
 	}
-	if landed, err := l.Submit(call("payer 10", 1, hogUnits)); !landed || err != nil {
-		t.Errorf("landed %v with %v, want it in: it writes another account", landed, err)
+	if landed, err := l.Submit(call("payer 10", 1, callUnits)); !landed || err != nil {
+		t.Errorf("landed %v with %v, want it to land: it writes another account", landed, err)
 	}
 	l.Advance(1)
 	if err := l.meta(late.Signature()).Err; err != nil || l.Waiting() != 0 {
-		t.Errorf("%d still wait and the error is %v, want it in the next block", l.Waiting(), err)
+		t.Errorf("%d transactions wait and the late one has error %v, want it in the next block", l.Waiting(), err)
 	}
 }
 
@@ -278,10 +278,10 @@ func TestATransactionWithATableLandsAgainAfterAFork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := l.balance(bank.Processed, address("to")); got != 2_000_000 {
-		t.Errorf("the recipient has %d lamports, want the transfer's", got)
+		t.Errorf("the recipient has %d lamports, want 2000000", got)
 	}
 	if _, err := l.Submit(tx); wire(t, err) != `"AlreadyProcessed"` {
-		t.Errorf("sent again it returns %s, want AlreadyProcessed", wire(t, err))
+		t.Errorf("sent again: got %s, want AlreadyProcessed", wire(t, err))
 	}
 	l.Read(bank.Processed, func(v bank.View) {
 		if found := v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 9}); len(found) != 1 {

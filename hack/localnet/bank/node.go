@@ -29,12 +29,12 @@ func (n Node) Read(c Commitment, fn func(View)) {
 	n.bank.mu.RLock()
 	defer n.bank.mu.RUnlock()
 	tip := n.tip()
-	fn(View{bank: n.bank, tip: tip, block: n.bank.settled(tip, c)})
+	fn(View{bank: n.bank, tip: tip, block: n.bank.newestAt(tip, c)})
 }
 
 func (n Node) tip() *Block {
 	chain := n.bank.chain
-	open := chain.open()
+	open := chain.newest()
 	if n.behind == 0 {
 		return open
 	}
@@ -42,15 +42,15 @@ func (n Node) tip() *Block {
 	return chain[max(after, 1)-1]
 }
 
-// settled returns the newest block at commitment level c on a node whose newest
+// newestAt returns the newest block at commitment level c on a node whose newest
 // block is tip.
-func (b *Bank) settled(tip *Block, c Commitment) *Block {
+func (b *Bank) newestAt(tip *Block, c Commitment) *Block {
 	switch c {
 	case Processed:
 		return tip
 	case Confirmed:
-		return b.chain.under(tip, b.opts.ConfirmAfter)
+		return b.chain.belowBlock(tip, b.opts.ConfirmAfter)
 	default:
-		return b.chain.under(tip, b.opts.FinalizeAfter)
+		return b.chain.belowBlock(tip, b.opts.FinalizeAfter)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
+func TestLaggingNodeSeesOlderStateAtEveryLevel(t *testing.T) {
 	t.Parallel()
 	const behind = 10
 	l := newLedger(t)
 	l.Advance(3 * finalizeAfter)
-	// answer is what a node answers at one level.
+	// answer is the state of a node at one level.
 	type answer struct {
 		slot, height, balance, transactions, last uint64
 		hash                                      solana.Hash
@@ -49,25 +49,25 @@ func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
 			want.hash, want.last = earlier[len(earlier)-behind+1][c].hash, want.last+1
 		}
 		if got != want {
-			t.Errorf("at %s %d slots behind: got %+v, want what the others saw then, %+v", c, behind, got, want)
+			t.Errorf("at %s, %d slots behind: got %+v, want the earlier state %+v", c, behind, got, want)
 		}
 	}
 }
 
-func TestANodeBehindKnowsNothingYounger(t *testing.T) {
+func TestLaggingNodeDoesNotSeeNewerBlocks(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.Advance(finalizeAfter)
 	l.Skip(3)
 	hash := l.blockhash(bank.Processed)
 	tx := l.sign(hash, []solana.PrivateKey{l.wallet}, transferFrom("wallet", "to", 2_000_000))
-	late := l.Behind(5)
-	simulate := func(replace bool) string { return wire(t, late.Simulate(tx, bank.Processed, replace).Meta.Err) }
+	lagging := l.Behind(5)
+	simulate := func(replace bool) string { return wire(t, lagging.Simulate(tx, bank.Processed, replace).Meta.Err) }
 	if got := simulate(false); got != `"BlockhashNotFound"` {
-		t.Errorf("simulated with a blockhash that it has not seen: %s, want BlockhashNotFound", got)
+		t.Errorf("simulated with a blockhash newer than the node: %s, want BlockhashNotFound", got)
 	}
 	if got := simulate(true); got != `null` {
-		t.Errorf("simulated with a blockhash of its own: %s, want success", got)
+		t.Errorf("simulated with the node's latest blockhash: %s, want success", got)
 	}
 	if landed, err := l.Submit(tx); !landed || err != nil {
 		t.Fatalf("landed %v with %v", landed, err)
@@ -75,9 +75,9 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 	slot := uint64(0)
 	l.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })
 	for step := range uint64(6) {
-		late.Read(bank.Processed, func(v bank.View) {
+		lagging.Read(bank.Processed, func(v bank.View) {
 			if got, want := v.Slot(), slot+step-5; got != want && got != slot-4 {
-				t.Errorf("step %d: it is at slot %d, want %d, or %d before the skipped slots", step, got, want, slot-4)
+				t.Errorf("step %d: the node is at slot %d, want %d, or %d before the skipped slots", step, got, want, slot-4)
 			}
 			for _, fee := range v.PrioritizationFees(nil) {
 				if fee.Slot >= v.Slot() {
@@ -85,11 +85,11 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 				}
 			}
 			status := v.Status(tx.Signature())
-			if seen := status != nil; seen != (step == 5) {
-				t.Errorf("step %d: the node has the transaction: %v", step, seen)
+			if seen, want := status != nil, step == 5; seen != want {
+				t.Errorf("step %d: the node has the transaction: %v, want %v", step, seen, want)
 			}
 			if status != nil && (status.Commitment != bank.Processed || status.Confirmations != 0) {
-				t.Errorf("it calls the transaction %s with %d confirmations, want processed with 0", status.Commitment, status.Confirmations)
+				t.Errorf("the transaction is %s with %d confirmations, want processed with 0", status.Commitment, status.Confirmations)
 			}
 			if _, err := v.Block(slot + step); !errors.Is(err, bank.ErrBlockNotAvailable) {
 				t.Errorf("the newest block: %v, want ErrBlockNotAvailable", err)
@@ -99,7 +99,7 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 	}
 }
 
-func TestALagIsBounded(t *testing.T) {
+func TestLagIsBounded(t *testing.T) {
 	t.Parallel()
 	opts := options()
 	opts.MaxBehind = 20
@@ -112,11 +112,11 @@ func TestALagIsBounded(t *testing.T) {
 		return slot
 	}
 	if got := slot(b.Behind(20), bank.Processed); got != 0 {
-		t.Errorf("a node behind the whole chain is at slot %d, want 0", got)
+		t.Errorf("a node that lags by more than the chain's length is at slot %d, want 0", got)
 	}
 	b.Advance(199)
 	if got := slot(b.Behind(1000), bank.Processed); got != 180 {
-		t.Errorf("a node behind more than allowed is at slot %d, want 180", got)
+		t.Errorf("a node that lags by more than MaxBehind is at slot %d, want 180", got)
 	}
 	if got := slot(b.Behind(20), bank.Finalized); got != 180-finalizeAfter {
 		t.Errorf("its finalized slot is %d, want %d", got, 180-finalizeAfter)
@@ -129,7 +129,7 @@ func TestALagIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := v.BlockhashUsable(block.Hash); got != want {
-				t.Errorf("the node that lags most finds a blockhash of %d blocks ago usable: %v, want %v", age, got, want)
+				t.Errorf("on the most lagging node, a blockhash of %d blocks ago is usable: %v, want %v", age, got, want)
 			}
 		}
 	})
@@ -153,10 +153,10 @@ func TestANodeStaysOnTheNewBranchAfterAFork(t *testing.T) {
 		}
 		l.Behind(behind).Read(bank.Processed, func(v bank.View) {
 			if v.Transaction(tx.Signature()) != nil || v.Account(address("to")) != nil {
-				t.Errorf("%d slots behind it still has the undone transaction", behind)
+				t.Errorf("a node %d slots behind still has the undone transaction", behind)
 			}
 			if v.Slot() < before {
-				t.Errorf("%d slots behind it went back from slot %d to %d", behind, before, v.Slot())
+				t.Errorf("a node %d slots behind went back from slot %d to %d", behind, before, v.Slot())
 			}
 		})
 	}
@@ -192,5 +192,5 @@ func TestWrittenAtFollowsTheLevelAndForks(t *testing.T) {
 	if _, err := l.Fork(1, nil); err != nil {
 		t.Fatal(err)
 	}
-	expect("the second undone", first, first)
+	expect("the second write undone", first, first)
 }

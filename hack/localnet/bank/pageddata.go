@@ -12,8 +12,8 @@ import (
 const dataPage = 8 << 10
 
 // pagedData is the data of an account in immutable pages. A new version shares
-// the pages that it does not change with the version before it. A write to a
-// large account therefore costs little time, and many versions little memory.
+// its unchanged pages with the version before it. A write to a large account
+// therefore costs little time, and many versions cost little memory.
 type pagedData struct {
 	length int
 	// pages are all full except the last.
@@ -69,7 +69,7 @@ func (d *pagedData) with(patches []Patch) pagedData {
 	out := pagedData{length: d.length, pages: slices.Clone(d.pages)}
 	for _, patch := range patches {
 		if patch.Offset < 0 || patch.Offset+len(patch.Data) > d.length {
-			panic(fmt.Sprintf("a patch of %d bytes at offset %d is outside of the account's %d", len(patch.Data), patch.Offset, d.length))
+			panic(fmt.Sprintf("a patch of %d bytes at offset %d is outside of the account's %d bytes", len(patch.Data), patch.Offset, d.length))
 		}
 		offset, rest := patch.Offset, patch.Data
 		for len(rest) > 0 {

@@ -29,7 +29,7 @@ type job struct {
 	slot     uint64
 	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
-	mints    mints
+	mints    mintDecimals
 }
 
 // prepare loads the state of a block that a transaction needs. It returns an
@@ -54,8 +54,8 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	}, nil
 }
 
-// loaded returns the size of the accounts' data before the transaction.
-func (j *job) loaded() (bytes uint64) {
+// loadedBytes returns the size of the accounts' data before the transaction.
+func (j *job) loadedBytes() (bytes uint64) {
 	for i := range j.accounts {
 		bytes += uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
 	}
@@ -75,7 +75,7 @@ func (j *job) run() *outcome {
 		return unprocessable(err)
 	}
 	payer := accounts[0]
-	if err := j.loadable(); err != nil {
+	if err := j.checkPrograms(); err != nil {
 		out.meta.Err = err
 	} else {
 		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
@@ -104,16 +104,16 @@ func (j *job) run() *outcome {
 // accounts, blockhash, and whether the message has landed. The caller holds mu.
 func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
 	if len(tx.Keys) > maxLocks {
-		return refused(TooManyAccountLocks)
+		return newError(TooManyAccountLocks)
 	}
 	if hasDuplicate(tx.Keys) {
-		return refused(AccountLoadedTwice)
+		return newError(AccountLoadedTwice)
 	}
 	if !b.usable(tx.RecentBlockhash, at) {
-		return refused(BlockhashNotFound)
+		return newError(BlockhashNotFound)
 	}
 	if block, ok := b.messages[tx.hash]; ok && block.Slot <= at.Slot {
-		return refused(AlreadyProcessed)
+		return newError(AlreadyProcessed)
 	}
 	return nil
 }
@@ -140,11 +140,11 @@ func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 func chargeFee(payer *record, fee uint64) *TransactionError {
 	switch {
 	case payer.lamports == 0:
-		return refused(AccountNotFound)
+		return newError(AccountNotFound)
 	case payer.owner != solana.SystemProgramID || payer.data.length > 0:
-		return refused(InvalidAccountForFee)
+		return newError(InvalidAccountForFee)
 	case payer.lamports < fee:
-		return refused(InsufficientFundsForFee)
+		return newError(InsufficientFundsForFee)
 	}
 	payer.lamports -= fee
 	if belowRent(payer) {
@@ -157,17 +157,17 @@ func belowRent(r *record) bool {
 	return r.lamports > 0 && r.lamports < RentExemption(uint64(r.data.length)) //nolint:gosec // a length is not negative
 }
 
-// loadable checks that every invoked program exists and is executable, as Agave
+// checkPrograms checks that every invoked program exists and is executable, as Agave
 // does when it loads accounts. A transaction that fails here lands and pays the
 // fee, but none of its instructions runs.
-func (j *job) loadable() *TransactionError {
+func (j *job) checkPrograms() *TransactionError {
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
 		if program.lamports == 0 {
-			return refused(ProgramAccountNotFound)
+			return newError(ProgramAccountNotFound)
 		}
 		if !program.executable {
-			return refused(InvalidProgramForExecution)
+			return newError(InvalidProgramForExecution)
 		}
 	}
 	return nil
@@ -180,12 +180,12 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 		accounts := make([]instructionAccount, len(ix.Accounts))
 		for j, index := range ix.Accounts {
 			accounts[j] = instructionAccount{
-				index: int(index), signer: tx.signer(int(index)), writable: tx.Writable[index],
+				index: int(index), signer: tx.isSigner(int(index)), writable: tx.Writable[index],
 			}
 		}
 		x.inner = append(x.inner, rpc.InnerInstruction{Index: uint16(i)})
 		if err := x.run(tx.Keys[ix.ProgramIDIndex], accounts, ix.Data, 1); err != nil {
-			return failed(i, err)
+			return instructionFailed(i, err)
 		}
 	}
 	for i := range x.accounts {

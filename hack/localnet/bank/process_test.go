@@ -50,7 +50,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{unitLimit(1001), unitPrice(1500), transferFrom("wallet", "to", rentMinimum)},
 			wantErr:      `null`, wantLanded: true, wantFee: 5000 + 2,
 		},
-		"the default limit is 200000 for each instruction but compute-budget ones": {
+		"the default limit is 200000 for each instruction except compute-budget ones": {
 			instructions: []solana.Instruction{unitPrice(10), transferFrom("wallet", "to", rentMinimum), transferFrom("wallet", "to", 1)},
 			wantErr:      `null`, wantLanded: true, wantFee: 5000 + 4,
 		},
@@ -58,7 +58,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{unitLimit(5_000_000), unitPrice(1_000_000), transferFrom("wallet", "to", rentMinimum)},
 			wantErr:      `null`, wantLanded: true, wantFee: 5000 + 1_400_000,
 		},
-		"a limit below what the instructions use fails and pays": {
+		"a limit below the units used fails and pays": {
 			instructions: []solana.Instruction{unitLimit(200), transferFrom("wallet", "to", rentMinimum)},
 			wantErr:      `{"InstructionError":[1,"ComputationalBudgetExceeded"]}`, wantLanded: true, wantFee: 5000,
 			wantLog: "Program 11111111111111111111111111111111 failed: Computational budget exceeded",
@@ -85,7 +85,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{unitLimit(1_000_000), unitPrice(1_000_000), transferFrom("poor", "to", 1)},
 			wantErr:      `"InsufficientFundsForFee"`,
 		},
-		"a fee payer whom the fee leaves below rent never lands": {
+		"a fee payer left below rent by the fee never lands": {
 			signers:      []string{"poor"},
 			instructions: []solana.Instruction{transferFrom("poor", "to", 1)},
 			wantErr:      `{"InsufficientFundsForRent":{"account_index":0}}`,
@@ -107,7 +107,7 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{transferFrom("wallet", "to", walletStart-fee)},
 			wantErr:      `null`, wantLanded: true, wantFee: 5000,
 		},
-		"a transfer of more than there is fails with the system program's code 1": {
+		"a transfer above the balance fails with the system program's code 1": {
 			instructions: []solana.Instruction{transferFrom("wallet", "to", walletStart)},
 			wantErr:      `{"InstructionError":[0,{"Custom":1}]}`, wantLanded: true, wantFee: 5000,
 			wantLog: "Transfer: insufficient lamports 999995000, need 1000000000",
@@ -153,18 +153,18 @@ func TestTransactionRules(t *testing.T) {
 			instructions: []solana.Instruction{systemInstruction([]byte{4, 0, 0, 0}, meta("wallet", true, true))},
 			wantErr:      `{"InstructionError":[0,"InvalidInstructionData"]}`, wantLanded: true, wantFee: 5000,
 		},
-		"an account created at an address that has one": {
+		"an account created at an address in use": {
 			signers:      []string{"wallet", "poor"},
 			instructions: []solana.Instruction{create("poor", rentMinimum, 0, owner)},
 			wantErr:      `{"InstructionError":[0,{"Custom":0}]}`, wantLanded: true, wantFee: 10_000,
 			wantLog: "Create Account: account Address { address: " + address("poor").String() + ", base: None } already in use",
 		},
-		"an account created larger than an account may be": {
+		"an account created above the maximum size": {
 			signers:      []string{"wallet", "new"},
 			instructions: []solana.Instruction{create("new", rentMinimum, bank.MaxAccountData+1, owner)},
 			wantErr:      `{"InstructionError":[0,{"Custom":3}]}`, wantLanded: true, wantFee: 10_000,
 		},
-		"an account created with data and the rent for no data": {
+		"an account created with data but the rent of an empty account": {
 			signers:      []string{"wallet", "new"},
 			instructions: []solana.Instruction{create("new", rentMinimum, 1, owner)},
 			wantErr:      `{"InsufficientFundsForRent":{"account_index":1}}`, wantLanded: true, wantFee: 10_000,
@@ -262,11 +262,11 @@ func TestMetaHasBalancesLogsAndUnits(t *testing.T) {
 	}
 }
 
-func TestAnAccountNamedTwiceNeverLands(t *testing.T) {
+func TestTransactionWithRepeatedAccountNeverLands(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	build := func(keys []solana.PublicKey) *bank.Transaction {
-		return l.encode(&solana.Transaction{Message: solana.Message{
+		return l.signTransaction(&solana.Transaction{Message: solana.Message{
 			Header:          solana.MessageHeader{NumRequiredSignatures: 1},
 			AccountKeys:     append([]solana.PublicKey{l.wallet.PublicKey()}, keys...),
 			RecentBlockhash: l.blockhash(bank.Processed),
@@ -292,18 +292,18 @@ func TestPrioritizationFeesAreTheSmallestOfEachBlock(t *testing.T) {
 		addresses []solana.PublicKey
 		want      uint64
 	}{
-		"of all transactions":                  {nil, 700},
-		"of those that write an address":       {[]solana.PublicKey{address("a")}, 900},
-		"of those that write one of two":       {[]solana.PublicKey{address("a"), address("b")}, 700},
-		"0 for an address that is not written": {[]solana.PublicKey{address("c")}, 0},
-		"0 for an address that is only read":   {[]solana.PublicKey{solana.SystemProgramID}, 0},
+		"of all transactions":                             {nil, 700},
+		"of transactions that write an address":           {[]solana.PublicKey{address("a")}, 900},
+		"of transactions that write one of two addresses": {[]solana.PublicKey{address("a"), address("b")}, 700},
+		"0 for an address that is not written":            {[]solana.PublicKey{address("c")}, 0},
+		"0 for an address that is only read":              {[]solana.PublicKey{solana.SystemProgramID}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			l.Read(bank.Processed, func(v bank.View) {
 				want := []rpc.PriorizationFeeResult{{Slot: 0}, {Slot: 1}, {Slot: 2, PrioritizationFee: test.want}}
 				if diff := cmp.Diff(want, v.PrioritizationFees(test.addresses)); diff != "" {
-					t.Errorf("the open slot counts, or a fee is wrong (-want +got):\n%s", diff)
+					t.Errorf("fees of the closed slots (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -6,13 +6,13 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Simulation is what a transaction would do.
+// Simulation is the result of a simulated transaction.
 type Simulation struct {
 	// Slot is the slot of the state that the simulation ran on.
 	Slot uint64
 	Meta Meta
-	// Blockhash and LastValidHeight are those of the replacement blockhash, zero
-	// without a replacement.
+	// Blockhash and LastValidHeight describe the replacement blockhash. They are
+	// zero without a replacement.
 	Blockhash       solana.Hash
 	LastValidHeight uint64
 }

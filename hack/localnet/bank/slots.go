@@ -4,18 +4,18 @@ package bank
 // chain waits for fn, which must be quick and must not call the bank. No call
 // starts after cancel.
 func (b *Bank) OnSlot(fn func()) (cancel func()) {
-	b.leading.Lock()
-	defer b.leading.Unlock()
+	b.leaderMu.Lock()
+	defer b.leaderMu.Unlock()
 	id := new(byte)
 	b.onSlot[id] = fn
 	return func() {
-		b.leading.Lock()
-		defer b.leading.Unlock()
+		b.leaderMu.Lock()
+		defer b.leaderMu.Unlock()
 		delete(b.onSlot, id)
 	}
 }
 
-// slotChanged calls the functions of OnSlot. The caller holds leading, and not mu.
+// slotChanged calls the functions of OnSlot. The caller holds leaderMu, and not mu.
 func (b *Bank) slotChanged() {
 	for _, fn := range b.onSlot {
 		fn()

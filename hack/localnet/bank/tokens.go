@@ -44,18 +44,18 @@ func isTokenProgram(key solana.PublicKey) bool {
 	return key == solana.TokenProgramID || key == solana.Token2022ProgramID
 }
 
-// mints are decimals by mint. They are read before a transaction runs, because the
-// transaction need not name the mints of its token accounts. mints is nil for a
+// mintDecimals maps each mint to its decimals. They are read before a transaction runs, because the
+// transaction need not name the mints of its token accounts. The map is nil for a
 // transaction without a token program, which lists no token balances.
-type mints map[solana.PublicKey]uint8
+type mintDecimals map[solana.PublicKey]uint8
 
 // mintsOf reads the mints of a transaction's token accounts as of a block. The
 // caller holds mu.
-func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints {
+func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mintDecimals {
 	if !slices.ContainsFunc(tx.Keys, isTokenProgram) {
 		return nil
 	}
-	found := mints{solana.WrappedSol: nativeDecimals}
+	found := mintDecimals{solana.WrappedSol: nativeDecimals}
 	for i := range accounts {
 		account := tokenAccount(&accounts[i].record)
 		if account == nil {
@@ -72,7 +72,7 @@ func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints
 }
 
 // tokenBalances lists the balances of a transaction's token accounts.
-func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
+func (m mintDecimals) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	if m == nil {
 		return []rpc.TokenBalance{}
 	}
@@ -106,8 +106,8 @@ func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
 	exact := new(big.Rat).SetFrac(new(big.Int).SetUint64(amount), unit)
 	out := &rpc.UiTokenAmount{Amount: strconv.FormatUint(amount, 10), Decimals: decimals, UiAmountString: exact.FloatString(int(decimals))}
-	if whole, _ := exact.Float64(); amount > 0 {
-		out.UiAmount = &whole
+	if float, _ := exact.Float64(); amount > 0 {
+		out.UiAmount = &float
 	}
 	if strings.Contains(out.UiAmountString, ".") {
 		out.UiAmountString = strings.TrimSuffix(strings.TrimRight(out.UiAmountString, "0"), ".")

@@ -20,7 +20,7 @@ const signatureSize = 64
 // Message is a decoded and sanitized transaction message.
 type Message struct {
 	solana.Message
-	// Bytes is the serialized message: what is signed.
+	// Bytes is the serialized message, which is signed.
 	Bytes []byte
 	// Keys are the accounts in the order in which instructions index them. A
 	// resolved message also has the keys from its lookup tables, at the end.
@@ -60,7 +60,7 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 	// end. Only the canonical encoding is accepted here: otherwise one transaction
 	// could be sent in many encodings.
 	if len(tx.Signatures) < int(tx.Message.Header.NumRequiredSignatures) {
-		return nil, refused(SanitizeFailure)
+		return nil, newError(SanitizeFailure)
 	}
 	encoded, err := tx.MarshalBinary()
 	if err != nil {
@@ -70,7 +70,7 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 		return nil, errors.New("decode transaction: unsupported version, or not its canonical encoding")
 	}
 	if len(tx.Signatures) != int(tx.Message.Header.NumRequiredSignatures) {
-		return nil, refused(SanitizeFailure)
+		return nil, newError(SanitizeFailure)
 	}
 	body := raw[1+signatureSize*len(tx.Signatures):]
 	message, err := sanitize(&tx.Message, body)
@@ -81,12 +81,12 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 }
 
 // sanitize makes Agave's first checks of header and indices, so that no later
-// code indexes out of range. A program must not come from a lookup table.
+// code indexes out of range. It refuses a program from a lookup table.
 func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	keys, h := len(m.AccountKeys), m.Header
 	if int(h.NumRequiredSignatures)+int(h.NumReadonlyUnsignedAccounts) > keys ||
 		h.NumReadonlySignedAccounts >= h.NumRequiredSignatures {
-		return nil, refused(SanitizeFailure)
+		return nil, newError(SanitizeFailure)
 	}
 	loaded, err := sanitizeLookups(m)
 	if err != nil {
@@ -94,11 +94,11 @@ func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	}
 	for _, ix := range m.Instructions {
 		if ix.ProgramIDIndex == 0 || int(ix.ProgramIDIndex) >= keys {
-			return nil, refused(SanitizeFailure)
+			return nil, newError(SanitizeFailure)
 		}
 		for _, i := range ix.Accounts {
 			if int(i) >= keys+loaded {
-				return nil, refused(SanitizeFailure)
+				return nil, newError(SanitizeFailure)
 			}
 		}
 	}
@@ -144,4 +144,4 @@ func (t *Transaction) VerifySignatures() bool {
 	return true
 }
 
-func (m *Message) signer(i int) bool { return i < int(m.Header.NumRequiredSignatures) }
+func (m *Message) isSigner(i int) bool { return i < int(m.Header.NumRequiredSignatures) }

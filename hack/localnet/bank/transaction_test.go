@@ -38,7 +38,7 @@ func webTransaction(t testing.TB) (raw []byte, recipient, blockhash, dataHash st
 	return v.Transaction, v.Recipient, v.Blockhash, v.DataSHA256
 }
 
-func TestATransactionOfWeb3JSIsDecoded(t *testing.T) {
+func TestTransactionOfWeb3JSIsDecoded(t *testing.T) {
 	t.Parallel()
 	raw, recipient, blockhash, dataHash := webTransaction(t)
 	tx, err := bank.DecodeTransaction(raw)
@@ -87,7 +87,7 @@ func TestATransactionOfWeb3JSIsDecoded(t *testing.T) {
 	}
 	raw[len(raw)-1] ^= 1
 	if tampered, err := bank.DecodeTransaction(raw); err == nil && tampered.VerifySignatures() {
-		t.Error("the signature verifies over other bytes")
+		t.Error("the signature verifies after a byte was changed")
 	}
 }
 
@@ -121,8 +121,8 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 		raw  []byte
 		want string // the kind of transaction error; empty when the bytes are not a transaction
 	}{
-		"nothing":              {nil, ""},
-		"a truncated one":      {whole[:len(whole)-1], ""},
+		"no bytes":             {nil, ""},
+		"a missing last byte":  {whole[:len(whole)-1], ""},
 		"a byte after its end": {append(append([]byte{}, whole...), 0), ""},
 		"more than a packet":   {make([]byte, bank.MaxTransactionSize+1), ""},
 		"a non-minimal length": {append([]byte{0x81, 0x00}, whole[1:]...), ""},
@@ -198,7 +198,7 @@ func TestProgramsAreNeverWritable(t *testing.T) {
 		solana.NewInstruction(invoked.PublicKey, solana.AccountMetaSlice{program, invoked}, nil))
 	for i, k := range tx.Keys {
 		if i > 0 && tx.Writable[i] {
-			t.Errorf("%s is writable, want the payer alone", k)
+			t.Errorf("%s is writable, want only the payer writable", k)
 		}
 	}
 }
@@ -220,10 +220,10 @@ func FuzzDecodeTransaction(f *testing.F) {
 		// Every method of a decoded transaction must work without a panic.
 		tx.VerifySignatures()
 		if budget, err := tx.Budget(); err == nil && budget.Units > bank.MaxUnits {
-			t.Errorf("limit is %d units", budget.Units)
+			t.Errorf("the compute limit is %d units, want at most %d", budget.Units, bank.MaxUnits)
 		}
 		if len(tx.Writable) != len(tx.Keys) {
-			t.Errorf("%d keys have %d flags", len(tx.Keys), len(tx.Writable))
+			t.Errorf("%d keys have %d writable flags", len(tx.Keys), len(tx.Writable))
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (v View) Slot() uint64 { return v.block.Slot }
 func (v View) Tip() uint64 { return v.tip.Slot }
 
 // Root is the newest finalized slot that the node has seen.
-func (v View) Root() uint64 { return v.bank.settled(v.tip, Finalized).Slot }
+func (v View) Root() uint64 { return v.bank.newestAt(v.tip, Finalized).Slot }
 
 // Height is the block height of the level's block.
 func (v View) Height() uint64 { return v.block.Height }
@@ -153,7 +153,7 @@ func (v View) Status(signature solana.Signature) *Status {
 // level returns the highest level at which the node sees a block.
 func (v View) level(block *Block) Commitment {
 	for _, c := range []Commitment{Finalized, Confirmed} {
-		if block.Height <= v.bank.settled(v.tip, c).Height {
+		if block.Height <= v.bank.newestAt(v.tip, c).Height {
 			return c
 		}
 	}
@@ -200,7 +200,7 @@ func (l *Landed) olderThan(other *Landed) bool {
 }
 
 // PrioritizationFees returns, for each of the newest MaxAge closed blocks, the
-// smallest price of its transactions in micro-lamports a unit, or 0 without any.
+// smallest price of its transactions in micro-lamports a unit, or 0 without transactions.
 // With addresses, only transactions that write one of the addresses count.
 func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.PriorizationFeeResult {
 	chain := v.bank.chain[:v.bank.chain.position(v.tip)]
@@ -225,8 +225,8 @@ func (b *Block) smallestPrice(addresses []solana.PublicKey) uint64 {
 	return smallest
 }
 
-// writesAny reports whether the transaction writes one of the addresses; with
-// none given it is true.
+// writesAny reports whether the transaction writes one of the addresses. Without
+// addresses it returns true.
 func (m *Message) writesAny(addresses []solana.PublicKey) bool {
 	for _, address := range addresses {
 		for i, key := range m.Keys {

@@ -15,7 +15,7 @@ func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 	t.Parallel()
 	var written atomic.Int64
 	var steps func(*bank.AccountRef) error
-	program := mischief(func(v *bank.Invocation) error { return steps(at(v, 0)) })
+	program := customProgram(func(v *bank.Invocation) error { return steps(at(v, 0)) })
 	l := newLedger(t, program)
 	l.land([]string{"faucet", "owned"}, system.NewCreateAccountInstruction(
 		10_000_000, 4, program.ID, address("faucet"), address("owned")).Build())
