@@ -91,8 +91,8 @@ func read[T any](r *http.Request, parse func([]byte) (T, error)) (out T, err err
 	return parse(raw)
 }
 
-// strictly reads a JSON value of type T and refuses fields that T does not have.
-func strictly[T any](raw []byte) (out T, err error) {
+// decodeStrictly reads a JSON value of type T and refuses fields that T does not have.
+func decodeStrictly[T any](raw []byte) (out T, err error) {
 	err = fault.DecodeStrictly(raw, &out)
 	return out, err
 }
@@ -108,7 +108,7 @@ func (c *Chain) adminStats(*http.Request) (any, error) {
 // ParseFaults reads the fault rules of several endpoints: a JSON object with an
 // array of rules for each endpoint's name.
 func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
-	members, err := strictly[map[string]json.RawMessage](raw)
+	members, err := decodeStrictly[map[string]json.RawMessage](raw)
 	if err != nil {
 		return nil, fmt.Errorf("faults: expected a JSON object with an array of rules for each endpoint: %w", err)
 	}
@@ -125,7 +125,7 @@ func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
 // nil. It answers with the endpoint's rules.
 func (c *Chain) adminFaults(parse func([]byte) ([]fault.Rule, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		e, err := c.known(r.PathValue("name"))
+		e, err := c.existingEndpoint(r.PathValue("name"))
 		if err != nil {
 			return nil, notFoundError{err}
 		}
@@ -160,18 +160,18 @@ func (c *Chain) adminRouter(parse func([]byte) (router.Settings, error)) func(*h
 }
 
 func (c *Chain) adminFork(r *http.Request) (any, error) {
-	ask, err := read(r, strictly[struct {
+	request, err := read(r, decodeStrictly[struct {
 		Blocks       uint64 `json:"blocks"`
 		Transactions string `json:"transactions"`
 	}])
 	if err != nil {
 		return nil, err
 	}
-	again, ok := map[string]func(*bank.Landed) bool{"lost": nil, "replayed": bank.LandAgain}[ask.Transactions]
+	again, ok := map[string]func(*bank.Landed) bool{"lost": nil, "replayed": bank.LandAgain}[request.Transactions]
 	if !ok {
-		return nil, fmt.Errorf(`transactions is %q, expected "lost" or "replayed"`, ask.Transactions)
+		return nil, fmt.Errorf(`transactions is %q, expected "lost" or "replayed"`, request.Transactions)
 	}
-	undone, err := c.Fork(ask.Blocks, again)
+	undone, err := c.Fork(request.Blocks, again)
 	if err != nil {
 		return nil, err
 	}
@@ -185,14 +185,14 @@ func (c *Chain) adminFork(r *http.Request) (any, error) {
 }
 
 func (c *Chain) adminAirdrop(r *http.Request) (any, error) {
-	ask, err := read(r, strictly[struct {
+	request, err := read(r, decodeStrictly[struct {
 		To       solana.PublicKey `json:"to"`
 		Lamports uint64           `json:"lamports"`
 	}])
 	if err != nil {
 		return nil, err
 	}
-	signature, err := c.airdrop(ask.To, ask.Lamports)
+	signature, err := c.airdrop(request.To, request.Lamports)
 	return map[string]any{"signature": signature}, err
 }
 
@@ -200,16 +200,16 @@ func (c *Chain) adminAirdrop(r *http.Request) (any, error) {
 // slots.
 func (c *Chain) adminMove(move func(uint64)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		ask, err := read(r, strictly[struct {
+		request, err := read(r, decodeStrictly[struct {
 			Slots uint64 `json:"slots"`
 		}])
 		if err != nil {
 			return nil, err
 		}
-		if ask.Slots < 1 || ask.Slots > maxAdminSlots {
-			return nil, fmt.Errorf("slots is %d, expected 1 to %d", ask.Slots, maxAdminSlots)
+		if request.Slots < 1 || request.Slots > maxAdminSlots {
+			return nil, fmt.Errorf("slots is %d, expected 1 to %d", request.Slots, maxAdminSlots)
 		}
-		move(ask.Slots)
+		move(request.Slots)
 		return c.position(), nil
 	}
 }

@@ -58,15 +58,15 @@ func TestAdminPortSetsFaults(t *testing.T) {
 	want("PUT", "/endpoints/slow/faults", `[{"latency":"1ms"},{"status":503}]`, `[{"latency":"1ms"},{"status":503}]`)
 	want("GET", "/endpoints/slow/faults", "", `[{"latency":"1ms"},{"status":503}]`)
 	if _, err := rpc.New(slow).GetHealth(t.Context()); err == nil {
-		t.Error("the endpoint has no faults, want the ones set")
+		t.Error("getHealth succeeds, want the faults to apply")
 	}
 	want("DELETE", "/endpoints/slow/faults", "", `[]`)
 	if _, err := rpc.New(slow).GetHealth(t.Context()); err != nil {
-		t.Errorf("got %v from the endpoint, want its faults gone", err)
+		t.Errorf("getHealth returns %v after the faults were deleted, want success", err)
 	}
 }
 
-func TestAdminPortMovesTheChain(t *testing.T) {
+func TestAdminPortAdvancesAndForksTheChain(t *testing.T) {
 	t.Parallel()
 	f, url := newAdmin(t)
 	to := address("to").String()
@@ -103,7 +103,7 @@ func TestAdminPortRefusals(t *testing.T) {
 		"an unknown route":                 {"GET", "/moon", "", 404, "no route GET /moon"},
 		"a wrong method":                   {"PUT", "/fork", "", 404, "no route PUT /fork"},
 		"an unknown endpoint":              {"GET", "/endpoints/moon/faults", "", 404, `endpoint \"moon\" does not exist, expected one of default`},
-		"a fault of status 1":              {"PUT", "/endpoints/default/faults", `[{"status":1}]`, 400, "fault rule 0: status is 1"},
+		"a fault with status 1":            {"PUT", "/endpoints/default/faults", `[{"status":1}]`, 400, "fault rule 0: status is 1"},
 		"faults of an unknown method":      {"PUT", "/endpoints/default/faults", `[{"method":"getMoon","cut":true}]`, 400, `method is \"getMoon\"`},
 		"a duration that is not a string":  {"PUT", "/endpoints/default/faults", `[{"latency":1}]`, 400, "fault rule 0: latency: got a number"},
 		"no body":                          {"POST", "/fork", "", 400, "EOF"},

@@ -90,7 +90,7 @@ type exchange struct {
 	router *router.Router
 }
 
-// Router is the swap router over the chain's market, by default without faults and
+// Router is the swap router over the chain's market, at first without faults and
 // lies. The router is a handler; ListenRouter serves it on an address.
 func (c *Chain) Router() *router.Router { return c.exchange.router }
 
@@ -111,19 +111,19 @@ func (c *Chain) MarketState() (*market.State, error) {
 }
 
 // SetReserves sets the price and the depth of the market, whatever was swapped
-// before. When it returns, the transaction has landed and is not yet confirmed, and
-// a fork may undo it. If the open block is full, it lands in a later block.
+// before. When SetReserves returns, its transaction has landed and is not yet
+// confirmed. If the open block is full, the transaction lands in a later block.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
 	at, authority := c.exchange.market, mintAuthority()
 	signers := []solana.PrivateKey{c.faucet.key, authority}
-	var held uint64
+	var vaultTokens uint64
 	c.bank.Read(bank.Processed, func(v bank.View) {
-		held = bank.ParseToken(v.Account(at.VaultTokens).Data).Amount
+		vaultTokens = bank.ParseToken(v.Account(at.VaultTokens).Data).Amount
 	})
-	instructions := []solana.Instruction{c.differing()}
-	if reserves.Tokens > held {
+	instructions := []solana.Instruction{c.uniqueLimit()}
+	if reserves.Tokens > vaultTokens {
 		instructions = append(instructions,
-			tokenprogram.NewMintToInstruction(reserves.Tokens-held, at.Mint, at.VaultTokens, authority.PublicKey(), nil).Build())
+			tokenprogram.NewMintToInstruction(reserves.Tokens-vaultTokens, at.Mint, at.VaultTokens, authority.PublicKey(), nil).Build())
 	}
 	if _, err := c.land(signers, append(instructions, at.SetReserves(authority.PublicKey(), reserves))...); err != nil {
 		return fmt.Errorf("set market's reserves: %w", err)
@@ -132,10 +132,10 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 }
 
 // merged returns the accounts of all maps. For an address in several maps the last
-// map counts.
-func merged(of ...map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
+// map decides.
+func merged(sets ...map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
 	out := make(map[solana.PublicKey]bank.Account)
-	for _, accounts := range of {
+	for _, accounts := range sets {
 		maps.Copy(out, accounts)
 	}
 	return out

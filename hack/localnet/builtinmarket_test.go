@@ -37,7 +37,7 @@ type swapper struct {
 
 // newSwapper returns a client that has landed a TransactSwap of one SOL with a minimum output, and
 // has created the token accounts.
-func newSwapper(t *testing.T, least uint64) *swapper {
+func newSwapper(t *testing.T, minOutput uint64) *swapper {
 	t.Helper()
 	s := &swapper{fixture: newFixture(t, localnet.Options{Initialised: true}), wallet: address("wallet")}
 	var err error
@@ -51,7 +51,7 @@ func newSwapper(t *testing.T, least uint64) *swapper {
 		t.Fatal(err)
 	}
 	call := &shieldpool.Call{
-		Destination: shieldpool.Destination{Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata, MinOutput: least}},
+		Destination: shieldpool.Destination{Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata, MinOutput: minOutput}},
 		Inputs: &shieldpool.PublicInputs{
 			Root: s.tree(p, rpc.CommitmentProcessed).Root, PublicAmount: -oneSOL, MintAddress: p.Mint.Field,
 			Nullifiers: [2][32]byte{{31: 1}}, Commitments: [2][32]byte{{31: 2}, {31: 3}},
@@ -115,20 +115,20 @@ func (s *swapper) fetch(request *http.Request, to any) {
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("the router answers %d with %s and error %v", response.StatusCode, raw, err)
+		s.t.Fatalf("the router answers with status %d, body %s and error %v, want status 200", response.StatusCode, raw, err)
 	}
 	if err := json.Unmarshal(raw, to); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// quoted is the router's answer to a quote.
-type quoted struct {
+// quoteAnswer is the router's answer to a quote.
+type quoteAnswer struct {
 	raw       json.RawMessage
 	threshold uint64
 }
 
-func (s *swapper) quote(more ...string) quoted {
+func (s *swapper) quote(more ...string) quoteAnswer {
 	s.t.Helper()
 	q := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {localnet.OutputMint().String()},
@@ -141,7 +141,7 @@ func (s *swapper) quote(more ...string) quoted {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var out quoted
+	var out quoteAnswer
 	s.fetch(request, &out.raw)
 	var read struct {
 		Threshold uint64 `json:"otherAmountThreshold,string"`
@@ -155,7 +155,7 @@ func (s *swapper) quote(more ...string) quoted {
 
 // execution makes the instructions PrepareSwapSol and ExecuteSwap for a quote, and
 // reads the lookup tables that the router names.
-func (s *swapper) execution(q quoted) (instructions []solana.Instruction, tables []shieldpool.LookupTable) {
+func (s *swapper) execution(q quoteAnswer) (instructions []solana.Instruction, tables []shieldpool.LookupTable) {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{"quoteResponse": q.raw, "userPublicKey": s.State, "wrapAndUnwrapSol": false})
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *swapper) execution(q quoted) (instructions []solana.Instruction, tables
 		}
 		table, active, err := shieldpool.ParseLookupTable(at, account.GetBinary())
 		if err != nil || !active {
-			s.t.Fatalf("the router's table is active: %v, with error %v", active, err)
+			s.t.Fatalf("the router's lookup table is active: %v, error %v; want it active", active, err)
 		}
 		tables = append(tables, table)
 	}
@@ -231,8 +231,8 @@ func (s *swapper) received() uint64 {
 	return account.Amount
 }
 
-// refused sends an execution and returns the error of its preflight.
-func (s *swapper) refused(instructions []solana.Instruction, tables []shieldpool.LookupTable) string {
+// preflightError sends an execution and returns the error of its preflight.
+func (s *swapper) preflightError(instructions []solana.Instruction, tables []shieldpool.LookupTable) string {
 	s.t.Helper()
 	_, err := s.SendTransactionWithOpts(s.t.Context(), s.versioned(tables, instructions...),
 		rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
@@ -242,8 +242,8 @@ func (s *swapper) refused(instructions []solana.Instruction, tables []shieldpool
 	return err.Error()
 }
 
-// refunds waits for the timeout and refunds the lamports to the wallet.
-func (s *swapper) refunds() {
+// checkRefund waits for the timeout, refunds the swap and checks the wallet's balance.
+func (s *swapper) checkRefund() {
 	s.t.Helper()
 	s.Advance(200)
 	refund, err := s.Close(s.payer.PublicKey(), s.wallet, false)
@@ -256,7 +256,7 @@ func (s *swapper) refunds() {
 	}
 }
 
-func TestASwapRunsFromTheProofToTheTokens(t *testing.T) {
+func TestSwapRunsFromProofToTokens(t *testing.T) {
 	t.Parallel()
 	s := newSwapper(t, 140_000_000)
 	q := s.quote()
@@ -270,9 +270,9 @@ func TestASwapRunsFromTheProofToTheTokens(t *testing.T) {
 		t.Errorf("the recipient has %d, want the quoted %d", got, q.threshold)
 	}
 	const fee = 5_000
-	back := bank.RentExemption(shieldpool.SwapStateLength) + 2*bank.RentExemption(shieldpool.TokenAccountLength)
-	if got := s.lamports(s.payer.PublicKey()) - before; got != back-fee {
-		t.Errorf("the payer got %d lamports, want %d: the rents less the fee", got, back-fee)
+	rents := bank.RentExemption(shieldpool.SwapStateLength) + 2*bank.RentExemption(shieldpool.TokenAccountLength)
+	if got := s.lamports(s.payer.PublicKey()) - before; got != rents-fee {
+		t.Errorf("the payer got %d lamports, want %d: the rents minus the fee", got, rents-fee)
 	}
 	for _, at := range []solana.PublicKey{s.State, s.WSOL, s.Output} {
 		if got := s.lamports(at); got != 0 {
@@ -281,7 +281,7 @@ func TestASwapRunsFromTheProofToTheTokens(t *testing.T) {
 	}
 }
 
-func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
+func TestWideRoutesFitWithLookupTableOrFewerAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSwapper(t, 1)
 	size := func(settings router.Settings, more ...string) int {
@@ -298,7 +298,7 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 	}
 	outside := router.Settings{Wide: 30, Outside: true}
 	if got := size(outside); got <= shieldpool.MaxTransactionSize {
-		t.Errorf("30 accounts that are in no table make %d bytes, want more than a packet", got)
+		t.Errorf("the transaction with 30 accounts outside the table has %d bytes, want more than %d", got, shieldpool.MaxTransactionSize)
 	}
 	for name, got := range map[string]int{
 		"fewer accounts":      size(outside, "maxAccounts", "20"),
@@ -317,33 +317,33 @@ func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
 	instructions, tables := s.execution(s.quote())
 	s.land(tables, instructions...)
 	if s.received() == 0 {
-		t.Error("the wide route gave nothing")
+		t.Error("the wide route paid no tokens")
 	}
 }
 
-// TestHostileRouters shows which routes the program itself refuses. The routes that it executes are
-// those that a relay must refuse: this client signs any route.
-func TestHostileRouters(t *testing.T) {
+// TestDishonestRouters checks which false routes the program refuses. A relay itself must refuse the
+// other ones; this client signs any route.
+func TestDishonestRouters(t *testing.T) {
 	t.Parallel()
-	const reached, beyond = 140_000_000, 200_000_000
+	const reachable, unreachable = 140_000_000, 200_000_000
 	tests := map[router.Lie]struct {
-		least uint64
+		minOutput uint64
 		// want is part of the error; "" means that the swap is executed.
 		want string
 	}{
-		router.LowThreshold:  {beyond, "0x1038"},
-		router.ShortOutput:   {reached, "0x1038"},
-		router.PartialFill:   {reached, "0x1039"},
-		router.WrongProgram:  {reached, "Unsupported program id"},
-		router.OtherUser:     {reached, "signature verification"},
-		router.ExtraSigner:   {reached, "signature verification"},
-		router.PayerAccount:  {reached, ""},
-		router.PayerWritable: {reached, ""},
+		router.LowThreshold:  {unreachable, "0x1038"},
+		router.ShortOutput:   {reachable, "0x1038"},
+		router.PartialFill:   {reachable, "0x1039"},
+		router.WrongProgram:  {reachable, "Unsupported program id"},
+		router.OtherUser:     {reachable, "signature verification"},
+		router.ExtraSigner:   {reachable, "signature verification"},
+		router.PayerAccount:  {reachable, ""},
+		router.PayerWritable: {reachable, ""},
 	}
 	for lie, test := range tests {
 		t.Run(string(lie), func(t *testing.T) {
 			t.Parallel()
-			s := newSwapper(t, test.least)
+			s := newSwapper(t, test.minOutput)
 			rule := router.LieRule{Lie: lie}
 			if lie == router.PayerAccount || lie == router.PayerWritable {
 				rule.Account = s.payer.PublicKey()
@@ -352,8 +352,8 @@ func TestHostileRouters(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := s.quote()
-			if q.threshold < test.least {
-				t.Fatalf("the quote is %d, want at least %d, for a client to go on", q.threshold, test.least)
+			if q.threshold < test.minOutput {
+				t.Fatalf("the quote is %d, want at least %d", q.threshold, test.minOutput)
 			}
 			instructions, tables := s.execution(q)
 			if test.want == "" {
@@ -363,25 +363,25 @@ func TestHostileRouters(t *testing.T) {
 				}
 				return
 			}
-			if got := s.refused(instructions, tables); !strings.Contains(got, test.want) {
+			if got := s.preflightError(instructions, tables); !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q in it", got, test.want)
 			}
-			s.refunds()
+			s.checkRefund()
 		})
 	}
 }
 
-func TestAPriceThatMovedFailsTheSwapUntilItIsBack(t *testing.T) {
+func TestSwapFailsWhileThePriceIsWorse(t *testing.T) {
 	t.Parallel()
 	s := newSwapper(t, 140_000_000)
 	q := s.quote()
-	away := market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 2}
-	if err := s.SetReserves(away); err != nil {
+	lowerReserves := market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 2}
+	if err := s.SetReserves(lowerReserves); err != nil {
 		t.Fatal(err)
 	}
 	instructions, tables := s.execution(q)
-	if got := s.refused(instructions, tables); !strings.Contains(got, "0x1771") {
-		t.Errorf("got %q, want the market's 6001 in it", got)
+	if got := s.preflightError(instructions, tables); !strings.Contains(got, "0x1771") {
+		t.Errorf("got %q, want the market's error 0x1771 (6001)", got)
 	}
 	if got := s.quote().threshold; got >= s.Terms.MinOutput {
 		t.Errorf("the quote is %d, want it below %d", got, s.Terms.MinOutput)
@@ -396,11 +396,11 @@ func TestAPriceThatMovedFailsTheSwapUntilItIsBack(t *testing.T) {
 		t.Errorf("the recipient has %d, want at least %d", got, s.Terms.MinOutput)
 	}
 	if err := s.SetReserves(market.Reserves{}); err == nil {
-		t.Error("reserves of nothing are set, want an error")
+		t.Error("reserves of 0 are accepted, want an error")
 	}
 }
 
-func TestAMarketByOptions(t *testing.T) {
+func TestMarketOptions(t *testing.T) {
 	t.Parallel()
 	want := market.Reserves{Lamports: 7, Tokens: 9}
 	f := newFixture(t, localnet.Options{Market: localnet.MarketOptions{Reserves: want, FeeBPS: 1}})
@@ -413,7 +413,7 @@ func TestAMarketByOptions(t *testing.T) {
 	}
 }
 
-func TestTheAdminPortSetsTheRouter(t *testing.T) {
+func TestAdminPortSetsRouterSettings(t *testing.T) {
 	t.Parallel()
 	f, at := newAdmin(t)
 	ask := func(method, path, body string) map[string]any {
@@ -441,10 +441,10 @@ func TestTheAdminPortSetsTheRouter(t *testing.T) {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	if got := ask("GET", "/router", "")["settings"]; !cmp.Equal(got, want["settings"]) {
-		t.Errorf("settings are %v", got)
+		t.Errorf("settings are %v, want %v", got, want["settings"])
 	}
 	if got := ask("DELETE", "/router", "")["settings"]; !cmp.Equal(got, map[string]any{}) {
-		t.Errorf("once honest again, settings are %v", got)
+		t.Errorf("after DELETE, settings are %v, want none", got)
 	}
 
 	for _, bad := range []struct{ method, path, body, want string }{

@@ -160,8 +160,7 @@ func pool(t testing.TB) *shieldpool.Pool {
 	return p
 }
 
-// transact makes a Transact with a valid proof for root. Each n gives other nullifiers and
-// commitments.
+// transact makes a Transact with a valid proof for root. The nullifiers and commitments depend on n.
 func transact(t testing.TB, p *shieldpool.Pool, payer solana.PublicKey, root [32]byte, n uint64, amount int64, to solana.PublicKey) solana.Instruction {
 	t.Helper()
 	label := func(text string) (out [32]byte) {

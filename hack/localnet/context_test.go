@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
+func TestReadMethodsCheckMinContextSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Advance(40)
@@ -65,11 +65,11 @@ func TestSendChecksMinContextSlot(t *testing.T) {
 		lands    bool
 		wantSlot string
 	}{
-		"preflight at a level that reached it":   {`"preflightCommitment":"processed","minContextSlot":33`, true, ""},
-		"preflight at a level below it":          {`"preflightCommitment":"confirmed","minContextSlot":33`, false, "31"},
-		"preflight at finalized by default":      {`"minContextSlot":2`, false, "1"},
-		"without preflight, reached":             {`"skipPreflight":true,"minContextSlot":33`, true, ""},
-		"without preflight, and not reached yet": {`"skipPreflight":true,"minContextSlot":34`, false, "33"},
+		"preflight at a level that reached it": {`"preflightCommitment":"processed","minContextSlot":33`, true, ""},
+		"preflight at a level below it":        {`"preflightCommitment":"confirmed","minContextSlot":33`, false, "31"},
+		"preflight at finalized by default":    {`"minContextSlot":2`, false, "1"},
+		"without preflight, reached":           {`"skipPreflight":true,"minContextSlot":33`, true, ""},
+		"without preflight, not reached":       {`"skipPreflight":true,"minContextSlot":34`, false, "33"},
 	}
 	if slot, err := f.GetSlot(context.Background(), rpc.CommitmentProcessed); err != nil || slot != tip {
 		t.Fatalf("slot is %d with error %v, want %d", slot, err, tip)
@@ -83,7 +83,7 @@ func TestSendChecksMinContextSlot(t *testing.T) {
 			}
 			got := f.call("sendTransaction", `["`+base64.StdEncoding.EncodeToString(raw)+`",{"encoding":"base64",`+test.config+`}]`)
 			if landed := f.landed(tx.Signatures[0]); landed != test.lands {
-				t.Errorf("it landed: %t with answer %+v, want %t", landed, got, test.lands)
+				t.Errorf("the transaction landed: %t with answer %+v, want %t", landed, got, test.lands)
 			}
 			if !test.lands && (got.Error == nil || got.Error.Code != -32016 || string(got.Error.Data) != `{"contextSlot":`+test.wantSlot+`}`) {
 				t.Errorf("the answer is %+v, want error -32016 with slot %s", got, test.wantSlot)
@@ -92,7 +92,7 @@ func TestSendChecksMinContextSlot(t *testing.T) {
 	}
 }
 
-func TestBlocksInARange(t *testing.T) {
+func TestGetBlocks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(3) // no block in 34 to 36
@@ -125,7 +125,7 @@ func TestBlocksInARange(t *testing.T) {
 	}
 }
 
-func TestARangeOfBlocksIsBounded(t *testing.T) {
+func TestGetBlocksRangeIsLimited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(600_000)
@@ -134,30 +134,30 @@ func TestARangeOfBlocksIsBounded(t *testing.T) {
 		t.Errorf("the largest range returns %s with error %+v, want [33]", got.Result, got.Error)
 	}
 	if got := f.call("getBlocks", `[33,500034]`); got.Error == nil || got.Error.Message != "Slot range too large; max 500000" {
-		t.Errorf("a larger range returns %+v, want an error", got)
+		t.Errorf("a larger range returns %+v, want the error Slot range too large", got)
 	}
 }
 
-// TestTheRootHistoryHasTheGivenLength initialises pools whose root history is shorter and longer
+// TestRootHistoryHasTheGivenLength initialises pools whose root history is shorter and longer
 // than the profile's.
-func TestTheRootHistoryHasTheGivenLength(t *testing.T) {
+func TestRootHistoryHasTheGivenLength(t *testing.T) {
 	t.Parallel()
-	for name, ring := range map[string]int{"shorter": 4, "longer": 1000} {
+	for name, length := range map[string]int{"shorter": 4, "longer": 1000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, localnet.Options{Initialised: true, Ring: ring})
+			f := newFixture(t, localnet.Options{Initialised: true, RootHistory: length})
 			out, err := f.GetAccountInfo(context.Background(), pool(t).MerkleTree)
 			if err != nil {
 				t.Fatal(err)
 			}
 			profile := *pool(t).Profile
-			profile.RootHistory = ring
+			profile.RootHistory = length
 			tree, err := profile.ParseTree(out.GetBinary())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tree.SelfCheck(); err != nil || len(tree.History) != ring {
-				t.Errorf("the tree has a root history of %d with error %v, want %d", len(tree.History), err, ring)
+			if err := tree.SelfCheck(); err != nil || len(tree.History) != length {
+				t.Errorf("the tree has a root history of %d with error %v, want %d", len(tree.History), err, length)
 			}
 		})
 	}

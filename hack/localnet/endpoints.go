@@ -29,15 +29,15 @@ func seedOf(name string, seed uint64) uint64 {
 	return seed ^ h.Sum64()
 }
 
-// Endpoint returns the RPC endpoint of a name, and makes it without faults on
-// first use. The endpoint is a handler for HTTP and WebSocket. ListenEndpoint
+// Endpoint returns the RPC endpoint of a name, and creates it on first use,
+// without faults. The endpoint is a handler for HTTP and WebSocket. ListenEndpoint
 // serves it on an address.
 func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.endpoints[name]
 	if !ok {
-		e = c.first.Another(seedOf(name, c.opts.Seed))
+		e = c.defaultEndpoint.Another(seedOf(name, c.opts.Seed))
 		c.endpoints[name] = e
 	}
 	return e
@@ -49,8 +49,8 @@ func (c *Chain) names() []string {
 	return slices.Sorted(maps.Keys(c.endpoints))
 }
 
-// known returns an existing endpoint, or an error that lists the existing names.
-func (c *Chain) known(name string) (*rpc.Endpoint, error) {
+// existingEndpoint returns an existing endpoint, or an error that lists the existing names.
+func (c *Chain) existingEndpoint(name string) (*rpc.Endpoint, error) {
 	c.mu.Lock()
 	e, ok := c.endpoints[name]
 	c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Chain) known(name string) (*rpc.Endpoint, error) {
 // leaves other endpoints unchanged. It changes nothing when one rule is invalid.
 func (c *Chain) SetFaults(faults map[string][]fault.Rule) error {
 	for name, rules := range faults {
-		e, err := c.known(name)
+		e, err := c.existingEndpoint(name)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *Chain) Stats() map[string]uint64 {
 }
 
 // ServeHTTP serves HTTP and WebSocket as the default endpoint.
-func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.first.ServeHTTP(w, r) }
+func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.defaultEndpoint.ServeHTTP(w, r) }
 
 // Listen serves the default endpoint on a TCP address until Close and returns the
 // URL. For port 0 the URL has the port that the system chose. The same port serves
@@ -113,20 +113,20 @@ func (c *Chain) ListenEndpoint(name, addr string) (url string, err error) {
 }
 
 // listen serves a handler on a TCP address until Close.
-func (c *Chain) listen(what, addr string, handler http.Handler) (url string, err error) {
+func (c *Chain) listen(service, addr string, handler http.Handler) (url string, err error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return "", fmt.Errorf("listen for %s: %w", what, err)
+		return "", fmt.Errorf("listen for %s: %w", service, err)
 	}
 	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
-		return "", fmt.Errorf("listen for %s: %w", what, err)
+		return "", fmt.Errorf("listen for %s: %w", service, err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
 	c.onClose(server.Close)
 	c.running.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			c.opts.Log.Error("server stopped", "serving", what, "error", err)
+			c.opts.Log.Error("server stopped", "serving", service, "error", err)
 		}
 	})
 	return "http://" + listener.Addr().String(), nil

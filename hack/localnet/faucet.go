@@ -21,9 +21,9 @@ const (
 	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
 	// The compute limit of the faucet's transactions is faucetUnits, which they
-	// never reach, plus a count that starts anew after faucetRounds.
+	// never reach, plus a count from 0 to faucetCounts-1.
 	faucetUnits  = 100_000
-	faucetRounds = 1_000_000
+	faucetCounts = 1_000_000
 )
 
 // faucet is the wallet that has the lamports at genesis. Its key is not secret,
@@ -45,7 +45,7 @@ func wellKnownKey(name string) solana.PrivateKey {
 }
 
 func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature, error) {
-	signature, err := c.land([]solana.PrivateKey{c.faucet.key}, c.differing(),
+	signature, err := c.land([]solana.PrivateKey{c.faucet.key}, c.uniqueLimit(),
 		system.NewTransferInstruction(lamports, c.faucet.key.PublicKey(), to).Build(),
 	)
 	if err != nil {
@@ -54,12 +54,12 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 	return signature, nil
 }
 
-// differing sets a compute limit that no recent transaction of the faucet has.
+// uniqueLimit sets a compute limit that no recent transaction of the faucet has.
 // Otherwise two equal transfers with one blockhash would be the same transaction,
 // and the second would not land.
-func (c *Chain) differing() solana.Instruction {
+func (c *Chain) uniqueLimit() solana.Instruction {
 	return solana.NewInstruction(solana.ComputeBudget, nil,
-		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds))
+		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetCounts))
 }
 
 // Fund sends lamports from the faucet to an account. When Fund returns, the

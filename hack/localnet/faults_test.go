@@ -21,9 +21,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// faulty returns a fixture on the same chain that uses another endpoint, which has
+// withFaults returns a fixture on the same chain that uses another endpoint, which has
 // the given faults.
-func (f *fixture) faulty(rules ...fault.Rule) *fixture {
+func (f *fixture) withFaults(rules ...fault.Rule) *fixture {
 	f.t.Helper()
 	endpoint := f.Endpoint("faulty")
 	if err := endpoint.SetFaults(rules); err != nil {
@@ -41,11 +41,11 @@ type reply struct {
 	body       string
 }
 
-// try posts a body on a new connection. It gives up after patience, or when the test
+// tryPost posts a body on a new connection. It stops after the timeout, or when the test
 // ends.
-func (f *fixture) try(body string, patience time.Duration) (reply, error) {
+func (f *fixture) tryPost(body string, timeout time.Duration) (reply, error) {
 	f.t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: timeout}
 	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.url, strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
@@ -61,10 +61,10 @@ func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 }
 
 const (
-	slotCall = `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[{"commitment":"processed"}]}`
-	patient  = 30 * time.Second
-	// hasty is the timeout of a call that gets no answer.
-	hasty = 200 * time.Millisecond
+	slotCall    = `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[{"commitment":"processed"}]}`
+	longTimeout = 30 * time.Second
+	// shortTimeout is the timeout of a call that gets no answer.
+	shortTimeout = 200 * time.Millisecond
 )
 
 // sendCall encodes a call that sends a new transfer without preflight.
@@ -79,7 +79,7 @@ func (f *fixture) sendCall(lamports uint64) (call string, signature solana.Signa
 		`",{"encoding":"base64","skipPreflight":true}]}`, tx.Signatures[0]
 }
 
-// landed reports whether the default endpoint knows a transaction.
+// landed reports whether the fixture's endpoint has the status of a transaction.
 func (f *fixture) landed(signature solana.Signature) bool {
 	f.t.Helper()
 	out, err := f.GetSignatureStatuses(context.Background(), true, signature)
@@ -89,7 +89,7 @@ func (f *fixture) landed(signature solana.Signature) bool {
 	return out.Value[0] != nil
 }
 
-func TestAnswersFailByTheRule(t *testing.T) {
+func TestCallFailsAsTheRuleSays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
@@ -106,7 +106,7 @@ func TestAnswersFailByTheRule(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := f.faulty(test.rule).try(slotCall, patient)
+			got, err := f.withFaults(test.rule).tryPost(slotCall, longTimeout)
 			if (err == nil) != (test.wantError == "") || err != nil && !strings.Contains(err.Error(), test.wantError) {
 				t.Errorf("error %v, want %q", err, test.wantError)
 			}
@@ -119,9 +119,9 @@ func TestAnswersFailByTheRule(t *testing.T) {
 
 func TestLatencyDelaysAnswers(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, localnet.Options{}).faulty(fault.Rule{Method: "getSlot", Latency: 60 * time.Millisecond}, fault.Rule{Latency: 60 * time.Millisecond})
+	f := newFixture(t, localnet.Options{}).withFaults(fault.Rule{Method: "getSlot", Latency: 60 * time.Millisecond}, fault.Rule{Latency: 60 * time.Millisecond})
 	began := time.Now()
-	if _, err := f.try(slotCall, patient); err != nil {
+	if _, err := f.tryPost(slotCall, longTimeout); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 120*time.Millisecond {
@@ -129,106 +129,106 @@ func TestLatencyDelaysAnswers(t *testing.T) {
 	}
 }
 
-func TestAHangLastsUntilTheClientGivesUp(t *testing.T) {
+func TestHangLastsUntilTheClientTimesOut(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, localnet.Options{}).faulty(fault.Rule{Hang: true})
+	f := newFixture(t, localnet.Options{}).withFaults(fault.Rule{Hang: true})
 	var timeout interface{ Timeout() bool }
-	if _, err := f.try(slotCall, hasty); !errors.As(err, &timeout) || !timeout.Timeout() {
+	if _, err := f.tryPost(slotCall, shortTimeout); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("got %v, want a timeout", err)
 	}
 }
 
-// TestASendMayLandAndFail checks that a send that is answered with an error may have
-// landed or not.
-func TestASendMayLandAndFail(t *testing.T) {
+// TestFailedSendMayLand checks that the transaction of a failed send lands if the rule is
+// afterActing, and does not land otherwise.
+func TestFailedSendMayLand(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	answered := map[string]fault.Rule{
-		"status":            {Status: 502},
-		"JSON-RPC error":    {Error: fault.Error{Code: -32603, Message: "Internal error"}},
-		"cut":               {Cut: true},
-		"error after a bit": {Status: 504, Latency: 10 * time.Millisecond},
+	endingRules := map[string]fault.Rule{
+		"status":         {Status: 502},
+		"JSON-RPC error": {Error: fault.Error{Code: -32603, Message: "Internal error"}},
+		"cut":            {Cut: true},
+		"delayed error":  {Status: 504, Latency: 10 * time.Millisecond},
 	}
-	silent := map[string]fault.Rule{"hang": {Hang: true}, "a long wait": {Latency: time.Hour}}
+	waitingRules := map[string]fault.Rule{"hang": {Hang: true}, "a long wait": {Latency: time.Hour}}
 	lamports := uint64(1_000_000)
 	send := func(t *testing.T, rule fault.Rule, acts bool) (faulty *fixture, call string, signature solana.Signature) {
 		t.Helper()
 		rule.AfterActing = acts
 		lamports++
 		call, signature = f.sendCall(lamports)
-		return f.faulty(rule), call, signature
+		return f.withFaults(rule), call, signature
 	}
 	for _, acts := range []bool{false, true} {
-		for name, rule := range answered {
+		for name, rule := range endingRules {
 			t.Run(name, func(t *testing.T) {
 				faulty, call, signature := send(t, rule, acts)
-				got, err := faulty.try(call, patient)
+				got, err := faulty.tryPost(call, longTimeout)
 				if err == nil && got.status == http.StatusOK && !strings.Contains(got.body, `"error"`) {
 					t.Errorf("the send is answered with %+v, want a failure", got)
 				}
 				if landed := f.landed(signature); landed != acts {
-					t.Errorf("it landed: %t, want %t", landed, acts)
+					t.Errorf("the transaction landed: %t, want %t", landed, acts)
 				}
 			})
 		}
 	}
-	for name, rule := range silent {
+	for name, rule := range waitingRules {
 		t.Run(name+" before acting", func(t *testing.T) {
 			faulty, call, signature := send(t, rule, false)
-			if got, err := faulty.try(call, hasty); err == nil || f.landed(signature) {
-				t.Errorf("got %+v and landed: %t, want neither answer nor effect", got, f.landed(signature))
+			if got, err := faulty.tryPost(call, shortTimeout); err == nil || f.landed(signature) {
+				t.Errorf("got %+v and landed: %t, want no answer and no landing", got, f.landed(signature))
 			}
 		})
 		t.Run(name+" after acting", func(t *testing.T) {
 			faulty, call, signature := send(t, rule, true)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := faulty.try(call, patient)
+				_, err := faulty.tryPost(call, longTimeout)
 				ended <- err
 			}()
 			eventually(t, "the transaction lands", func() bool { return f.landed(signature) })
 			select {
 			case err := <-ended:
-				t.Errorf("the send ended with error %v, want it without an answer", err)
+				t.Errorf("the send ended with error %v, want it still waiting", err)
 			default:
 			}
 		})
 	}
 }
 
-// eventually waits until is returns true.
-func eventually(t testing.TB, what string, is func() bool) {
+// eventually waits until condition returns true.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patient); !is(); {
+	for deadline := time.Now().Add(longTimeout); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("not true in %s: %s", patient, what)
+			t.Fatalf("not true in %s: %s", longTimeout, what)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func TestADroppedTransactionIsAnsweredAndForgotten(t *testing.T) {
+func TestDroppedTransactionIsAnsweredAndDoesNotLand(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	faulty := f.faulty(fault.Rule{Drop: true})
+	faulty := f.withFaults(fault.Rule{Drop: true})
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
 	if got := faulty.send(tx); got != tx.Signatures[0] {
 		t.Errorf("the send is answered with %s, want the signature %s", got, tx.Signatures[0])
 	}
 	if f.landed(tx.Signatures[0]) {
-		t.Error("the transaction landed, want it forgotten")
+		t.Error("the transaction landed, want it dropped")
 	}
 	if got := f.send(tx); !f.landed(got) {
-		t.Error("the same bytes do not land over another endpoint")
+		t.Error("the same transaction does not land through another endpoint")
 	}
 }
 
-func TestAnEmptyNodeKnowsNothing(t *testing.T) {
+func TestEmptyFaultReturnsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	signature := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Finalize()
-	faulty := f.faulty(fault.Rule{Empty: true})
+	faulty := f.withFaults(fault.Rule{Empty: true})
 	payer := f.payer.PublicKey().String()
 	tests := map[string]struct{ params, want string }{
 		"getBalance":              {`["` + payer + `"]`, `0`},
@@ -255,18 +255,18 @@ func TestAnEmptyNodeKnowsNothing(t *testing.T) {
 			t.Errorf("%s answers %s, want %s", method, got, test.want)
 		}
 		if got := value(f); got == test.want {
-			t.Errorf("%s answers %s without the fault too", method, got)
+			t.Errorf("%s answers %s without the fault, too", method, got)
 		}
 	}
 }
 
-func TestALaggingNodeAnswersFromThePast(t *testing.T) {
+func TestLaggingNodeReturnsOldState(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	ctx := context.Background()
 	signature := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Advance(5)
-	faulty := f.faulty(fault.Rule{Lag: 10})
+	faulty := f.withFaults(fault.Rule{Lag: 10})
 	now, err := f.GetSlot(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func jsonOf(t testing.TB, v any) string {
 	return string(raw)
 }
 
-func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
+func TestHealthReportsLagUnlessHealthIsFaked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Advance(200)
@@ -315,16 +315,16 @@ func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
 		wantHealth   string
 		wantSendable bool
 	}{
-		"no faults":                  {nil, `"ok"`, true},
-		"128 slots behind":           {[]fault.Rule{{Lag: 128}}, `"ok"`, true},
-		"129 slots behind":           {[]fault.Rule{{Lag: 129}}, `{"numSlotsBehind":129}`, false},
-		"129 slots behind and lying": {[]fault.Rule{{Lag: 129}, {Health: fault.HealthOK}}, `"ok"`, false},
-		"not behind and lying":       {[]fault.Rule{{Health: fault.HealthBehind}}, `{"numSlotsBehind":129}`, true},
-		"only account reads behind":  {[]fault.Rule{{Method: "getAccountInfo", Lag: 150}}, `"ok"`, true},
+		"no faults":                             {nil, `"ok"`, true},
+		"128 slots behind":                      {[]fault.Rule{{Lag: 128}}, `"ok"`, true},
+		"129 slots behind":                      {[]fault.Rule{{Lag: 129}}, `{"numSlotsBehind":129}`, false},
+		"129 slots behind, reported as healthy": {[]fault.Rule{{Lag: 129}, {Health: fault.HealthOK}}, `"ok"`, false},
+		"not behind, reported as behind":        {[]fault.Rule{{Health: fault.HealthBehind}}, `{"numSlotsBehind":129}`, true},
+		"only account reads behind":             {[]fault.Rule{{Method: "getAccountInfo", Lag: 150}}, `"ok"`, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			faulty := f.faulty(test.rules...)
+			faulty := f.withFaults(test.rules...)
 			health := faulty.call("getHealth", `[]`)
 			got := string(health.Result)
 			if health.Error != nil {
@@ -338,16 +338,16 @@ func TestHealthReportsALongLagUnlessItIsFaked(t *testing.T) {
 			_, err := faulty.SendTransaction(context.Background(), tx)
 			behind := err != nil && strings.Contains(err.Error(), "Node is behind by")
 			if behind == test.wantSendable {
-				t.Errorf("preflight returns %v, want it refused for health: %t", err, !test.wantSendable)
+				t.Errorf("preflight returns %v, want a refusal because the node is behind: %t", err, !test.wantSendable)
 			}
 		})
 	}
 }
 
-func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
+func TestFrozenBlockhashStaysWhileTheChainAdvances(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	faulty := f.faulty(fault.Rule{FrozenBlockhash: true})
+	faulty := f.withFaults(fault.Rule{FrozenBlockhash: true})
 	for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed, rpc.CommitmentFinalized} {
 		before := f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`)
 		f.Advance(3)
@@ -360,24 +360,24 @@ func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
 			t.Errorf("the answer is %s, want the frozen %s", after.Result, before.Result)
 		}
 		if string(f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`).Result) == string(after.Result) {
-			t.Errorf("at %s the faultless endpoint is frozen too", level)
+			t.Errorf("at %s the endpoint without the fault is frozen, too", level)
 		}
 	}
-	first := f.faulty()
-	if string(first.call("getLatestBlockhash", `[]`).Result) != string(f.call("getLatestBlockhash", `[]`).Result) {
+	unfrozen := f.withFaults()
+	if string(unfrozen.call("getLatestBlockhash", `[]`).Result) != string(f.call("getLatestBlockhash", `[]`).Result) {
 		t.Error("the blockhash stays frozen without the rule")
 	}
 }
 
-func TestAShortHistoryForgets(t *testing.T) {
+func TestShortHistoryOmitsOldTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	ctx := context.Background()
 	old := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Advance(200)
-	young := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)))
+	recent := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)))
 	f.Finalize()
-	faulty := f.faulty(fault.Rule{History: 100})
+	faulty := f.withFaults(fault.Rule{History: 100})
 	tip, err := f.GetSlot(ctx, rpc.CommitmentProcessed)
 	if err != nil {
 		t.Fatal(err)
@@ -385,15 +385,15 @@ func TestAShortHistoryForgets(t *testing.T) {
 	if first, err := faulty.GetFirstAvailableBlock(ctx); err != nil || first != tip-99 {
 		t.Errorf("first available block is %d with error %v, want %d", first, err, tip-99)
 	}
-	if out, err := faulty.GetSignatureStatuses(ctx, true, old, young); err != nil || out.Value[0] != nil || out.Value[1] == nil {
-		t.Errorf("statuses are %v with error %v, want the young one alone", out, err)
+	if out, err := faulty.GetSignatureStatuses(ctx, true, old, recent); err != nil || out.Value[0] != nil || out.Value[1] == nil {
+		t.Errorf("statuses are %v with error %v, want only the recent one", out, err)
 	}
 	if _, err := faulty.GetTransaction(ctx, old, nil); !errors.Is(err, rpc.ErrNotFound) {
 		t.Errorf("the old transaction returns %v, want not found", err)
 	}
 	found, err := faulty.GetSignaturesForAddress(ctx, address("to"))
-	if err != nil || len(found) != 1 || found[0].Signature != young {
-		t.Errorf("signatures of the recipient are %v with error %v, want the young one alone", found, err)
+	if err != nil || len(found) != 1 || found[0].Signature != recent {
+		t.Errorf("signatures of the recipient are %v with error %v, want only the recent one", found, err)
 	}
 	out := faulty.call("getBlock", `[34]`)
 	if out.Error == nil || out.Error.Code != -32001 || !strings.Contains(out.Error.Message, "First available block: "+jsonOf(t, tip-99)) {
@@ -403,21 +403,21 @@ func TestAShortHistoryForgets(t *testing.T) {
 		t.Errorf("blocks from 0 are %s, want the first two of the history", out.Result)
 	}
 	if !f.landed(old) {
-		t.Error("the faultless endpoint forgot it too")
+		t.Error("the endpoint without the fault omits the old transaction, too")
 	}
 }
 
-func TestEndpointsHaveFaultsAndStatisticsOfTheirOwn(t *testing.T) {
+func TestEndpointsHaveSeparateFaultsAndStatistics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	before := f.Stats()["getSlot"]
-	faulty := f.faulty(fault.Rule{Method: "getSlot", Status: 500})
+	faulty := f.withFaults(fault.Rule{Method: "getSlot", Status: 500})
 	for range 3 {
-		if _, err := faulty.try(slotCall, patient); err != nil {
+		if _, err := faulty.tryPost(slotCall, longTimeout); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := f.try(slotCall, patient); err != nil || got.status != http.StatusOK {
+	if got, err := f.tryPost(slotCall, longTimeout); err != nil || got.status != http.StatusOK {
 		t.Errorf("the default endpoint answers %+v with error %v, want status 200", got, err)
 	}
 	stats := f.Endpoint("faulty").Stats()
@@ -425,23 +425,23 @@ func TestEndpointsHaveFaultsAndStatisticsOfTheirOwn(t *testing.T) {
 		t.Errorf("statistics are %+v, want 3 calls and 3 faults", stats)
 	}
 	if stats := f.Endpoint(localnet.DefaultEndpoint).Stats(); stats.Calls["getSlot"] != before+1 || len(stats.Faults) > 0 {
-		t.Errorf("statistics of the default endpoint are %+v, want one call more and no faults", stats)
+		t.Errorf("statistics of the default endpoint are %+v, want one more call and no faults", stats)
 	}
 	if got := f.Stats()["getSlot"]; got != before+4 {
 		t.Errorf("the chain counts %d calls, want %d", got, before+4)
 	}
 }
 
-func TestFaultsThatNothingCouldActOnAreRefused(t *testing.T) {
+func TestInvalidFaultRulesAreRejected(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
 		rule fault.Rule
 		want string
 	}{
-		"a method that is not served":        {fault.Rule{Method: "getMoon", Cut: true}, `method is "getMoon"`},
-		"a lag that the chain has forgotten": {fault.Rule{Lag: 151}, "lag is 151, expected at most 150"},
-		"a rule that is not valid":           {fault.Rule{Status: 99}, "status is 99"},
+		"a method that is not served":    {fault.Rule{Method: "getMoon", Cut: true}, `method is "getMoon"`},
+		"a lag beyond the kept versions": {fault.Rule{Lag: 151}, "lag is 151, expected at most 150"},
+		"an invalid status":              {fault.Rule{Status: 99}, "status is 99"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -458,13 +458,13 @@ func TestFaultsThatNothingCouldActOnAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedMakesTheSameCallsFail(t *testing.T) {
+func TestSameSeedFailsTheSameCalls(t *testing.T) {
 	t.Parallel()
-	fates := func(seed uint64) string {
-		f := newFixture(t, localnet.Options{Seed: seed}).faulty(fault.Rule{Method: "getSlot", Probability: 0.5, Status: 500})
+	statuses := func(seed uint64) string {
+		f := newFixture(t, localnet.Options{Seed: seed}).withFaults(fault.Rule{Method: "getSlot", Probability: 0.5, Status: 500})
 		var out []byte
 		for range 40 {
-			got, err := f.try(slotCall, patient)
+			got, err := f.tryPost(slotCall, longTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -472,10 +472,10 @@ func TestTheSameSeedMakesTheSameCallsFail(t *testing.T) {
 		}
 		return string(out)
 	}
-	if a, b := fates(1), fates(1); a != b {
-		t.Errorf("one seed makes two schedules:\n%s\n%s", a, b)
+	if a, b := statuses(1), statuses(1); a != b {
+		t.Errorf("the same seed gives different statuses:\n%s\n%s", a, b)
 	}
-	if a, b := fates(1), fates(2); a == b {
-		t.Errorf("two seeds give the schedule %s", a)
+	if a, b := statuses(1), statuses(2); a == b {
+		t.Errorf("two seeds give the same statuses %s", a)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// generic decodes JSON into maps, lists and values, for comparison.
-func generic(t testing.TB, raw []byte) (out any) {
+// decodeGeneric decodes JSON into maps, lists and values, for comparison.
+func decodeGeneric(t testing.TB, raw []byte) (out any) {
 	t.Helper()
 	if err := json.Unmarshal(raw, &out); err != nil {
 		t.Fatalf("%s: %v", raw, err)
@@ -54,13 +54,13 @@ func TestSimulationReturnsTheOutcome(t *testing.T) {
 func TestSignatureStatuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	ok := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	succeeded := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	failing := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1<<60))
 	if _, err := f.SendTransactionWithOpts(context.Background(), failing, rpc.TransactionOpts{SkipPreflight: true}); err != nil {
 		t.Fatal(err)
 	}
 	statuses := func(search string) string {
-		params := `[["` + ok.String() + `","` + failing.Signatures[0].String() + `","` + solana.Signature{1}.String() + `"],{"searchTransactionHistory":` + search + `}]`
+		params := `[["` + succeeded.String() + `","` + failing.Signatures[0].String() + `","` + solana.Signature{1}.String() + `"],{"searchTransactionHistory":` + search + `}]`
 		var out struct{ Value json.RawMessage }
 		if err := json.Unmarshal(f.call("getSignatureStatuses", params).Result, &out); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestSignatureStatuses(t *testing.T) {
 	}
 	for _, step := range steps {
 		f.Advance(step.advance)
-		if diff := cmp.Diff(generic(t, []byte(step.want)), generic(t, []byte(statuses(step.search)))); diff != "" {
+		if diff := cmp.Diff(decodeGeneric(t, []byte(step.want)), decodeGeneric(t, []byte(statuses(step.search)))); diff != "" {
 			t.Errorf("after %d more blocks, search %s (-want +got):\n%s", step.advance, step.search, diff)
 		}
 	}
@@ -111,11 +111,11 @@ func TestSignaturesForAddressHasErrorsAndStatus(t *testing.T) {
 	}
 	older, err := f.GetSignaturesForAddressWithOpts(ctx, address("to"), &rpc.GetSignaturesForAddressOpts{Before: found[0].Signature, Commitment: rpc.CommitmentConfirmed})
 	if err != nil || len(older) != 1 || older[0].Signature != first {
-		t.Errorf("before the newer one: %v with error %v, want the older one", older, err)
+		t.Errorf("signatures before the newer one: %v with error %v, want the older one", older, err)
 	}
 	newer, err := f.GetSignaturesForAddressWithOpts(ctx, address("to"), &rpc.GetSignaturesForAddressOpts{Until: first, Commitment: rpc.CommitmentConfirmed})
 	if err != nil || len(newer) != 1 || newer[0].Signature != found[0].Signature {
-		t.Errorf("until the older one: %v with error %v, want the newer one", newer, err)
+		t.Errorf("signatures until the older one: %v with error %v, want the newer one", newer, err)
 	}
 	if none, err := f.GetSignaturesForAddress(ctx, address("to")); err != nil || len(none) != 0 {
 		t.Errorf("at finalized: %v with error %v, want none yet", none, err)
@@ -128,7 +128,7 @@ func TestTransactionsHaveTheirMeta(t *testing.T) {
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
 	signature := f.send(tx)
 	f.Finalize()
-	want := generic(t, []byte(`{
+	want := decodeGeneric(t, []byte(`{
 		"slot": 33, "blockTime": 0,
 		"transaction": ["`+tx.MustToBase64()+`", "base64"],
 		"meta": {
@@ -139,7 +139,7 @@ func TestTransactionsHaveTheirMeta(t *testing.T) {
 			"loadedAddresses": {"writable":[],"readonly":[]}, "computeUnitsConsumed": 150
 		}
 	}`))
-	got := generic(t, f.call("getTransaction", `["`+signature.String()+`"]`).Result)
+	got := decodeGeneric(t, f.call("getTransaction", `["`+signature.String()+`"]`).Result)
 	if object, ok := got.(map[string]any); ok {
 		object["blockTime"] = float64(0)
 	}
@@ -148,7 +148,7 @@ func TestTransactionsHaveTheirMeta(t *testing.T) {
 	}
 }
 
-func TestVersion0NeedsAClientThatSupportsIt(t *testing.T) {
+func TestVersion0IsRefusedUnlessTheClientSupportsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
@@ -186,7 +186,7 @@ func TestBlocksHaveTheirTransactionsInOrder(t *testing.T) {
 	}
 	for i := range sent {
 		if tx, err := block.Transactions[i].GetTransaction(); err != nil || tx.Signatures[0] != sent[i] {
-			t.Errorf("transaction %d is out of order, or %v", i, err)
+			t.Errorf("transaction %d has error %v or is out of order", i, err)
 		}
 	}
 	if block.ParentSlot != 32 || *block.BlockHeight != 33 || block.BlockTime == nil || block.Blockhash == block.PreviousBlockhash {

@@ -64,9 +64,9 @@ type Options struct {
 	ConfirmAfter, FinalizeAfter uint64
 	// History is the number of blocks that are kept; 0 is DefaultHistory.
 	History uint64
-	// Ring is the number of roots in the pool program's root history; 0 means the
+	// RootHistory is the number of roots in the pool program's root history; 0 means the
 	// profile's RootHistory. Readers of the pool need a profile with the same number.
-	Ring int
+	RootHistory int
 	// Accounts are further accounts at genesis, by address. The native mint and the
 	// market always exist.
 	Accounts map[solana.PublicKey]bank.Account
@@ -74,7 +74,7 @@ type Options struct {
 	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
-	// Seed makes the random faults of the endpoints and the router repeat.
+	// Seed is the seed of the random faults of the endpoints and the router.
 	Seed uint64
 	// Initialised makes New run the pool's Initialize and finalize it, so that the
 	// pool exists at every commitment level.
@@ -89,9 +89,9 @@ func (o Options) withDefaults() Options {
 	if o.Profile == nil {
 		o.Profile = shieldpool.Development()
 	}
-	if o.Ring != 0 {
+	if o.RootHistory != 0 {
 		profile := *o.Profile
-		profile.RootHistory = o.Ring
+		profile.RootHistory = o.RootHistory
 		o.Profile = &profile
 	}
 	if o.SlotDuration == 0 {
@@ -121,9 +121,9 @@ type Chain struct {
 	opts   Options
 	bank   *bank.Bank
 	faucet faucet
-	// first is the default endpoint.
-	first    *rpc.Endpoint
-	exchange exchange
+	// defaultEndpoint is the default endpoint.
+	defaultEndpoint *rpc.Endpoint
+	exchange        exchange
 
 	mu        sync.Mutex
 	endpoints map[string]*rpc.Endpoint
@@ -141,8 +141,8 @@ func New(opts Options) (*Chain, error) {
 	if opts.SlotDuration < 0 {
 		return nil, fmt.Errorf("localnet options: SlotDuration is %s, want more than 0", opts.SlotDuration)
 	}
-	if opts.Ring < 0 {
-		return nil, fmt.Errorf("localnet options: Ring is %d roots, want more than 0", opts.Ring)
+	if opts.RootHistory < 0 {
+		return nil, fmt.Errorf("localnet options: RootHistory is %d roots, want more than 0", opts.RootHistory)
 	}
 	key, err := groth16.ParseKey(opts.VerifyingKey)
 	if err != nil {
@@ -174,20 +174,20 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c.first, err = rpc.New(rpc.Options{
+	c.defaultEndpoint, err = rpc.New(rpc.Options{
 		Bank: c.bank, Genesis: GenesisHash, Airdrop: c.airdrop, Seed: seedOf(DefaultEndpoint, opts.Seed), Log: opts.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c.endpoints = map[string]*rpc.Endpoint{DefaultEndpoint: c.first}
+	c.endpoints = map[string]*rpc.Endpoint{DefaultEndpoint: c.defaultEndpoint}
 	if c.exchange.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
-		c.first.Close()
+		c.defaultEndpoint.Close()
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	if opts.Initialised {
 		if err := c.Initialize(); err != nil {
-			c.first.Close()
+			c.defaultEndpoint.Close()
 			return nil, err
 		}
 		c.Finalize()
@@ -228,23 +228,23 @@ func (c *Chain) Start(ctx context.Context) {
 func (c *Chain) Advance(n uint64) { c.bank.Advance(n) }
 
 // Skip closes the open slot and skips the next n slots, which have no block. The
-// block height then falls behind the slot, as on a real cluster.
+// block height then grows slower than the slot, as on a real cluster.
 func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 
 // Fork undoes the newest n blocks, confirmed blocks included, as when the cluster
 // chooses another branch. See bank.Bank.Fork.
 func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
 	undone, err := c.bank.Fork(n, again)
-	return c.forked(undone, err)
+	return c.logFork(undone, err)
 }
 
-// ForkFrom is Fork of every block from a slot on.
+// ForkFrom undoes every block from a slot on, as Fork does.
 func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
 	undone, err := c.bank.ForkFrom(slot, again)
-	return c.forked(undone, err)
+	return c.logFork(undone, err)
 }
 
-func (c *Chain) forked(undone []bank.Undone, err error) ([]bank.Undone, error) {
+func (c *Chain) logFork(undone []bank.Undone, err error) ([]bank.Undone, error) {
 	if err == nil {
 		c.opts.Log.Info("blocks undone by a fork", "transactions", len(undone))
 	}

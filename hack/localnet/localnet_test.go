@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	valid, err := secrets.VerifyingKey()
 	if err != nil {
@@ -29,8 +29,8 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 		"a verifying key that is no JSON":    {VerifyingKey: []byte("no")},
 		"a negative slot duration":           {VerifyingKey: valid, SlotDuration: -1},
 		"a history that is too short":        {VerifyingKey: valid, History: 10},
-		"finalized sooner than confirmed":    {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
-		"a negative number of roots":         {VerifyingKey: valid, Ring: -1},
+		"finalized before confirmed":         {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
+		"a negative number of roots":         {VerifyingKey: valid, RootHistory: -1},
 		"a market with no SOL":               {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Tokens: 1}}},
 		"a market with too many tokens":      {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Lamports: 1, Tokens: 1 << 60}}},
 		"a market with a 100 % fee":          {VerifyingKey: valid, Market: localnet.MarketOptions{FeeBPS: market.MaxBPS}},
@@ -79,7 +79,7 @@ func TestSlotsFollowTheClockUntilClose(t *testing.T) {
 		t.Error("the chain still answers after Close")
 	}
 	if _, err := chain.Listen("no address"); err == nil {
-		t.Error("listening on an impossible address gives no error")
+		t.Error("Listen on an invalid address returns no error")
 	}
 }
 
@@ -124,13 +124,13 @@ func TestInitialisedChainHasThePool(t *testing.T) {
 		t.Errorf("the new tree has %d leaves, want none", tree.NextIndex)
 	}
 	if err := f.Initialize(); err == nil {
-		t.Error("the pool could be initialised twice")
+		t.Error("the pool is initialised a second time, want an error")
 	}
 }
 
-// TestAWithdrawalIsReadBackWhole sends a deposit and a withdrawal over RPC. It then
+// TestWithdrawalIsReadByAddressSignatureAndBlock sends a deposit and a withdrawal over RPC. It then
 // reads them as an indexer does: by address, by signature and by block.
-func TestAWithdrawalIsReadBackWhole(t *testing.T) {
+func TestWithdrawalIsReadByAddressSignatureAndBlock(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{Initialised: true})
 	ctx, p, payer := context.Background(), pool(t), f.payer.PublicKey()
@@ -207,7 +207,7 @@ func TestAWithdrawalIsReadBackWhole(t *testing.T) {
 	}
 }
 
-func TestManyClientsUnderARunningClock(t *testing.T) {
+func TestConcurrentClientsWhileSlotsAdvance(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{SlotDuration: 2 * time.Millisecond})
 	f.Start(t.Context())
@@ -225,7 +225,7 @@ func TestManyClientsUnderARunningClock(t *testing.T) {
 					t.Error(err)
 				}
 				if out, err := f.GetSignatureStatuses(t.Context(), true, signature); err != nil || out.Value[0] == nil {
-					t.Errorf("status %v with error %v, want one", out, err)
+					t.Errorf("status is %v with error %v, want a status", out, err)
 				}
 			}
 		})

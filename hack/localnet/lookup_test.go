@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// signV0 makes a v0 transaction of the payer with a lookup table. addresses is the
-// content of the table from which solana-go builds the lookups; it may be wrong.
+// signV0 makes a v0 transaction of the payer with a lookup table. solana-go builds the
+// lookups from addresses, which may differ from the table's content.
 func (f *fixture) signV0(hash solana.Hash, table solana.PublicKey, addresses []solana.PublicKey, instructions ...solana.Instruction) *solana.Transaction {
 	f.t.Helper()
 	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(f.payer.PublicKey()),
@@ -39,8 +39,8 @@ func withTable(t *testing.T, n int) (f *fixture, table solana.PublicKey, to []so
 	return newFixture(t, localnet.Options{Accounts: map[solana.PublicKey]bank.Account{table: bank.LookupTable(to...)}}), table, to
 }
 
-// pays are transfers to the accounts of to, one instruction for each account.
-func (f *fixture) pays(to []solana.PublicKey) (instructions []solana.Instruction) {
+// transfersTo are transfers to the accounts of to, one instruction for each account.
+func (f *fixture) transfersTo(to []solana.PublicKey) (instructions []solana.Instruction) {
 	for _, key := range to {
 		instructions = append(instructions, system.NewTransferInstruction(1_000_000, f.payer.PublicKey(), key).Build())
 	}
@@ -56,25 +56,25 @@ func encoded(t testing.TB, tx *solana.Transaction) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// TestATransactionTakesAccountsFromATable sends a transaction that fits in a packet only with a
+// TestTransactionLoadsAccountsFromALookupTable sends a transaction that fits in a packet only with a
 // lookup table, and reads it back by balance, address and block.
-func TestATransactionTakesAccountsFromATable(t *testing.T) {
+func TestTransactionLoadsAccountsFromALookupTable(t *testing.T) {
 	t.Parallel()
 	f, table, to := withTable(t, 40)
 	ctx := context.Background()
-	instructions := f.pays(to)
+	instructions := f.transfersTo(to)
 	tx := f.signV0(f.blockhash(rpc.CommitmentProcessed), table, to, instructions...)
 	signature := f.send(tx)
 	slot := uint64(33)
 	f.Finalize()
 	for _, key := range to {
 		if balance, err := f.GetBalance(ctx, key, rpc.CommitmentFinalized); err != nil || balance.Value != 1_000_000 {
-			t.Fatalf("%s has %+v with error %v, want the transfer", key, balance, err)
+			t.Fatalf("%s has balance %+v with error %v, want 1000000", key, balance, err)
 		}
 	}
 	found, err := f.GetSignaturesForAddress(ctx, to[17])
 	if err != nil || len(found) != 1 || found[0].Signature != signature {
-		t.Errorf("by a loaded address there are %+v with error %v, want the transaction", found, err)
+		t.Errorf("transactions of a loaded address are %+v with error %v, want the one sent", found, err)
 	}
 
 	// solana-go reads the block and resolves the accounts of the instructions.
@@ -99,12 +99,12 @@ func TestATransactionTakesAccountsFromATable(t *testing.T) {
 	}
 }
 
-func TestANodeRefusesATransactionThatItCannotResolve(t *testing.T) {
+func TestUnresolvableTransactionIsRefused(t *testing.T) {
 	t.Parallel()
 	f, table, to := withTable(t, 2)
-	instructions := f.pays(to)
+	instructions := f.transfersTo(to)
 	hash := f.blockhash(rpc.CommitmentFinalized)
-	refused := func(name string, got answer, want string) {
+	checkRefused := func(name string, got answer, want string) {
 		t.Helper()
 		if got.Error == nil || got.Error.Code != -32602 || got.Error.Message != "invalid transaction: "+want {
 			t.Errorf("%s gives %s with %+v, want error -32602 with %q", name, got.Result, got.Error, want)
@@ -118,11 +118,11 @@ func TestANodeRefusesATransactionThatItCannotResolve(t *testing.T) {
 	send := func(tx *solana.Transaction, config string) answer {
 		return f.call("sendTransaction", `["`+encoded(t, tx)+`",{"encoding":"base64",`+config+`}]`)
 	}
-	ofNowhere := f.signV0(hash, address("nowhere"), to, instructions...)
-	refused("no table", send(ofNowhere, `"skipPreflight":false`), notFound)
-	refused("no table, without preflight", send(ofNowhere, `"skipPreflight":true`), notFound)
-	refused("no table, simulated", f.call("simulateTransaction", `["`+encoded(t, ofNowhere)+`",{"encoding":"base64"}]`), notFound)
-	refused("a wallet for a table", send(f.signV0(hash, f.payer.PublicKey(), to, instructions...), `"skipPreflight":true`), badOwner)
+	missingTable := f.signV0(hash, address("nowhere"), to, instructions...)
+	checkRefused("no table", send(missingTable, `"skipPreflight":false`), notFound)
+	checkRefused("no table, without preflight", send(missingTable, `"skipPreflight":true`), notFound)
+	checkRefused("no table, simulated", f.call("simulateTransaction", `["`+encoded(t, missingTable)+`",{"encoding":"base64"}]`), notFound)
+	checkRefused("a wallet instead of a table", send(f.signV0(hash, f.payer.PublicKey(), to, instructions...), `"skipPreflight":true`), badOwner)
 	beyond := append(append([]solana.PublicKey{address("unused")}, to...), address("unused 2"))
-	refused("an index beyond", send(f.signV0(hash, table, beyond, instructions...), `"skipPreflight":true`), badIndex)
+	checkRefused("an index beyond the table", send(f.signV0(hash, table, beyond, instructions...), `"skipPreflight":true`), badIndex)
 }

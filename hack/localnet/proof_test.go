@@ -75,8 +75,8 @@ func (c *client) land(ix solana.Instruction) {
 	c.Advance(1)
 }
 
-// refused sends an instruction and returns the error of its preflight.
-func (c *client) refused(ix solana.Instruction) string {
+// preflightError sends an instruction and returns the error of its preflight.
+func (c *client) preflightError(ix solana.Instruction) string {
 	c.t.Helper()
 	_, err := c.SendTransactionWithOpts(c.t.Context(), c.sign(c.blockhash(rpc.CommitmentProcessed), unitLimit(400_000), ix),
 		rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
@@ -120,9 +120,9 @@ func newClient(t *testing.T) *client {
 	return &client{fixture: f, prover: prover, pool: p, mint: mint}
 }
 
-// TestNotesMoveUnderProofsOfTheRealCircuit makes a deposit, a withdrawal, a transfer
+// TestSpendsWithProofsOfTheDevelopmentCircuit makes a deposit, a withdrawal, a transfer
 // and a second withdrawal, each with a proof of the development circuit.
-func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
+func TestSpendsWithProofsOfTheDevelopmentCircuit(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	balance := func(of solana.PublicKey) uint64 {
@@ -146,16 +146,16 @@ func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
 	if got := balance(address("recipient")); got != 94_700_000 {
 		t.Errorf("the recipient has %d lamports, want 94700000", got)
 	}
-	if got := c.refused(toAnother); got != preflightMessage(shieldpool.CodeDoubleSpend) {
+	if got := c.preflightError(toAnother); got != preflightMessage(shieldpool.CodeDoubleSpend) {
 		t.Errorf("the same note to another recipient: %q, want DoubleSpend", got)
 	}
 
 	c.locate(&change)
-	mine, theirs := c.note(300_000_000), c.note(600_000_000)
-	c.land(c.prove(wallet.Spend{Inputs: []wallet.Note{change}, Outputs: []wallet.Note{mine, theirs}, Unused: true}, solana.PublicKey{}))
-	c.locate(&mine)
-	c.locate(&theirs)
-	c.land(c.prove(wallet.Spend{Inputs: []wallet.Note{mine, theirs}, PublicAmount: -900_000_000}, address("recipient")))
+	smallNote, largeNote := c.note(300_000_000), c.note(600_000_000)
+	c.land(c.prove(wallet.Spend{Inputs: []wallet.Note{change}, Outputs: []wallet.Note{smallNote, largeNote}, Unused: true}, solana.PublicKey{}))
+	c.locate(&smallNote)
+	c.locate(&largeNote)
+	c.land(c.prove(wallet.Spend{Inputs: []wallet.Note{smallNote, largeNote}, PublicAmount: -900_000_000}, address("recipient")))
 	if got, want := balance(address("recipient")), uint64(94_700_000+892_300_000); got != want {
 		t.Errorf("the recipient has %d lamports, want %d", got, want)
 	}
@@ -164,15 +164,15 @@ func TestNotesMoveUnderProofsOfTheRealCircuit(t *testing.T) {
 	late := c.note(20_000_000)
 	c.land(c.prove(wallet.Spend{Outputs: []wallet.Note{late}, PublicAmount: 20_000_000}, solana.PublicKey{}))
 	c.locate(&late)
-	bound := c.prove(wallet.Spend{Inputs: []wallet.Note{late}, PublicAmount: -20_000_000}, address("recipient"))
-	bound.Accounts()[6].PublicKey = address("thief")
-	if got := c.refused(bound); got != preflightMessage(shieldpool.CodeProofInvalid) {
+	redirected := c.prove(wallet.Spend{Inputs: []wallet.Note{late}, PublicAmount: -20_000_000}, address("recipient"))
+	redirected.Accounts()[6].PublicKey = address("thief")
+	if got := c.preflightError(redirected); got != preflightMessage(shieldpool.CodeProofInvalid) {
 		t.Errorf("a proof for another recipient: %q, want ProofInvalid", got)
 	}
 	invented := late.Commitment()
 	c.leaves, late.Index = slices.Concat(stale, []fr.Element{invented}), uint64(len(stale))
-	if got := c.refused(c.prove(wallet.Spend{Inputs: []wallet.Note{late}, PublicAmount: -20_000_000}, address("recipient"))); got != preflightMessage(shieldpool.CodeRootNotFound) {
-		t.Errorf("a proof in a tree that never was: %q, want RootNotFound", got)
+	if got := c.preflightError(c.prove(wallet.Spend{Inputs: []wallet.Note{late}, PublicAmount: -20_000_000}, address("recipient"))); got != preflightMessage(shieldpool.CodeRootNotFound) {
+		t.Errorf("a proof for a tree that never existed: %q, want RootNotFound", got)
 	}
 }
 

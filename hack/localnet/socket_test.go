@@ -27,7 +27,7 @@ type line struct {
 // dial opens a WebSocket to the fixture's endpoint.
 func (f *fixture) dial() *line {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	ctx, cancel := context.WithTimeout(context.Background(), longTimeout)
 	defer cancel()
 	conn, response, err := websocket.Dial(ctx, f.url, nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *line) write(text string) {
 
 // receive waits for the next message.
 func (l *line) receive() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	ctx, cancel := context.WithTimeout(context.Background(), longTimeout)
 	defer cancel()
 	_, raw, err := l.Read(ctx)
 	return string(raw), err
@@ -62,7 +62,7 @@ func (l *line) wants(want string) {
 	if err != nil {
 		l.t.Fatalf("got error %v, want %s", err, want)
 	}
-	if diff := cmp.Diff(generic(l.t, []byte(want)), generic(l.t, []byte(got))); diff != "" {
+	if diff := cmp.Diff(decodeGeneric(l.t, []byte(want)), decodeGeneric(l.t, []byte(got))); diff != "" {
 		l.t.Errorf("message (-want +got):\n%s", diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestSocketFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	faulty := f.faulty()
+	faulty := f.withFaults()
 	to := `["` + address("to").String() + `",{"commitment":"processed"}]`
 	// pay changes the account in the open slot and closes the slot.
 	pay := func() {
@@ -216,7 +216,7 @@ func TestOpeningASocketFailsByTheRule(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn, response, err := websocket.Dial(context.Background(), f.faulty(test.rule).url, nil)
+			conn, response, err := websocket.Dial(context.Background(), f.withFaults(test.rule).url, nil)
 			if err == nil {
 				_ = conn.CloseNow()
 				t.Fatal("the socket is open")

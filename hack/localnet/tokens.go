@@ -65,7 +65,7 @@ func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account sol
 	if err != nil {
 		return account, signature, err
 	}
-	instructions, signers := []solana.Instruction{c.differing(), create}, []solana.PrivateKey{c.faucet.key}
+	instructions, signers := []solana.Instruction{c.uniqueLimit(), create}, []solana.PrivateKey{c.faucet.key}
 	if mint == solana.WrappedSol {
 		instructions = append(instructions, system.NewTransferInstruction(amount, faucet, account).Build(),
 			tokenprogram.NewSyncNativeInstruction(account).Build())
@@ -100,7 +100,7 @@ func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Sig
 	if frozen {
 		what, instruction = "freeze", tokenprogram.NewFreezeAccountInstruction(account, mint, authority.PublicKey(), nil).Build()
 	}
-	signature, err := c.land([]solana.PrivateKey{c.faucet.key, authority}, c.differing(), instruction)
+	signature, err := c.land([]solana.PrivateKey{c.faucet.key, authority}, c.uniqueLimit(), instruction)
 	if err != nil {
 		return signature, fmt.Errorf("%s account: %w", what, err)
 	}

@@ -72,7 +72,7 @@ type Error struct {
 
 // Rule is one way to misbehave. All fields but the first two describe effects; a
 // rule has at least one effect. When several rules apply to one call, their delays
-// add up, and the largest lag, the largest lead and the shortest history count. The
+// add up, and the call has the largest lag and lead and the shortest history. The
 // first rule that fails the call decides how it fails, and the first rule with an
 // Outcome decides the outcome.
 type Rule struct {
@@ -106,9 +106,9 @@ type Rule struct {
 	// Lag answers from the state of Lag slots ago. A lag above 128 makes the node
 	// unhealthy, as on Agave.
 	Lag uint64 `json:"lag,omitempty"`
-	// FrozenBlockhash makes getLatestBlockhash repeat the answer of the time when
-	// the rule was set, as a cache in front of a node does. The context slot is that
-	// of the old answer, and minContextSlot is not checked.
+	// FrozenBlockhash makes getLatestBlockhash repeat its answer from the time when
+	// the rule was set, as a cache in front of a node does. The answer keeps its old
+	// context slot, and minContextSlot is not checked.
 	FrozenBlockhash bool `json:"frozenBlockhash,omitempty"`
 	// Health is a fixed answer of getHealth.
 	Health Health `json:"health,omitempty"`
@@ -118,7 +118,7 @@ type Rule struct {
 
 	// Ahead is the number of slots that the node adds to its true slot: in getSlot,
 	// in every context slot and in the check of minContextSlot. With an equal Lag
-	// the node passes an old state off as the newest.
+	// the node presents an old state as the newest.
 	Ahead uint64 `json:"ahead,omitempty"`
 	// HeightAhead is the number of blocks that the node adds to every block height,
 	// the last valid block height of a blockhash included.
@@ -145,13 +145,13 @@ func (r *Rule) Validate() error {
 	case r.Status != 0 && (r.Status < http.StatusBadRequest || r.Status > 599):
 		return fmt.Errorf("status is %d, expected an HTTP status of 400 to 599", r.Status)
 	case r.RetryAfter > 0 && r.Status == 0:
-		return errors.New("retryAfter is set without a status that could carry it")
+		return errors.New("retryAfter is set without a status, expected a status as well")
 	case r.Error.Code == 0 && r.Error.Message != "":
 		return errors.New("error.message is set without an error.code, expected a code other than 0")
 	case r.failures() > 1:
 		return errors.New("more than one of status, error, cut and hang is set, expected one: use a rule for each")
 	case r.AfterActing && r.failures() == 0 && r.Latency == 0 && r.Jitter == 0:
-		return errors.New("afterActing is set without latency, jitter, status, error, cut or hang to come after")
+		return errors.New("afterActing is set without latency, jitter, status, error, cut or hang that it could defer")
 	}
 	if err := r.validateMethod(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *Rule) validateMethod() error {
 		return fmt.Errorf("frozenBlockhash is for method %s, got %q", methodBlockhash, r.Method)
 	case r.Health != "" && r.Method != "" && r.Method != methodHealth:
 		return fmt.Errorf("health is for method %s, got %q", methodHealth, r.Method)
-	case r.Outcome != "" && !r.concerns(methodStatuses) && !r.concerns(methodSimulate) && !r.concerns(methodSend):
+	case r.Outcome != "" && !r.appliesTo(methodStatuses) && !r.appliesTo(methodSimulate) && !r.appliesTo(methodSend):
 		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
 	case r.Socket == SocketCut && r.Method != "":
 		return fmt.Errorf("socket %q is for whole connections, expected no method, got %q", SocketCut, r.Method)
@@ -193,7 +193,7 @@ func (r *Rule) validateAnswer() error {
 	return nil
 }
 
-func (r *Rule) concerns(method string) bool { return r.Method == "" || r.Method == method }
+func (r *Rule) appliesTo(method string) bool { return r.Method == "" || r.Method == method }
 
 // failures is the number of ways in which the rule fails a call.
 func (r *Rule) failures() (n int) {

@@ -22,11 +22,11 @@ func TestRulesSurviveARoundTrip(t *testing.T) {
 		"a rate limit with Retry-After":          {`[{"probability":0.5,"status":429,"retryAfter":"2s"}]`, []fault.Rule{{Probability: 0.5, Status: 429, RetryAfter: 2 * time.Second}}},
 		"an error after acting":                  {`[{"method":"sendTransaction","afterActing":true,"error":{"code":-32603,"message":"no"}}]`, []fault.Rule{{Method: "sendTransaction", AfterActing: true, Error: fault.Error{Code: -32603, Message: "no"}}}},
 		"a cut connection and a hanging call":    {`[{"cut":true},{"hang":true}]`, []fault.Rule{{Cut: true}, {Hang: true}}},
-		"a transaction that is forgotten":        {`[{"drop":true}]`, []fault.Rule{{Drop: true}}},
+		"a dropped transaction":                  {`[{"drop":true}]`, []fault.Rule{{Drop: true}}},
 		"wrong answers":                          {`[{"empty":true},{"health":"ok"},{"frozenBlockhash":true}]`, []fault.Rule{{Empty: true}, {Health: fault.HealthOK}, {FrozenBlockhash: true}}},
 		"a node that lags, with a short history": {`[{"lag":12,"history":100}]`, []fault.Rule{{Lag: 12, History: 100}}},
 		"a node that claims to be ahead":         {`[{"ahead":100,"heightAhead":22000000},{"method":"getLatestBlockhash","slotAsHeight":true}]`, []fault.Rule{{Ahead: 100, HeightAhead: 22_000_000}, {Method: "getLatestBlockhash", SlotAsHeight: true}}},
-		"made-up outcomes":                       {`[{"method":"getSignatureStatuses","outcome":"succeeds"},{"outcome":"fails","err":{"InstructionError":[2,{"Custom":1}]}}]`, []fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, {Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":1}]}`}}},
+		"false outcomes":                         {`[{"method":"getSignatureStatuses","outcome":"succeeds"},{"outcome":"fails","err":{"InstructionError":[2,{"Custom":1}]}}]`, []fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, {Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":1}]}`}}},
 		"sockets":                                {`[{"socket":"cut","probability":0.01},{"socket":"silent"}]`, []fault.Rule{{Socket: fault.SocketCut, Probability: 0.01}, {Socket: fault.SocketSilent}}},
 	}
 	for name, test := range tests {
@@ -69,7 +69,7 @@ func TestParseRulesErrors(t *testing.T) {
 		"a probability above 1":                      {`[{"cut":true,"probability":1.5}]`, "probability is 1.5, expected more than 0 and up to 1"},
 		"no effect":                                  {`[{"method":"getSlot"}]`, "the rule has no effect"},
 		"a status that is not an error":              {`[{"status":200}]`, "status is 200, expected an HTTP status of 400 to 599"},
-		"a time to retry without a status":           {`[{"cut":true,"retryAfter":"1s"}]`, "retryAfter is set without a status"},
+		"retryAfter without a status":                {`[{"cut":true,"retryAfter":"1s"}]`, "retryAfter is set without a status"},
 		"an error without a code":                    {`[{"error":{"message":"no"}}]`, "error.message is set without an error.code"},
 		"an unknown field in an error":               {`[{"error":{"kode":1}}]`, `unknown field "kode"`},
 		"two failures":                               {`[{"cut":true,"hang":true}]`, "more than one of status, error, cut and hang"},
@@ -96,9 +96,9 @@ func TestParseRulesErrors(t *testing.T) {
 	}
 }
 
-// fates plans a number of calls of a method and returns a character for each: x for
-// a call that fails, a dot for any other.
-func fates(in *fault.Injector, method string, calls int) string {
+// failurePattern plans a number of calls of a method and returns a character for each: x for
+// a call that fails, a dot for a call that does not.
+func failurePattern(in *fault.Injector, method string, calls int) string {
 	var out strings.Builder
 	for range calls {
 		if in.Plan(method).Failure != nil {
@@ -110,7 +110,7 @@ func fates(in *fault.Injector, method string, calls int) string {
 	return out.String()
 }
 
-func TestTheSameSeedDrawsTheSame(t *testing.T) {
+func TestSameSeedDrawsTheSameFaults(t *testing.T) {
 	t.Parallel()
 	rules := []fault.Rule{{Probability: 0.5, Cut: true}}
 	draw := func(seed uint64, disturb bool) string {
@@ -119,17 +119,17 @@ func TestTheSameSeedDrawsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if disturb {
-			fates(in, "getSlot", 17)
+			failurePattern(in, "getSlot", 17)
 			in.Notify("getBalance")
 			in.CutSocket()
 		}
-		return fates(in, "getBalance", 64)
+		return failurePattern(in, "getBalance", 64)
 	}
 	if a, b := draw(1, false), draw(1, true); a != b {
 		t.Errorf("calls of other methods change the draws of one seed:\n%s\n%s", a, b)
 	}
 	if a, b := draw(1, false), draw(2, false); a == b {
-		t.Errorf("two seeds draw the same: %s", a)
+		t.Errorf("two seeds draw the same faults: %s", a)
 	}
 }
 
@@ -152,9 +152,9 @@ func TestARuleAppliesWithItsProbability(t *testing.T) {
 			if err := in.Set([]fault.Rule{{Method: "getSlot", Probability: test.probability, Status: 503}}); err != nil {
 				t.Fatal(err)
 			}
-			n := strings.Count(fates(in, "getSlot", calls), "x")
+			n := strings.Count(failurePattern(in, "getSlot", calls), "x")
 			if n < test.least || n > test.most {
-				t.Errorf("it applied %d times of %d, want %d to %d", n, calls, test.least, test.most)
+				t.Errorf("the rule applied to %d of %d calls, want %d to %d", n, calls, test.least, test.most)
 			}
 			if applied := in.Applied()["status"]; applied != uint64(n) {
 				t.Errorf("Applied counts %d, want %d", applied, n)
@@ -163,7 +163,7 @@ func TestARuleAppliesWithItsProbability(t *testing.T) {
 	}
 }
 
-func TestRulesThatApplyToOneCallAddUp(t *testing.T) {
+func TestEffectsOfSeveralRulesAreCombined(t *testing.T) {
 	t.Parallel()
 	in := fault.NewInjector(0)
 	rules := []fault.Rule{
@@ -216,7 +216,7 @@ func TestJitterSpreadsOverItsRange(t *testing.T) {
 	}
 }
 
-func TestRulesThatAreNotValidChangeNothing(t *testing.T) {
+func TestInvalidRulesChangeNothing(t *testing.T) {
 	t.Parallel()
 	in := fault.NewInjector(0)
 	good := []fault.Rule{{Cut: true}}

@@ -22,8 +22,8 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// FailHTTP fails a request in the way that the rule says. body writes the answer of
-// a rule with a status. A hang ends when the client goes away or closed is closed.
+// FailHTTP fails a request as the rule says. For a rule with a status, body writes
+// the answer. A hang ends when the client goes away or closed is closed.
 func (r *Rule) FailHTTP(w http.ResponseWriter, req *http.Request, closed <-chan struct{}, body func()) {
 	if r.Status != 0 {
 		if r.RetryAfter > 0 {

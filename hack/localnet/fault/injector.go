@@ -33,18 +33,18 @@ type Injector struct {
 
 	mu      sync.Mutex
 	rules   []Rule
-	drawn   map[string]uint64
+	draws   map[string]uint64
 	applied map[string]uint64
 }
 
 // NewInjector makes an injector without rules.
 func NewInjector(seed uint64) *Injector {
-	return &Injector{seed: seed, drawn: make(map[string]uint64), applied: make(map[string]uint64)}
+	return &Injector{seed: seed, draws: make(map[string]uint64), applied: make(map[string]uint64)}
 }
 
 // Set replaces all rules at once. When a rule is invalid, Set changes nothing and
 // returns an error. Calls that are executing keep their plan. The counts of draws
-// do not start anew.
+// are not reset.
 func (in *Injector) Set(rules []Rule) error {
 	if err := Validate(rules); err != nil {
 		return err
@@ -78,19 +78,19 @@ func (in *Injector) Plan(method string) Plan {
 	n := in.next(method)
 	for i := range in.rules {
 		rule := &in.rules[i]
-		if !rule.concerns(method) {
+		if !rule.appliesTo(method) {
 			continue
 		}
-		chance := Random(in.seed, method, n, i)
-		if !rule.draw(chance) {
+		random := Random(in.seed, method, n, i)
+		if !rule.draw(random) {
 			continue
 		}
 		if p.Failure == nil && rule.failures() > 0 {
 			p.Failure = rule
-			in.applied[rule.failure()]++
+			in.applied[rule.failureName()]++
 		}
-		in.delay(&p, rule, chance)
-		in.change(&p, rule, method)
+		in.addDelay(&p, rule, random)
+		in.addEffects(&p, rule, method)
 	}
 	return p
 }
@@ -104,7 +104,7 @@ func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	n := in.next(key)
 	for i := range in.rules {
 		rule := &in.rules[i]
-		if !rule.concerns(method) || !rule.draw(Random(in.seed, key, n, i)) {
+		if !rule.appliesTo(method) || !rule.draw(Random(in.seed, key, n, i)) {
 			continue
 		}
 		lag = max(lag, rule.Lag)
@@ -137,8 +137,8 @@ func (in *Injector) CutSocket() bool {
 
 // next returns the number of the next draw of a key, from 0.
 func (in *Injector) next(key string) uint64 {
-	n := in.drawn[key]
-	in.drawn[key] = n + 1
+	n := in.draws[key]
+	in.draws[key] = n + 1
 	return n
 }
 
@@ -157,7 +157,7 @@ func (r *Rule) draw(random *rand.Rand) bool {
 	return r.Probability == 0 || chance < r.Probability
 }
 
-func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
+func (in *Injector) addDelay(p *Plan, rule *Rule, random *rand.Rand) {
 	delay := rule.Latency
 	if rule.Jitter > 0 {
 		delay += time.Duration(random.Int64N(int64(rule.Jitter)))
@@ -173,8 +173,8 @@ func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
 	}
 }
 
-// change adds to the plan the rule's effects on the answer of a method.
-func (in *Injector) change(p *Plan, rule *Rule, method string) {
+// addEffects adds to the plan the rule's effects on the answer of a method.
+func (in *Injector) addEffects(p *Plan, rule *Rule, method string) {
 	if rule.History > 0 && (p.History == 0 || rule.History < p.History) {
 		p.History = rule.History
 	}
@@ -201,8 +201,8 @@ func (in *Injector) change(p *Plan, rule *Rule, method string) {
 	}
 }
 
-// failure is the JSON name of the way in which the rule fails a call.
-func (r *Rule) failure() string {
+// failureName is the JSON name of the way in which the rule fails a call.
+func (r *Rule) failureName() string {
 	switch {
 	case r.Status != 0:
 		return "status"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// duration is a time.Duration that is a text such as "250ms" in JSON.
+// duration is a time.Duration that JSON writes as a string such as "250ms".
 type duration time.Duration
 
 // MarshalText writes a duration as Go does.

@@ -1,5 +1,5 @@
 // Package market is the program of the local chain that swaps wrapped SOL for
-// tokens. Each mint has one market, of constant product and with a fee. The program
+// tokens. Each mint has one constant-product market with a fee. The program
 // replaces the router program of a real chain and the markets behind it. An admin
 // sets the price and the depth of a market at any time.
 package market
@@ -31,7 +31,8 @@ var stateSize = binary.Size(State{})
 // the price, their size the depth. They may differ from the balances of the market's
 // vaults, but the token vault holds at least Tokens.
 type Reserves struct {
-	// Lamports is of wrapped SOL. Tokens is in the mint's smallest unit. Neither is 0.
+	// Lamports is the reserve of wrapped SOL. Tokens is in the mint's smallest unit.
+	// Neither is 0.
 	Lamports, Tokens uint64
 }
 
@@ -62,8 +63,8 @@ func (s *State) bytes() []byte {
 	return data
 }
 
-// Output is the number of tokens that an input of lamports buys, rounded down. With
-// in the input less the fee, it is s.Tokens · in / (s.Lamports + in).
+// Output is the number of tokens that an input of lamports buys, rounded down. If in
+// is the input minus the fee, the output is s.Tokens · in / (s.Lamports + in).
 func (s *State) Output(lamports uint64) uint64 {
 	in := scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
 	sum, overflow := bits.Add64(s.Lamports, in, 0)
@@ -73,10 +74,10 @@ func (s *State) Output(lamports uint64) uint64 {
 	return scale(s.Tokens, in, sum)
 }
 
-// scale returns ⌊x · by / of⌋, for by ≤ of and of > 0.
-func scale(x, by, of uint64) uint64 {
-	high, low := bits.Mul64(x, by)
-	quotient, _ := bits.Div64(high, low, of)
+// scale returns ⌊x · numerator / denominator⌋, for 0 ≤ numerator ≤ denominator > 0.
+func scale(x, numerator, denominator uint64) uint64 {
+	high, low := bits.Mul64(x, numerator)
+	quotient, _ := bits.Div64(high, low, denominator)
 	return quotient
 }
 
@@ -122,7 +123,7 @@ func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint1
 }
 
 // SetReserves makes the instruction by which the admin sets the reserves. The token
-// vault must hold reserves.Tokens at least.
+// vault must hold at least reserves.Tokens.
 func (m *Market) SetReserves(admin solana.PublicKey, reserves Reserves) solana.Instruction {
 	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
 		solana.Meta(admin).SIGNER(), solana.Meta(m.Address).WRITE(), solana.Meta(m.VaultTokens),
@@ -142,12 +143,11 @@ type Trade struct {
 	// is below MinOut, which is in the mint's smallest unit.
 	AmountIn, MinOut uint64
 	// KeepBPS is the part of the output, in basis points, that the market keeps. If it
-	// is above 0, the swap ignores MinOut. It is there to test a client's checks.
+	// is above 0, the swap ignores MinOut. It serves to test a client's checks.
 	KeepBPS uint16
 }
 
-// Swap makes the instruction of a trade. The program ignores accounts that follow
-// those of this instruction.
+// Swap makes the instruction of a trade. The program ignores further accounts.
 func (m *Market) Swap(t Trade) *solana.GenericInstruction {
 	data := binary.LittleEndian.AppendUint64([]byte{tagSwap}, t.AmountIn)
 	data = binary.LittleEndian.AppendUint64(data, t.MinOut)

@@ -33,7 +33,7 @@ func TestOutputIsExact(t *testing.T) {
 			t.Errorf("%d lamports into %+v at %d basis points: got %d, want %s", lamports, r, fee, got, want)
 		}
 		if got >= r.Tokens {
-			t.Errorf("%d lamports into %+v empty the market: %d", lamports, r, got)
+			t.Errorf("%d lamports into %+v buy %d tokens, want fewer than the reserve", lamports, r, got)
 		}
 	}
 	edges := []uint64{0, 1, 2, 9_999, 10_000, 10_001, 1 << 32, math.MaxInt64, math.MaxUint64 - 1, math.MaxUint64}

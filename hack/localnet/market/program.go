@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// The program's custom errors. The codes are those of the real router.
+// The program's custom errors, with the codes of the real router.
 const (
 	ErrSlippage            bank.CustomError = 6001
 	ErrInvalidTokenAccount bank.CustomError = 6025
@@ -63,7 +63,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 		return err
 	}
 	admin, account, vaultTokens := a[0], a[1], a[2]
-	state, at, err := open(account)
+	state, at, err := readMarket(account)
 	switch {
 	case err != nil:
 		return err
@@ -75,7 +75,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 		return bank.ErrInvalidSeeds
 	}
 	state.Reserves = parseReserves(args)
-	if err := state.covered(v, vaultTokens); err != nil {
+	if err := state.checkCovered(v, vaultTokens); err != nil {
 		return err
 	}
 	return account.SetData(state.bytes())
@@ -85,20 +85,20 @@ func parseReserves(args []byte) Reserves {
 	return Reserves{Lamports: binary.LittleEndian.Uint64(args), Tokens: binary.LittleEndian.Uint64(args[8:])}
 }
 
-// covered checks that neither reserve is 0 and that the token vault holds the reserve
-// of tokens. A swap keeps the vault sufficient: it lowers both by the same amount.
-func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
-	held, err := readTokens(vault)
+// checkCovered checks that neither reserve is 0 and that the token vault holds the reserve
+// of tokens. A swap lowers both by the same amount, so that this stays true.
+func (s *State) checkCovered(v *bank.Invocation, vault *bank.AccountRef) error {
+	vaultTokens, err := readTokens(vault)
 	if err != nil {
 		return err
 	}
-	if s.Lamports == 0 || s.Tokens == 0 || held.Amount < s.Tokens {
-		return v.Refuse(bank.ErrInvalidArgument, "want reserves of both sides, and a vault that covers the tokens")
+	if s.Lamports == 0 || s.Tokens == 0 || vaultTokens.Amount < s.Tokens {
+		return v.Refuse(bank.ErrInvalidArgument, "want two reserves above 0, and a vault that holds the reserve of tokens")
 	}
 	return nil
 }
 
-func open(account *bank.AccountRef) (*State, *Market, error) {
+func readMarket(account *bank.AccountRef) (*State, *Market, error) {
 	if account.Owner() != ProgramID {
 		return nil, nil, bank.ErrUninitializedAccount
 	}
@@ -116,11 +116,11 @@ func open(account *bank.AccountRef) (*State, *Market, error) {
 // readTokens reads a token account. For any other account it returns
 // ErrInvalidTokenAccount. The token program checks the mint when tokens move.
 func readTokens(account *bank.AccountRef) (*token.Account, error) {
-	held := bank.ParseToken(account.Data())
-	if account.Owner() != solana.TokenProgramID || held == nil || held.State == token.Uninitialized {
+	parsed := bank.ParseToken(account.Data())
+	if account.Owner() != solana.TokenProgramID || parsed == nil || parsed.State == token.Uninitialized {
 		return nil, ErrInvalidTokenAccount
 	}
-	return held, nil
+	return parsed, nil
 }
 
 // swap moves wrapped SOL from the user to the vault and tokens from the vault to the
@@ -136,13 +136,13 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	if len(args) != size {
 		return bank.ErrInvalidInstructionData
 	}
-	in, least := binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:])
+	in, minimum := binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:])
 	a, err := v.Take(7)
 	if err != nil {
 		return err
 	}
 	account, user, userSOL, userTokens := a[0], a[1], a[2], a[3]
-	state, at, err := open(account)
+	state, at, err := readMarket(account)
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	out := state.Output(in)
 	if short {
 		keep := min(binary.LittleEndian.Uint16(args[16:]), MaxBPS)
-		out, least = scale(out, MaxBPS-uint64(keep), MaxBPS), 0
+		out, minimum = scale(out, MaxBPS-uint64(keep), MaxBPS), 0
 	}
 	if in == 0 || in > ^state.Lamports {
-		return v.Refuse(bank.ErrInvalidArgument, "want an input of more than 0 that the reserves can hold")
+		return v.Refuse(bank.ErrInvalidArgument, "want an input above 0 that fits the reserves")
 	}
-	if out < least {
+	if out < minimum {
 		return v.Refuse(ErrSlippage, "the output is below the minimum")
 	}
 	state.Lamports, state.Tokens = state.Lamports+in, state.Tokens-out
@@ -188,11 +188,11 @@ func checkTrade(a []*bank.AccountRef, at *Market) error {
 		return bank.ErrMissingRequiredSignature
 	}
 	for _, owned := range a[2:4] {
-		held, err := readTokens(owned)
+		tokens, err := readTokens(owned)
 		if err != nil {
 			return err
 		}
-		if held.Owner != user.Key() {
+		if tokens.Owner != user.Key() {
 			return ErrInvalidTokenAccount
 		}
 	}

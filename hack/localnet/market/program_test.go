@@ -92,8 +92,8 @@ func (w *world) associatedOf(wallet, mint solana.PublicKey) solana.PublicKey {
 }
 
 // run lands a transaction of the admin, which the user signs too if necessary. It returns the
-// units used, the logs, and the error as in JSON-RPC, without the wrapping
-// InstructionError; "null" means no error.
+// units used, the error as in JSON-RPC without the wrapping InstructionError, and the logs. The
+// error "null" means success.
 func (w *world) run(instructions ...solana.Instruction) (units uint64, failure string, logs []string) {
 	w.t.Helper()
 	var hash solana.Hash
@@ -123,8 +123,8 @@ func (w *world) run(instructions ...solana.Instruction) (units uint64, failure s
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, refused := w.Submit(decoded)
-	told, err := json.Marshal(refused)
+	_, txErr := w.Submit(decoded)
+	encoded, err := json.Marshal(txErr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func (w *world) run(instructions ...solana.Instruction) (units uint64, failure s
 		}
 	})
 	w.Advance(1)
-	return units, strings.TrimSuffix(strings.TrimPrefix(string(told), `{"InstructionError":[1,`), `]}`), logs
+	return units, strings.TrimSuffix(strings.TrimPrefix(string(encoded), `{"InstructionError":[1,`), `]}`), logs
 }
 
 func (w *world) must(instructions ...solana.Instruction) uint64 {
@@ -169,8 +169,8 @@ func (w *world) amount(at solana.PublicKey) uint64 {
 	return bank.ParseToken(w.account(at).Data).Amount
 }
 
-func (w *world) trade(in, least uint64) market.Trade {
-	return market.Trade{User: address("user"), WSOL: w.wsol, Tokens: w.tokens, AmountIn: in, MinOut: least}
+func (w *world) trade(in, minimum uint64) market.Trade {
+	return market.Trade{User: address("user"), WSOL: w.wsol, Tokens: w.tokens, AmountIn: in, MinOut: minimum}
 }
 
 func generic(t testing.TB, ix solana.Instruction) *solana.GenericInstruction {
@@ -192,7 +192,7 @@ func TestSetReservesSetsPriceAndDepth(t *testing.T) {
 	}
 	w.must(w.at.Swap(w.trade(sol, 1)))
 	if got, want := w.amount(w.tokens), output(want, 30, sol).Uint64(); got != want {
-		t.Errorf("a swap then gives %d, want %d", got, want)
+		t.Errorf("a swap at the new reserves gives %d tokens, want %d", got, want)
 	}
 }
 
@@ -234,13 +234,13 @@ func TestSwapMovesBothSides(t *testing.T) {
 	in, out := reserves.Lamports, reserves.Tokens
 	for range 3 {
 		want := output(market.Reserves{Lamports: in, Tokens: out}, 30, 7*sol).Uint64()
-		had, wsol := w.amount(w.tokens), w.amount(w.wsol)
+		tokens, wsol := w.amount(w.tokens), w.amount(w.wsol)
 		units := w.must(w.at.Swap(w.trade(7*sol, want)))
 		if units < 60_000 || units > 120_000 {
-			t.Errorf("a swap uses %d units, want 60000 to 120000, as a hop of a real router", units)
+			t.Errorf("a swap uses %d units, want 60000 to 120000, like one hop of a real router", units)
 		}
 		in, out = in+7*sol, out-want
-		got := []uint64{w.amount(w.tokens) - had, wsol - w.amount(w.wsol), w.state().Lamports, w.state().Tokens}
+		got := []uint64{w.amount(w.tokens) - tokens, wsol - w.amount(w.wsol), w.state().Lamports, w.state().Tokens}
 		if diff := cmp.Diff([]uint64{want, 7 * sol, in, out}, got); diff != "" {
 			t.Errorf("output, input and reserves (-want +got):\n%s", diff)
 		}
@@ -253,7 +253,7 @@ func TestSwapMovesBothSides(t *testing.T) {
 	}
 }
 
-func TestASwapThatKeepsAPartPaysTheRestWhateverTheMinimum(t *testing.T) {
+func TestShortSwapIgnoresTheMinimum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	trade := w.trade(sol, math.MaxUint64)
@@ -272,11 +272,11 @@ func TestSwapRefuses(t *testing.T) {
 		return func(_ *world, ix *solana.GenericInstruction) { ix.AccountValues[i].PublicKey = key }
 	}
 	for name, test := range map[string]struct {
-		in, least uint64
-		altered   func(*world, *solana.GenericInstruction)
-		want      string
+		in, minimum uint64
+		altered     func(*world, *solana.GenericInstruction)
+		want        string
 	}{
-		"one unit less than the minimum":    {in: sol, least: full + 1, want: `{"Custom":6001}`},
+		"one unit less than the minimum":    {in: sol, minimum: full + 1, want: `{"Custom":6001}`},
 		"nothing in":                        {in: 0, want: `"InvalidArgument"`},
 		"more in than the user has":         {in: 101 * sol, want: `{"Custom":1}`},
 		"more in than the reserve can hold": {in: math.MaxUint64, want: `"InvalidArgument"`},
@@ -285,7 +285,7 @@ func TestSwapRefuses(t *testing.T) {
 		"wrapped SOL of somebody else": {in: sol, altered: func(w *world, ix *solana.GenericInstruction) {
 			ix.AccountValues[2].PublicKey = w.associated("other", solana.WrappedSol)
 		}, want: `{"Custom":6025}`},
-		"tokens into somebody else's": {in: sol, altered: func(w *world, ix *solana.GenericInstruction) {
+		"tokens into an account of somebody else": {in: sol, altered: func(w *world, ix *solana.GenericInstruction) {
 			ix.AccountValues[3].PublicKey = w.associated("other", w.at.Mint)
 		}, want: `{"Custom":6025}`},
 		"tokens into a missing account": {in: sol, altered: at(3, address("x")), want: `{"Custom":6025}`},
@@ -299,7 +299,7 @@ func TestSwapRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ix := w.at.Swap(w.trade(test.in, test.least))
+			ix := w.at.Swap(w.trade(test.in, test.minimum))
 			if test.altered != nil {
 				test.altered(w, ix)
 			}
@@ -307,13 +307,13 @@ func TestSwapRefuses(t *testing.T) {
 				t.Errorf("got %s, want %s; logs %q", got, test.want, logs)
 			}
 			if w.amount(w.wsol) != 100*sol || w.amount(w.at.VaultTokens) != stock {
-				t.Error("a refused swap moved something")
+				t.Error("a refused swap moved tokens")
 			}
 		})
 	}
 }
 
-func TestASwapIgnoresMoreAccounts(t *testing.T) {
+func TestSwapIgnoresFurtherAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ix := w.at.Swap(w.trade(sol, 1))

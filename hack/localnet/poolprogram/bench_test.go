@@ -53,7 +53,7 @@ func BenchmarkSimulate(b *testing.B) {
 	})
 }
 
-// BenchmarkSimulateDuringExecution is BenchmarkSimulate in parallel, where every 16th call also
+// BenchmarkSimulateDuringExecution runs BenchmarkSimulate in parallel. Every 16th call also
 // executes a transaction with a new proof, which has to be verified.
 func BenchmarkSimulateDuringExecution(b *testing.B) {
 	profile := shieldpool.Development()
@@ -66,7 +66,7 @@ func BenchmarkSimulateDuringExecution(b *testing.B) {
 		txs[i] = w.sign(w.payer, w.instruction(w.call(nil)))
 	}
 	if len(txs) > profile.RootHistory/2 {
-		b.Fatal("more leaves than the root history has: run with -benchtime of at most 30000x")
+		b.Fatal("more leaves than fit in the root history: run with -benchtime of at most 30000x")
 	}
 	w.simulate(tx)
 	var turn atomic.Int64

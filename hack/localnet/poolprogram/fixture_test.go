@@ -64,8 +64,8 @@ var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
 	return groth16.ParseKey(raw)
 })
 
-// emptyWorld is a world without a pool. A nil profile is the development profile, a nil
-// verifyingKey that of secrets. preset are further accounts at genesis.
+// emptyWorld is a world without a pool. A nil profile means the development profile, and a nil
+// verifyingKey the key of secrets. preset are further accounts at genesis.
 func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
 	t.Helper()
 	return limitedWorld(t, bank.BlockLimits{}, profile, verifyingKey, preset...)

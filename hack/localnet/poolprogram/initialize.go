@@ -21,24 +21,24 @@ func (p *program) initialize(v *bank.Invocation) error {
 	}
 	payer, tree, treasury := accounts[shieldpool.RolePayer], accounts[shieldpool.RoleMerkleTree], accounts[shieldpool.RoleTreasury]
 	poolAccount := accounts[shieldpool.RolePool]
-	of, err := p.byAddress(v, poolAccount.Key())
+	pool, err := p.byAddress(v, poolAccount.Key())
 	if err != nil {
 		return err
 	}
-	if tree.Key() != of.tree.key || treasury.Key() != of.treasury.key {
+	if tree.Key() != pool.tree.key || treasury.Key() != pool.treasury.key {
 		return bank.ErrInvalidSeeds
 	}
 	if poolAccount.Owner() == v.ProgramID {
 		return bank.ErrAccountAlreadyInitialized
 	}
-	if err := v.CreateAccount(payer, poolAccount, authoritySize, v.ProgramID, of.address.seeds); err != nil {
+	if err := v.CreateAccount(payer, poolAccount, authoritySize, v.ProgramID, pool.address.seeds); err != nil {
 		return err
 	}
 	size := uint64(p.profile.TreeLength()) //nolint:gosec // a length is not negative
-	if err := v.CreateAccount(payer, tree, size, v.ProgramID, of.tree.seeds); err != nil {
+	if err := v.CreateAccount(payer, tree, size, v.ProgramID, pool.tree.seeds); err != nil {
 		return err
 	}
-	if err := v.CreateAccount(payer, treasury, 0, v.ProgramID, of.treasury.seeds); err != nil {
+	if err := v.CreateAccount(payer, treasury, 0, v.ProgramID, pool.treasury.seeds); err != nil {
 		return err
 	}
 	authority := payer.Key()

@@ -32,8 +32,8 @@ const (
 	errSwapNotReady            = bank.CustomError(shieldpool.CodeSwapNotReady)
 )
 
-// Codes with which ExecuteSwap refuses what a router did. The protocol has no code
-// for them, so they come from its family of permanent refusals.
+// Codes with which ExecuteSwap refuses a router's swap. The protocol does not define
+// them, so they come from its family of permanent refusals.
 const (
 	// CodeOutputBelowMinimum means that recipient_ata did not grow by the user's
 	// minimum.
@@ -48,7 +48,7 @@ const (
 
 // Compute units of the parts of an instruction. With them Transact costs 150 k to
 // 186 k and TransactSwap 175 k to 188 k, as measured with an independent program.
-// As there, the spread comes from the search for program addresses.
+// In both programs, the spread comes from the search for program addresses.
 const (
 	entryUnits   = 2_000
 	addressUnits = 1_500
@@ -67,7 +67,7 @@ type program struct {
 
 type pool struct {
 	mint                    shieldpool.Mint
-	address, tree, treasury derived
+	address, tree, treasury programAddress
 }
 
 // New makes the program for a profile and the verifying key of the circuit. The key
@@ -85,11 +85,11 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 	}
 	p := &program{profile: profile, verifier: newVerifier(verifyWith(key))}
 	for _, mint := range profile.Mints {
-		made, err := p.newPool(mint)
+		pool, err := p.newPool(mint)
 		if err != nil {
 			return bank.Program{}, err
 		}
-		p.pools = append(p.pools, made)
+		p.pools = append(p.pools, pool)
 	}
 	return bank.Program{
 		ID:      profile.ProgramID,
@@ -139,7 +139,7 @@ func (p *program) process(v *bank.Invocation) error {
 	err := p.dispatch(v)
 	var custom bank.CustomError
 	if errors.As(err, &custom) {
-		// The code may be that of an invoked program, which has no name here.
+		// An invoked program's code has no name in the profile.
 		if name, ok := p.profile.Errors[uint32(custom)]; ok {
 			v.Log("Program log: Error: %s", name)
 		}

@@ -124,9 +124,8 @@ func TestInitializeRefuses(t *testing.T) {
 }
 
 // TestProofsOfSnarkJSPass runs two deposits and a withdrawal that circom and snarkjs proved,
-// starting with the empty tree. The deposits are below the protocol's minimum, and the withdrawal
-// does not bind its destination as in the development profile. The test changes the profile in
-// these two points.
+// starting with the empty tree. The test changes two points of the development profile, because the
+// deposits are below its minimum and the withdrawal does not bind its destination in its way.
 func TestProofsOfSnarkJSPass(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("testdata/verification_key.json")

@@ -21,8 +21,8 @@ var (
 	closeWrappedRoles = []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleTokenProgram}
 )
 
-// prepareSwapSol wraps a swap's lamports, once. Anybody may send it, also alone and
-// repeatedly, and therefore it takes no parameters.
+// prepareSwapSol wraps a swap's lamports once. It takes no parameters, because anybody
+// may send it, alone and repeatedly.
 func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "PrepareSwapSol takes no data but its tag")
@@ -56,8 +56,8 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	return v.Invoke(token.NewSyncNativeInstruction(wsol.Key()).Build())
 }
 
-// stateTokens returns the balance of a token account. It must be the swap state's
-// associated token account for the mint.
+// stateTokens returns the balance of a token account, which must be the associated
+// token account of the swap's state for the mint.
 func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solana.PublicKey) (uint64, error) {
 	at, err := associated(v, state, mint)
 	if err != nil {
@@ -74,7 +74,7 @@ type execution struct {
 	program  *program
 	v        *bank.Invocation
 	accounts map[shieldpool.Role]*bank.AccountRef
-	at       derived
+	at       programAddress
 	state    *swapState
 	// wsol and recipient are the balances of the state's wrapped SOL and of the
 	// recipient's tokens before the router runs, in the smallest unit of each.
@@ -115,7 +115,7 @@ func (x *execution) checkState() (err error) {
 	}
 	if !x.state.wrapped {
 		// Without this check a stranger could send wrapped SOL to the state's account.
-		// The swap would take that, and the user's lamports would go to the payer.
+		// The swap would consume it, and the user's lamports would go to the payer.
 		return x.v.Refuse(bank.ErrInvalidArgument, "the swap's lamports are not wrapped: PrepareSwapSol comes first")
 	}
 	if x.accounts[shieldpool.RoleRouterProgram].Key() == x.v.ProgramID {
@@ -125,16 +125,16 @@ func (x *execution) checkState() (err error) {
 }
 
 // stateAt derives the address of a swap's state from its pool and nullifier.
-func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (derived, error) {
-	of, err := p.byAddress(v, poolAccount.Key())
+func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (programAddress, error) {
+	pool, err := p.byAddress(v, poolAccount.Key())
 	if err != nil {
-		return derived{}, err
+		return programAddress{}, err
 	}
-	at, err := p.derive(of, p.profile.Seeds.SwapState, nullifier)
+	at, err := p.derive(pool, p.profile.Seeds.SwapState, nullifier)
 	if err != nil {
 		return at, bank.ErrInvalidSeeds
 	}
-	return at, v.Consume(at.units())
+	return at, v.Consume(at.searchUnits())
 }
 
 func (x *execution) checkTokens() (err error) {
@@ -207,8 +207,8 @@ func (x *execution) pay() error {
 	return nil
 }
 
-// close closes the state and its token accounts to the payer of this transaction. The
-// payer gets their rents and all lamports that others sent to them.
+// close closes the state and its token accounts. The payer of this transaction gets
+// their rents and all lamports that others sent to them.
 func (x *execution) close() error {
 	payer := x.accounts[shieldpool.RolePayer]
 	for _, role := range []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput} {
@@ -220,7 +220,7 @@ func (x *execution) close() error {
 }
 
 // closeSwapState returns all lamports of a swap to the user's wallet after the swap's
-// timeout. Anybody may send it, and therefore the payer gets nothing.
+// timeout. The payer gets nothing, because anybody may send the instruction.
 func (p *program) closeSwapState(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "CloseSwapState takes no data but its tag")
@@ -247,10 +247,10 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 		return err
 	}
 	if recipient != state.RecipientATA {
-		return v.Refuse(bank.ErrInvalidSeeds, "the wallet is not the one that the swap's recipient account is derived from")
+		return v.Refuse(bank.ErrInvalidSeeds, "the swap's recipient account is not the wallet's associated token account")
 	}
 	if v.Slot() < state.TimeoutSlot {
-		return v.Refuse(errSwapNotReady, "the swap still has time")
+		return v.Refuse(errSwapNotReady, "the swap's timeout slot is not reached")
 	}
 	if state.wrapped || v.Accounts() > len(order) {
 		if err := p.unwrap(v, len(order), wallet, at); err != nil {
@@ -260,9 +260,9 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	return closeAccount(account, wallet)
 }
 
-// unwrap closes the state's account of wrapped SOL to the wallet. In the instruction,
-// this account and the token program follow the accounts of an unwrapped refund.
-func (p *program) unwrap(v *bank.Invocation, first int, wallet *bank.AccountRef, state derived) error {
+// unwrap closes the state's account of wrapped SOL and moves its lamports to the wallet.
+// This account and the token program follow the accounts of an unwrapped refund.
+func (p *program) unwrap(v *bank.Invocation, first int, wallet *bank.AccountRef, state programAddress) error {
 	accounts, err := rolesFrom(v, first, p.profile.Accounts.CloseWrapped)
 	if err != nil {
 		return err

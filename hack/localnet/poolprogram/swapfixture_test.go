@@ -48,8 +48,8 @@ func usdMarket(t testing.TB) *market.Market {
 	return at
 }
 
-// swapping is a swap after its first leg (TransactSwap), with the user's wallet.
-type swapping struct {
+// swapFixture is a swap after its first leg (TransactSwap), with the user's wallet.
+type swapFixture struct {
 	*world
 	*shieldpool.Swap
 	at     *market.Market
@@ -59,13 +59,13 @@ type swapping struct {
 }
 
 // terms are the terms of a swap for usd into the wallet's associated token account.
-func (w *world) terms(wallet solana.PublicKey, least uint64) shieldpool.SwapTerms {
+func (w *world) terms(wallet solana.PublicKey, minOutput uint64) shieldpool.SwapTerms {
 	w.t.Helper()
 	ata, _, err := solana.FindAssociatedTokenAddress(wallet, address("usd"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return shieldpool.SwapTerms{OutputMint: address("usd"), RecipientATA: ata, MinOutput: least}
+	return shieldpool.SwapTerms{OutputMint: address("usd"), RecipientATA: ata, MinOutput: minOutput}
 }
 
 // swapOf is a change for call that makes a TransactSwap of gross lamports.
@@ -78,14 +78,14 @@ func swapOf(gross int64, terms shieldpool.SwapTerms) func(*shieldpool.PublicInpu
 }
 
 // fundedSwap runs a TransactSwap of one SOL with a minimum output.
-func (w *world) fundedSwap(least uint64) *swapping {
+func (w *world) fundedSwap(minOutput uint64) *swapFixture {
 	w.t.Helper()
-	return w.fundedSwapOf(w.terms(address("wallet"), least))
+	return w.fundedSwapOf(w.terms(address("wallet"), minOutput))
 }
 
-func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapping {
+func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapFixture {
 	w.t.Helper()
-	s := &swapping{world: w, at: usdMarket(w.t), wallet: address("wallet")}
+	s := &swapFixture{world: w, at: usdMarket(w.t), wallet: address("wallet")}
 	call := w.call(swapOf(sol, terms))
 	var err error
 	if s.Swap, err = w.pool.Swap(call.Inputs.Nullifiers[0], terms); err != nil {
@@ -97,9 +97,9 @@ func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapping {
 }
 
 // newSwap is a funded swap in a new world. Its token accounts exist.
-func newSwap(t testing.TB, least uint64) *swapping {
+func newSwap(t testing.TB, minOutput uint64) *swapFixture {
 	t.Helper()
-	s := newWorld(t).fundedSwap(least)
+	s := newWorld(t).fundedSwap(minOutput)
 	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
 	return s
 }
@@ -111,13 +111,13 @@ func (w *world) must(instructions ...solana.Instruction) bank.Meta {
 	if err != nil {
 		w.t.Fatalf("the transaction failed: %v\n%v", err, w.meta(tx).Logs)
 	}
-	w.conserved(tx)
+	w.checkConservation(tx)
 	w.Advance(1)
 	return w.meta(tx)
 }
 
-// conserved checks that a transaction created and destroyed no lamports.
-func (w *world) conserved(tx *bank.Transaction) {
+// checkConservation checks that a transaction created and destroyed no lamports.
+func (w *world) checkConservation(tx *bank.Transaction) {
 	w.t.Helper()
 	meta := w.meta(tx)
 	before, after := uint64(0), meta.Fee
@@ -130,13 +130,13 @@ func (w *world) conserved(tx *bank.Transaction) {
 	}
 }
 
-func (s *swapping) prepare(payer solana.PublicKey) *solana.GenericInstruction {
+func (s *swapFixture) prepare(payer solana.PublicKey) *solana.GenericInstruction {
 	s.t.Helper()
 	return generic(s.t)(s.Prepare(payer))
 }
 
 // execute is ExecuteSwap with the market as router. change may alter the trade.
-func (s *swapping) execute(change func(*market.Trade)) *solana.GenericInstruction {
+func (s *swapFixture) execute(change func(*market.Trade)) *solana.GenericInstruction {
 	s.t.Helper()
 	trade := market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: s.net}
 	if change != nil {
@@ -146,7 +146,7 @@ func (s *swapping) execute(change func(*market.Trade)) *solana.GenericInstructio
 	return generic(s.t)(s.Execute(s.payer.PublicKey(), market.ProgramID, swap.AccountValues, swap.DataBytes))
 }
 
-func (s *swapping) refund(payer solana.PublicKey, wrapped bool) *solana.GenericInstruction {
+func (s *swapFixture) refund(payer solana.PublicKey, wrapped bool) *solana.GenericInstruction {
 	s.t.Helper()
 	return generic(s.t)(s.Close(payer, s.wallet, wrapped))
 }
@@ -168,7 +168,7 @@ func generic(t testing.TB) func(solana.Instruction, error) *solana.GenericInstru
 }
 
 // state is the swap's state, or nil when the swap does not exist.
-func (s *swapping) state() *shieldpool.SwapState {
+func (s *swapFixture) state() *shieldpool.SwapState {
 	s.t.Helper()
 	account := s.account(s.State)
 	if account == nil || account.Owner != s.pool.Profile.ProgramID {
@@ -195,8 +195,8 @@ func (w *world) tokens(at solana.PublicKey) uint64 {
 	return parsed.Amount
 }
 
-// price is the market's current output for the swap's lamports.
-func (s *swapping) price() uint64 {
+// marketOutput is the market's current output for the swap's lamports.
+func (s *swapFixture) marketOutput() uint64 {
 	s.t.Helper()
 	state, err := market.ParseState(s.account(s.at.Address).Data)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *swapping) price() uint64 {
 }
 
 // toTimeout advances until the open slot is the timeout slot plus past.
-func (s *swapping) toTimeout(past int) {
+func (s *swapFixture) toTimeout(past int) {
 	s.t.Helper()
 	var slot uint64
 	s.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })

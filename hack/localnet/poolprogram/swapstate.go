@@ -27,11 +27,11 @@ func (s *swapState) bytes() []byte {
 }
 
 // readSwapState reads a swap's state. It returns UninitializedAccount for a swap that
-// was never created or has ended. The size tells a swap's state from the program's
-// other accounts.
+// was never created or has ended. The size distinguishes a swap's state from the
+// program's other accounts.
 func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, error) {
 	if account.Owner() != v.ProgramID {
-		return nil, v.Refuse(bank.ErrUninitializedAccount, "there is no such swap: it is settled, or was never made")
+		return nil, v.Refuse(bank.ErrUninitializedAccount, "there is no such swap: it has ended, or was never created")
 	}
 	if account.Length() != shieldpool.SwapStateLength {
 		return nil, v.Refuse(bank.ErrInvalidAccountData, "the account is no swap's state")

@@ -18,8 +18,8 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 }
 
 // balance returns the balance of a token account. It returns an error when the
-// account is not a token account of the mint, or has another owner than the given
-// one; a zero owner matches any.
+// account is not a token account of the mint, or has another owner. A zero owner
+// matches any owner.
 func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
 		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
@@ -38,6 +38,6 @@ func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.Pu
 
 // closeTokens closes a token account of a swap's state and moves the account's
 // lamports to the account to. For wrapped SOL they include the balance.
-func closeTokens(v *bank.Invocation, account, to *bank.AccountRef, state derived) error {
+func closeTokens(v *bank.Invocation, account, to *bank.AccountRef, state programAddress) error {
 	return v.Invoke(token.NewCloseAccountInstruction(account.Key(), to.Key(), state.key, nil).Build(), state.seeds)
 }

@@ -17,9 +17,9 @@ type transaction struct {
 	pool       *pool
 	order      []shieldpool.AccountRole
 	accounts   map[shieldpool.Role]*bank.AccountRef
-	nullifiers [2]derived
+	nullifiers [2]programAddress
 	// swapState is set for a TransactSwap only.
-	swapState derived
+	swapState programAddress
 	tree      *tree
 }
 
@@ -32,7 +32,7 @@ func (p *program) transact(v *bank.Invocation, order []shieldpool.AccountRole) e
 	t := &transaction{program: p, v: v, order: order}
 	for _, step := range []func() error{
 		t.decode, t.checkAccounts, t.checkRoot, t.checkUnspent, t.checkDestination, t.checkProof,
-		t.move, t.spend, t.appendLeaves,
+		t.moveAmount, t.spend, t.appendLeaves,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (p *program) transact(v *bank.Invocation, order []shieldpool.AccountRole) e
 func (t *transaction) decode() error {
 	call, err := t.program.profile.ParseData(t.v.Data)
 	if err != nil {
-		return t.v.Refuse(errInvalidInstructionData, "want tag, proof, canonical public inputs and, if any, one whole note envelope")
+		return t.v.Refuse(errInvalidInstructionData, "want tag, proof, canonical public inputs and at most one complete note envelope")
 	}
 	if err := call.Inputs.CheckNullifiers(); err != nil {
 		return t.v.Refuse(errInvalidInstructionData, "want two different nullifiers, not both zero")
@@ -74,8 +74,8 @@ func (t *transaction) checkAccounts() error {
 	if !ok {
 		return t.v.Refuse(errInvalidInstructionData, "the mint is not one of the pool's")
 	}
-	// Without the mint in the seeds, one pool serves every mint of the profile.
-	if of := t.program.poolOf(mint); of.address.key != t.pool.address.key {
+	// The mint must belong to this pool. If the seeds omit the mint, one pool serves every mint.
+	if served := t.program.poolOf(mint); served.address.key != t.pool.address.key {
 		return bank.ErrInvalidSeeds
 	}
 	return t.checkAddresses()
@@ -83,16 +83,16 @@ func (t *transaction) checkAccounts() error {
 
 // checkAddresses checks that each account of a derived role has the derived address.
 func (t *transaction) checkAddresses() (err error) {
-	expected := map[shieldpool.Role]derived{
+	expected := map[shieldpool.Role]programAddress{
 		shieldpool.RoleMerkleTree: t.pool.tree,
 		shieldpool.RoleTreasury:   t.pool.treasury,
 	}
-	find := func(role shieldpool.Role, seeds []shieldpool.Seed, nullifier [32]byte) (at derived, err error) {
+	find := func(role shieldpool.Role, seeds []shieldpool.Seed, nullifier [32]byte) (at programAddress, err error) {
 		if at, err = t.program.derive(t.pool, seeds, nullifier[:]); err != nil {
 			return at, bank.ErrInvalidSeeds
 		}
 		expected[role] = at
-		return at, t.v.Consume(at.units())
+		return at, t.v.Consume(at.searchUnits())
 	}
 	for i, role := range nullifierRoles {
 		if t.nullifiers[i], err = find(role, t.program.profile.Seeds.Nullifier, t.Inputs.Nullifiers[i]); err != nil {
@@ -130,7 +130,7 @@ func (t *transaction) checkRoot() error {
 	if t.tree, err = t.program.openTree(account); err != nil {
 		return err
 	}
-	if !t.tree.knows(t.Inputs.Root) {
+	if !t.tree.hasRoot(t.Inputs.Root) {
 		return errRootNotFound
 	}
 	return nil
@@ -170,7 +170,7 @@ func (t *transaction) checkDestination() error {
 		return t.v.Refuse(errProofInvalid, "the proof is for another recipient or other terms")
 	}
 	if _, ok := fees.Net(t.Inputs.Gross()); !ok {
-		return t.v.Refuse(errInvalidAmount, "the fee leaves nothing of the withdrawal")
+		return t.v.Refuse(errInvalidAmount, "the withdrawal is not more than its fee")
 	}
 	return nil
 }
@@ -179,16 +179,16 @@ func (t *transaction) checkProof() error {
 	if err := t.v.Consume(proofUnits); err != nil {
 		return err
 	}
-	if !t.program.verifier.holds(t.Proof, t.Inputs) {
+	if !t.program.verifier.valid(t.Proof, t.Inputs) {
 		return errProofVerificationFailed
 	}
 	return nil
 }
 
-// move moves the public amount. A deposit goes from the payer to the pool. A
+// moveAmount moves the public amount. A deposit goes from the payer to the pool. A
 // withdrawal goes from the pool to the treasury (the fee) and to the recipient or a
 // new swap state.
-func (t *transaction) move() error {
+func (t *transaction) moveAmount() error {
 	gross, poolAccount := t.Inputs.Gross(), t.accounts[shieldpool.RolePool]
 	switch {
 	case t.Inputs.PublicAmount > 0:
@@ -196,8 +196,8 @@ func (t *transaction) move() error {
 		return t.v.Invoke(system.NewTransferInstruction(gross, payer.Key(), poolAccount.Key()).Build())
 	case t.Inputs.PublicAmount < 0:
 		net, _ := t.program.profile.Fees.Net(gross)
-		kept := bank.RentExemption(uint64(len(poolAccount.Data())))
-		if gross > poolAccount.Lamports()-min(kept, poolAccount.Lamports()) {
+		rent := bank.RentExemption(uint64(len(poolAccount.Data())))
+		if gross > poolAccount.Lamports()-min(rent, poolAccount.Lamports()) {
 			return t.v.Refuse(errConservation, "the withdrawal exceeds the pool's balance above its rent exemption")
 		}
 		to := t.accounts[shieldpool.RoleRecipient]

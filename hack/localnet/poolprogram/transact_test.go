@@ -70,7 +70,7 @@ func TestAWithdrawalPaysRecipientAndTreasury(t *testing.T) {
 	}
 }
 
-func TestATransferMovesNothing(t *testing.T) {
+func TestTransferMovesNoLamports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pool, treasury := w.balance(w.pool.Address), w.balance(w.pool.Treasury)
@@ -80,7 +80,7 @@ func TestATransferMovesNothing(t *testing.T) {
 	}
 }
 
-func TestEachLeafTakesASlotOfTheRing(t *testing.T) {
+func TestEachLeafAddsARootToTheHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	want := w.tree()
@@ -113,7 +113,7 @@ func TestEachLeafTakesASlotOfTheRing(t *testing.T) {
 	}
 }
 
-func TestAZeroNullifierIsNoInput(t *testing.T) {
+func TestZeroNullifierCreatesNoAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 2 {
@@ -152,20 +152,20 @@ func TestANullifierAddressWithLamportsIsNotSpent(t *testing.T) {
 	}
 }
 
-func TestARootLivesForFiftyTransactionsOfTwoLeaves(t *testing.T) {
+func TestRootIsKnownForFiftyTransactionsOfTwoLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := w.tree().Root
-	stale := func() *shieldpool.Call {
+	callWithOldRoot := func() *shieldpool.Call {
 		return w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Root = root })
 	}
 	for range 49 {
 		w.mustRun(w.call(nil))
 		w.Advance(1)
 	}
-	last := stale()
+	last := callWithOldRoot()
 	w.mustRun(last)
-	if _, err := w.run(w.payer, w.instruction(stale())); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
+	if _, err := w.run(w.payer, w.instruction(callWithOldRoot())); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
 		t.Errorf("after 100 leaves the root returns %s, want RootNotFound", wire(t, err))
 	}
 }
@@ -243,7 +243,7 @@ func TestTransactRefuses(t *testing.T) {
 
 		"an unknown root": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Root[31]++ }, want: custom(rootNotFound), wantLog: "Program log: Error: RootNotFound"},
-		"the zero root, which fills unused places of the root history": {
+		"the zero root, which fills unused entries of the root history": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Root = [32]byte{} }, want: custom(rootNotFound)},
 		"a first nullifier that was spent": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Nullifiers[0] = field("nullifier 1", 1) }, want: custom(doubleSpend)},
@@ -298,13 +298,13 @@ func TestTransactRefuses(t *testing.T) {
 				t.Errorf("logs are\n%s\nwant %q among them", logs, test.wantLog)
 			}
 			if diff := cmp.Diff(tree, w.account(w.pool.MerkleTree)); diff != "" || w.balance(w.pool.Address) != pool {
-				t.Errorf("a refused instruction changed the pool, its tree (-want +got):\n%s", diff)
+				t.Errorf("a refused instruction changed the pool; tree (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAWithdrawalOfAllButTheRentEmptiesThePool(t *testing.T) {
+func TestPoolCanBeEmptiedDownToItsRent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rent := bank.RentExemption(32)
@@ -314,7 +314,7 @@ func TestAWithdrawalOfAllButTheRentEmptiesThePool(t *testing.T) {
 	}
 }
 
-func TestARecipientLeftBelowRentFailsAtItsIndex(t *testing.T) {
+func TestRecipientLeftBelowRentFailsWithItsIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tx, err := w.run(w.payer, w.instruction(w.call(withdrawal(5_100_000, address("recipient")))))
@@ -349,7 +349,7 @@ func TestAnUninitialisedPoolRefuses(t *testing.T) {
 	}
 }
 
-func TestAFullTreeRefuses(t *testing.T) {
+func TestFullTreeRefusesLeaves(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
 	tree := profile.NewTree(address("admin"))
@@ -357,12 +357,12 @@ func TestAFullTreeRefuses(t *testing.T) {
 	w := emptyWorld(t, profile, nil, presetPool(t, profile, tree)...)
 	_, failure := w.run(w.payer, w.instruction(w.call(nil)))
 	if got := wire(t, failure); got != `{"InstructionError":[1,{"Custom":4224}]}` {
-		t.Errorf("two leaves for the last place: got %s, want MerkleTreeFull", got)
+		t.Errorf("two leaves with room for one: got %s, want MerkleTreeFull", got)
 	}
 	w.mustRun(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Commitments[1] = [32]byte{} }))
 }
 
-func TestTransactCostsAsMuchAsWasMeasured(t *testing.T) {
+func TestTransactUsesTheMeasuredComputeUnits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lowest, highest := uint64(units), uint64(0)
@@ -376,18 +376,18 @@ func TestTransactCostsAsMuchAsWasMeasured(t *testing.T) {
 	}
 	const least, most = 150_000, 186_000
 	if lowest < least || highest > most {
-		t.Errorf("%d to %d units, want them within %d and %d", lowest, highest, least, most)
+		t.Errorf("Transact used %d to %d units, want between %d and %d", lowest, highest, least, most)
 	}
 	if highest-lowest < 3_000 {
-		t.Errorf("%d to %d units, want a spread from the search for addresses", lowest, highest)
+		t.Errorf("Transact used %d to %d units, want a spread of at least 3000 from the search for addresses", lowest, highest)
 	}
 }
 
-// TestABlockTakesAsManyTransactsAsMainnetWould checks the throughput of one pool. All its
-// transactions write the tree account, so that the limit for one account counts for all payers.
-func TestABlockTakesAsManyTransactsAsMainnetWould(t *testing.T) {
+// TestBlockHoldsAsManyTransactsAsOnMainnet checks the throughput of one pool. All its
+// transactions write the tree account, so that all payers share the limit for one account.
+func TestBlockHoldsAsManyTransactsAsOnMainnet(t *testing.T) {
 	t.Parallel()
-	w := emptyWorld(t, withRing(4096), nil)
+	w := emptyWorld(t, withRootHistory(4096), nil)
 	w.initialize()
 	payers := []solana.PrivateKey{key("payer"), key("another payer")}
 	w.fund(payers[1].PublicKey(), walletStart)
@@ -409,6 +409,6 @@ func TestABlockTakesAsManyTransactsAsMainnetWould(t *testing.T) {
 	}
 	w.Advance(1)
 	if got := w.tree().NextIndex; got != 2*sent || w.Waiting() != 0 {
-		t.Errorf("after the next block %d leaves are in the tree and %d wait, want all %d in", got, w.Waiting(), 2*sent)
+		t.Errorf("after the next block the tree has %d leaves and %d transactions wait, want %d leaves and none waiting", got, w.Waiting(), 2*sent)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestTransactSwapMovesTheNetLamportsIntoANewState(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ sent, wantLaidOut, wantDust uint64 }{
+	tests := map[string]struct{ sent, wantRentPaid, wantDust uint64 }{
 		"where there is no account":                 {0, stateRent, 0},
 		"where a stranger sent less than the rent":  {rentMinimum, stateRent - rentMinimum, 0},
 		"where a stranger sent more than the rent":  {stateRent + 7, 0, 7},
@@ -41,9 +41,9 @@ func TestTransactSwapMovesTheNetLamportsIntoANewState(t *testing.T) {
 			if failure != nil {
 				t.Fatalf("the swap failed: %v\n%v", failure, w.meta(tx).Logs)
 			}
-			w.conserved(tx)
+			w.checkConservation(tx)
 			want := []uint64{
-				before[0] - uint64(sol), before[1] + fee, before[2] - w.meta(tx).Fee - 2*rentMinimum - test.wantLaidOut, before[3] + 2,
+				before[0] - uint64(sol), before[1] + fee, before[2] - w.meta(tx).Fee - 2*rentMinimum - test.wantRentPaid, before[3] + 2,
 			}
 			if diff := cmp.Diff(want, balances()); diff != "" {
 				t.Errorf("pool, treasury, payer and leaves (-want +got):\n%s", diff)
@@ -156,13 +156,13 @@ func TestTransactSwapRefuses(t *testing.T) {
 				t.Errorf("logs are\n%s\nwant %q among them", logs, test.wantLog)
 			}
 			if diff := cmp.Diff(tree, w.account(w.pool.MerkleTree)); diff != "" || w.balance(w.pool.Address) != pool {
-				t.Errorf("a refused swap changed the pool, its tree (-want +got):\n%s", diff)
+				t.Errorf("a refused swap changed the pool; tree (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAnEndedSwapCannotBeMadeAgain(t *testing.T) {
+func TestEndedSwapCannotBeCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	terms := w.terms(address("wallet"), 1)
@@ -172,7 +172,7 @@ func TestAnEndedSwapCannotBeMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustRun(call)
-	s := &swapping{world: w, Swap: swap, wallet: address("wallet")}
+	s := &swapFixture{world: w, Swap: swap, wallet: address("wallet")}
 	s.toTimeout(0)
 	w.must(s.refund(w.payer.PublicKey(), false))
 	if _, failure := w.run(w.payer, w.instruction(call)); wire(t, failure) != `{"InstructionError":[1,{"Custom":4128}]}` {
@@ -180,7 +180,7 @@ func TestAnEndedSwapCannotBeMadeAgain(t *testing.T) {
 	}
 }
 
-func TestTransactSwapCostsAsMuchAsWasMeasured(t *testing.T) {
+func TestTransactSwapUsesTheMeasuredComputeUnits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lowest, highest := uint64(units), uint64(0)
@@ -190,9 +190,9 @@ func TestTransactSwapCostsAsMuchAsWasMeasured(t *testing.T) {
 	}
 	const least, most = 175_000, 188_000
 	if lowest < least || highest > most {
-		t.Errorf("%d to %d units, want them within %d and %d", lowest, highest, least, most)
+		t.Errorf("TransactSwap used %d to %d units, want between %d and %d", lowest, highest, least, most)
 	}
 	if highest-lowest < 3_000 {
-		t.Errorf("%d to %d units, want a spread from the search for addresses", lowest, highest)
+		t.Errorf("TransactSwap used %d to %d units, want a spread of at least 3000 from the search for addresses", lowest, highest)
 	}
 }

@@ -17,20 +17,20 @@ const (
 	nextIndexAt = 32
 	frontierAt  = nextIndexAt + 8
 	rootAt      = frontierAt + merkle.Height*field
-	ringAt      = rootAt + field
+	historyAt   = rootAt + field
 
-	// ringPart is the number of roots that search reads at once.
-	ringPart = 64
-	capacity = uint64(1) << merkle.Height
+	// historyPart is the number of roots that search reads at once.
+	historyPart = 64
+	capacity    = uint64(1) << merkle.Height
 )
 
 // tree is the Merkle tree account of a running instruction. It reads only the data
 // that it needs, because a root history can be megabytes long.
 type tree struct {
 	account *bank.AccountRef
-	// ring is the length of the root history.
-	ring int
-	// next is the index of the next leaf, rootIndex that of the newest root.
+	// historyLength is the length of the root history.
+	historyLength int
+	// next is the index of the next leaf, and rootIndex the index of the newest root.
 	next      uint64
 	rootIndex int
 }
@@ -38,38 +38,38 @@ type tree struct {
 // openTree reads the tree's indices. It returns ErrInvalidAccountData for data that
 // is not a tree.
 func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
-	t := &tree{account: account, ring: p.profile.RootHistory}
+	t := &tree{account: account, historyLength: p.profile.RootHistory}
 	if account.Length() < p.profile.TreeLength() {
 		return nil, bank.ErrInvalidAccountData
 	}
 	t.next = binary.LittleEndian.Uint64(account.Read(nextIndexAt, 8))
-	newest := binary.LittleEndian.Uint64(account.Read(t.slotAt(t.ring), 8))
-	if newest >= uint64(t.ring) || t.next > capacity { //nolint:gosec // a profile's ring is not negative
+	newest := binary.LittleEndian.Uint64(account.Read(t.rootOffset(t.historyLength), 8))
+	if newest >= uint64(t.historyLength) || t.next > capacity { //nolint:gosec // a length is not negative
 		return nil, bank.ErrInvalidAccountData
 	}
 	t.rootIndex = int(newest) //nolint:gosec // below the length of the root history
 	return t, nil
 }
 
-// slotAt is the offset in the account's data of the root at an index of the history.
-func (t *tree) slotAt(slot int) int { return ringAt + field*slot }
+// rootOffset is the offset in the account's data of the root at an index of the history.
+func (t *tree) rootOffset(index int) int { return historyAt + field*index }
 
-// knows reports whether a root is in the history. The all-zero root never counts as
-// in the history. The search goes from the newest root to the oldest, because clients
-// prove against recent roots.
-func (t *tree) knows(root [field]byte) bool {
+// hasRoot reports whether a root is in the history, and returns false for the all-zero
+// root. The search goes from the newest root to the oldest, because clients prove
+// against recent roots.
+func (t *tree) hasRoot(root [field]byte) bool {
 	if root == ([field]byte{}) {
 		return false
 	}
-	return t.search(root, 0, t.rootIndex+1) || t.search(root, t.rootIndex+1, t.ring)
+	return t.search(root, 0, t.rootIndex+1) || t.search(root, t.rootIndex+1, t.historyLength)
 }
 
 // search reports whether a root is at the indices first to last-1 of the history. It
 // starts at last-1.
 func (t *tree) search(root [field]byte, first, last int) bool {
 	for last > first {
-		from := max(first, last-ringPart)
-		part := t.account.Read(t.slotAt(from), field*(last-from))
+		from := max(first, last-historyPart)
+		part := t.account.Read(t.rootOffset(from), field*(last-from))
 		for at := len(part) - field; at >= 0; at -= field {
 			if [field]byte(part[at:]) == root {
 				return true
@@ -114,8 +114,8 @@ func (t *tree) patches(next uint64, rootIndex int, frontier *[merkle.Height]fr.E
 		}
 		e := grown.Root()
 		root = merkle.Bytes(&e)
-		rootIndex = (rootIndex + 1) % t.ring
-		patches = append(patches, bank.Patch{Offset: t.slotAt(rootIndex), Data: bytes.Clone(root[:])})
+		rootIndex = (rootIndex + 1) % t.historyLength
+		patches = append(patches, bank.Patch{Offset: t.rootOffset(rootIndex), Data: bytes.Clone(root[:])})
 	}
 	head := binary.LittleEndian.AppendUint64(nil, grown.NextIndex())
 	for _, e := range grown.Frontier() {
@@ -126,5 +126,5 @@ func (t *tree) patches(next uint64, rootIndex int, frontier *[merkle.Height]fr.E
 	newest := binary.LittleEndian.AppendUint64(nil, uint64(rootIndex)) //nolint:gosec // below the length of the root history
 	return append(patches,
 		bank.Patch{Offset: nextIndexAt, Data: head},
-		bank.Patch{Offset: t.slotAt(t.ring), Data: newest})
+		bank.Patch{Offset: t.rootOffset(t.historyLength), Data: newest})
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ringLengths are lengths of the root history: the shortest in which both roots of a
-// transaction with two leaves fit, that of the real program, and longer ones.
-var ringLengths = []int{2, 100, 4096, 100_000}
+// historyLengths are lengths of the root history: the shortest that holds both roots of a
+// transaction with two leaves, the length in the real program, and longer ones.
+var historyLengths = []int{2, 100, 4096, 100_000}
 
-func withRing(length int) *shieldpool.Profile {
+func withRootHistory(length int) *shieldpool.Profile {
 	profile := shieldpool.Development()
 	profile.RootHistory = length
 	return profile
 }
 
-func TestAPoolIsInitialisedWithARingOfAnyLength(t *testing.T) {
+func TestPoolIsInitialisedWithAnyRootHistoryLength(t *testing.T) {
 	t.Parallel()
-	for _, ring := range ringLengths {
-		t.Run(fmt.Sprint(ring, " roots"), func(t *testing.T) {
+	for _, length := range historyLengths {
+		t.Run(fmt.Sprint(length, " roots"), func(t *testing.T) {
 			t.Parallel()
-			w := emptyWorld(t, withRing(ring), nil)
+			w := emptyWorld(t, withRootHistory(length), nil)
 			w.initialize()
-			size := 1096 + 32*ring + 8
+			size := 1096 + 32*length + 8
 			account := w.account(w.pool.MerkleTree)
 			if len(account.Data) != size || account.Lamports != uint64(128+size)*6960 {
 				t.Errorf("the tree has %d bytes and %d lamports, want %d and its rent exemption of %d",
 					len(account.Data), account.Lamports, size, (128+size)*6960)
 			}
 			if !bytes.Equal(w.pool.Profile.NewTree(address("admin")).Bytes(), account.Data) {
-				t.Error("the tree is not the empty one")
+				t.Error("the new tree is not empty")
 			}
 			w.mustRun(w.call(nil))
 			if err := w.tree().SelfCheck(); err != nil {
@@ -44,31 +44,31 @@ func TestAPoolIsInitialisedWithARingOfAnyLength(t *testing.T) {
 	}
 }
 
-// TestLeavesGoAroundARingOfAnyLength compares the account with the relay's model of
+// TestRootHistoryWrapsAroundAtAnyLength compares the account with the relay's model of
 // the tree while the newest root moves past the end of the root history to its start.
-func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
+func TestRootHistoryWrapsAroundAtAnyLength(t *testing.T) {
 	t.Parallel()
-	for _, ring := range ringLengths {
-		t.Run(fmt.Sprint(ring, " roots"), func(t *testing.T) {
+	for _, length := range historyLengths {
+		t.Run(fmt.Sprint(length, " roots"), func(t *testing.T) {
 			t.Parallel()
-			profile := withRing(ring)
+			profile := withRootHistory(length)
 			model := profile.NewTree(address("admin"))
 			if err := model.Append(field("leaf", 0)); err != nil {
 				t.Fatal(err)
 			}
-			model.History[ring-1], model.RootIndex = model.Root, uint64(ring-1)
+			model.History[length-1], model.RootIndex = model.Root, uint64(length-1)
 			// The next leaf replaces this root.
 			oldest := field("oldest root", 0)
 			model.History[0] = oldest
 			w := emptyWorld(t, profile, nil, presetPool(t, profile, model)...)
-			on := func(root [32]byte) *shieldpool.Call {
+			callWithRoot := func(root [32]byte) *shieldpool.Call {
 				return w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Root = root })
 			}
 
 			for n := range 3 {
 				c := w.call(nil)
 				if n == 0 {
-					c = on(oldest)
+					c = callWithRoot(oldest)
 				}
 				w.mustRun(c)
 				for _, leaf := range c.Inputs.Commitments {
@@ -84,8 +84,8 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 				t.Error(err)
 			}
 			for name, root := range map[string][32]byte{"evicted": oldest, "zero": {}} {
-				if _, err := w.run(w.payer, w.instruction(on(root))); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
-					t.Errorf("a root that is %s: got %s, want RootNotFound", name, wire(t, err))
+				if _, err := w.run(w.payer, w.instruction(callWithRoot(root))); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
+					t.Errorf("%s root: got %s, want RootNotFound", name, wire(t, err))
 				}
 			}
 		})
@@ -94,9 +94,9 @@ func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
 
 func TestInvalidTreeDataIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*shieldpool.TreeAccount) []byte{
+	for name, corrupt := range map[string]func(*shieldpool.TreeAccount) []byte{
 		"too short": func(a *shieldpool.TreeAccount) []byte { return a.Bytes()[:4303] },
-		"a root index outside of the ring": func(a *shieldpool.TreeAccount) []byte {
+		"a root index outside of the history": func(a *shieldpool.TreeAccount) []byte {
 			a.RootIndex = 100
 			return a.Bytes()
 		},
@@ -115,7 +115,7 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 			tree := profile.NewTree(address("admin"))
 			root := tree.Root
 			preset := presetPool(t, profile, tree)
-			preset[1].Account.Data = spoil(tree)
+			preset[1].Account.Data = corrupt(tree)
 			preset[1].Account.Lamports *= 2
 			w := emptyWorld(t, profile, nil, preset...)
 			c := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{
@@ -136,8 +136,8 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 // TestALongHistoryIsNotCopied checks that an append to a long root history allocates little. It is
 // not parallel, because it reads the allocations of the whole process.
 func TestALongHistoryIsNotCopied(t *testing.T) {
-	const ring, rounds, most = 100_000, 20, 200 << 10
-	w := emptyWorld(t, withRing(ring), nil)
+	const length, rounds, most = 100_000, 20, 200 << 10
+	w := emptyWorld(t, withRootHistory(length), nil)
 	w.initialize()
 	var total uint64
 	for range rounds {
@@ -153,18 +153,18 @@ func TestALongHistoryIsNotCopied(t *testing.T) {
 		total += after.TotalAlloc - before.TotalAlloc
 	}
 	if got := total / rounds; got > most {
-		t.Errorf("a transaction allocates %d bytes with a root history of %d, want at most %d", got, 32*ring, most)
+		t.Errorf("a transaction allocates %d bytes with a root history of %d, want at most %d", got, 32*length, most)
 	}
 }
 
-// BenchmarkRing measures how three operations depend on the length of the root
+// BenchmarkRootHistory measures how three operations depend on the length of the root
 // history: the execution of a transaction with a verified proof, the search for an
 // unknown root, which reads all of the history, and the relay's parsing.
-func BenchmarkRing(b *testing.B) {
-	for _, ring := range ringLengths[1:] {
-		w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, withRing(ring), nil)
+func BenchmarkRootHistory(b *testing.B) {
+	for _, length := range historyLengths[1:] {
+		w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, withRootHistory(length), nil)
 		w.initialize()
-		b.Run(fmt.Sprint("execute/", ring), func(b *testing.B) {
+		b.Run(fmt.Sprint("execute/", length), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
@@ -176,7 +176,7 @@ func BenchmarkRing(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprint("unknown root/", ring), func(b *testing.B) {
+		b.Run(fmt.Sprint("unknown root/", length), func(b *testing.B) {
 			tx := w.sign(w.payer, w.instruction(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) {
 				in.Root = field("unknown", 0)
 			})))
@@ -184,7 +184,7 @@ func BenchmarkRing(b *testing.B) {
 				w.Simulate(tx, bank.Processed, true)
 			}
 		})
-		b.Run(fmt.Sprint("parse by the relay/", ring), func(b *testing.B) {
+		b.Run(fmt.Sprint("parse by the relay/", length), func(b *testing.B) {
 			data := w.account(w.pool.MerkleTree).Data
 			for b.Loop() {
 				if _, err := w.pool.Profile.ParseTree(data); err != nil {

@@ -30,7 +30,7 @@ type verifier struct {
 // callers wait for the result.
 type verdict struct {
 	once  sync.Once
-	holds bool
+	valid bool
 }
 
 func newVerifier(verify func(proof []byte, in *shieldpool.PublicInputs) bool) *verifier {
@@ -46,20 +46,20 @@ func verifyWith(key *groth16.Key) func([]byte, *shieldpool.PublicInputs) bool {
 			return false
 		}
 		signals := in.Signals()
-		sign, err := key.Verify(parsed, signals[:])
-		return err == nil && sign == groth16.Plain
+		encoding, err := key.Verify(parsed, signals[:])
+		return err == nil && encoding == groth16.Plain
 	}
 }
 
-// holds reports whether the proof is valid for the public inputs. It verifies only
+// valid reports whether the proof is valid for the public inputs. It verifies only
 // if no verdict is cached.
-func (v *verifier) holds(proof []byte, in *shieldpool.PublicInputs) bool {
+func (v *verifier) valid(proof []byte, in *shieldpool.PublicInputs) bool {
 	hash := sha256.New()
 	hash.Write(proof)
 	hash.Write(in.Bytes())
-	of := v.verdict([sha256.Size]byte(hash.Sum(nil)))
-	of.once.Do(func() { of.holds = v.verify(proof, in) })
-	return of.holds
+	cached := v.verdict([sha256.Size]byte(hash.Sum(nil)))
+	cached.once.Do(func() { cached.valid = v.verify(proof, in) })
+	return cached.valid
 }
 
 // verdict returns the cached verdict of an id, or a new one that is not yet verified.
@@ -69,14 +69,14 @@ func (v *verifier) verdict(id [sha256.Size]byte) *verdict {
 	if known, ok := v.verdicts[id]; ok {
 		return known
 	}
-	made := new(verdict)
-	v.verdicts[id] = made
+	added := new(verdict)
+	v.verdicts[id] = added
 	if len(v.order) < verdictsKept {
 		v.order = append(v.order, id)
-		return made
+		return added
 	}
 	delete(v.verdicts, v.order[v.oldest])
 	v.order[v.oldest] = id
 	v.oldest = (v.oldest + 1) % verdictsKept
-	return made
+	return added
 }

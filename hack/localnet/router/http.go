@@ -84,16 +84,16 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 	}
 	kind := "application/json"
 	switch {
-	case d.tells(Garbage):
+	case d.applies(Garbage):
 		kind, body = "text/html", []byte("<html><body>Please wait while we check your browser.</body></html>")
-	case d.tells(Huge):
+	case d.applies(Huge):
 		// The JSON still decodes, so that only its size is wrong.
 		body = append(append([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, hugeAnswer)...), append([]byte(`",`), body[1:]...)...)
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	if d.tells(Truncated) {
+	if d.applies(Truncated) {
 		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush() // without the flush the abort discards the first half
 		panic(http.ErrAbortHandler)

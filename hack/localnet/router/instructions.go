@@ -77,7 +77,7 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 		return nil, noRoute()
 	}
 	user := asked.User
-	if d.tells(OtherUser) {
+	if d.applies(OtherUser) {
 		user = padding(1)
 	}
 	trade, err := tradeOf(asked.Quote, user, d)
@@ -119,13 +119,13 @@ func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
 	if out.Tokens, _, err = solana.FindAssociatedTokenAddress(user, q.OutputMint); err != nil {
 		return nil, err
 	}
-	if d.tells(LowThreshold) {
+	if d.applies(LowThreshold) {
 		out.MinOut = 0
 	}
-	if d.tells(ShortOutput) {
+	if d.applies(ShortOutput) {
 		out.KeepBPS = market.MaxBPS / 2
 	}
-	if d.tells(PartialFill) {
+	if d.applies(PartialFill) {
 		out.AmountIn, out.MinOut = out.AmountIn/2, out.MinOut/2
 	}
 	return out, nil
@@ -147,7 +147,7 @@ func padded(q *quote) []*solana.AccountMeta {
 // lie applies the draft's lies about program, accounts and tables to an answer.
 func lie(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
 	add := func(m *solana.AccountMeta) { swap.AccountValues = append(swap.AccountValues, m) }
-	if d.tells(WrongProgram) {
+	if d.applies(WrongProgram) {
 		swap.ProgID = solana.MemoProgramID
 	}
 	if rule, ok := d.lies[PayerAccount]; ok {
@@ -156,13 +156,13 @@ func lie(swap *solana.GenericInstruction, out *instructions, at *market.Market, 
 	if rule, ok := d.lies[PayerWritable]; ok {
 		add(solana.Meta(rule.Account).WRITE())
 	}
-	if d.tells(ExtraSigner) {
+	if d.applies(ExtraSigner) {
 		add(solana.Meta(padding(2)).SIGNER())
 	}
-	if d.tells(BogusTable) {
+	if d.applies(BogusTable) {
 		out.Tables = []solana.PublicKey{padding(3)}
 	}
-	if d.tells(ForeignTable) {
+	if d.applies(ForeignTable) {
 		out.Tables = []solana.PublicKey{at.Address}
 	}
 }

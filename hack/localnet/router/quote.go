@@ -154,7 +154,7 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	if out == 0 || asked.most < tradeAccounts || asked.amount > math.MaxUint64-state.Lamports {
 		return nil, noRoute()
 	}
-	if d.tells(LowThreshold) {
+	if d.applies(LowThreshold) {
 		out *= 2
 	}
 	answer := &quote{
@@ -170,10 +170,10 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	if !asked.direct {
 		answer.Wide, answer.Outside = min(d.wide, asked.most-tradeAccounts), d.outside
 	}
-	if d.tells(WrongMint) {
+	if d.applies(WrongMint) {
 		answer.OutputMint = padding(0)
 	}
-	if d.tells(WrongAmount) {
+	if d.applies(WrongAmount) {
 		answer.InAmount++
 	}
 	return answer, nil

@@ -189,7 +189,7 @@ type draft struct {
 	lies    map[Lie]LieRule
 }
 
-func (d *draft) tells(lie Lie) bool {
+func (d *draft) applies(lie Lie) bool {
 	_, ok := d.lies[lie]
 	return ok
 }

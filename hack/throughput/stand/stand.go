@@ -123,7 +123,7 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.SQL(ctx, "postgres", "CHECKPOINT"); err != nil {
 		return nil, err
 	}
-	o := localnet.Options{Ring: setup.RootHistorySize}
+	o := localnet.Options{RootHistory: setup.RootHistorySize}
 	if !setup.Limits {
 		o.Limits = bank.BlockLimits{Block: unlimitedUnits, Account: unlimitedUnits}
 	}

@@ -59,29 +59,29 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.Uint64Var(&o.ConfirmAfter, "confirm", localnet.DefaultConfirmAfter, "`blocks` on top of a block that make it confirmed")
 	flags.Uint64Var(&o.FinalizeAfter, "finalize", localnet.DefaultFinalizeAfter, "`blocks` on top of a block that make it finalized")
 	flags.BoolVar(&o.Initialised, "initialise", false, "initialise the shielded pool at the start")
-	flags.IntVar(&o.Ring, "ring", shieldpool.Development().RootHistory,
-		"number of `roots` that the pool's program remembers; a relay needs a profile with the same")
-	flags.Uint64Var(&o.Limits.Block, "block-units", bank.DefaultBlockUnits, "most compute `units` that a block holds")
+	flags.IntVar(&o.RootHistory, "ring", shieldpool.Development().RootHistory,
+		"number of `roots` in the pool's root history; a relay needs a profile with the same number")
+	flags.Uint64Var(&o.Limits.Block, "block-units", bank.DefaultBlockUnits, "most compute `units` of a block")
 	flags.Uint64Var(&o.Limits.Account, "account-units", bank.DefaultAccountUnits, "most compute `units` of a block's transactions that write one account")
-	flags.Func("endpoint", "another endpoint with faults and statistics of its own, as `name=address`; may be given several times,\n"+
-		"and again with a known name, such as default=127.0.0.1:8900 for clients that look for WebSocket at the next port", s.addEndpoint)
+	flags.Func("endpoint", "further endpoint with its own faults and statistics, as `name=address`; may be repeated. The name of an existing endpoint\n"+
+		"adds an address to it, such as default=127.0.0.1:8900 for clients that expect WebSocket at the next port", s.addEndpoint)
 	flags.StringVar(&s.admin, "admin", "", "loopback `address` of the admin port (README.md), which is closed by default")
 	flags.StringVar(&s.router, "router", "", "`address` of the swap router, which sells development dollars for SOL and speaks Jupiter's swap API v1;\n"+
 		"closed by default")
-	faultFile := flags.String("faults", "", "JSON `file` with the faults to begin with: an object with an array of rules for each endpoint")
-	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that makes the faults fall the same again")
+	faultFile := flags.String("faults", "", "JSON `file` with the initial faults: an object with an array of rules for each endpoint")
+	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that seeds the random faults; the same seed gives the same faults")
 	verbose := flags.Bool("v", false, "log every transaction")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected arguments: want flags only, got %d arguments more", flags.NArg())
+		return nil, fmt.Errorf("want flags only, got %d other arguments", flags.NArg())
 	}
 	if *keyFile == "" {
 		return nil, errors.New("-vk is missing: name the file with the pool's verifying key")
 	}
-	if o.Ring < 1 {
-		return nil, fmt.Errorf("-ring is %d, want 1 root or more", o.Ring)
+	if o.RootHistory < 1 {
+		return nil, fmt.Errorf("-ring is %d, want 1 root or more", o.RootHistory)
 	}
 	logLevel := slog.LevelInfo
 	if *verbose {
@@ -131,12 +131,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, chain.Close()) }()
-	where, err := s.open(chain)
+	addresses, err := s.open(chain)
 	if err != nil {
 		return err
 	}
 	chain.Start(ctx)
-	pool := fmt.Sprintf("initialised, with a root history of %d roots", s.options.Ring)
+	pool := fmt.Sprintf("initialised, with a root history of %d roots", s.options.RootHistory)
 	if !s.options.Initialised {
 		pool = "not initialised: start with -initialise, or send Initialize"
 	}
@@ -145,7 +145,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
   slots     every %s; confirmed after %d blocks, finalized after %d
   pool      %s
 Everything is in memory and ends with this process. Press Ctrl-C to stop.
-`, time.Since(started).Round(time.Millisecond), where, localnet.GenesisHash,
+`, time.Since(started).Round(time.Millisecond), addresses, localnet.GenesisHash,
 		s.options.SlotDuration, s.options.ConfirmAfter, s.options.FinalizeAfter, pool); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -86,7 +86,7 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 		}
 	}
 	if _, err := rpc.New(urls[1]).GetHealth(ctx); err == nil || !strings.Contains(err.Error(), "Service Unavailable") {
-		t.Errorf("health of the faulty endpoint gives %v, want its status", err)
+		t.Errorf("health of the faulty endpoint gives %v, want status 503", err)
 	}
 	response, err := http.Get(admin + "/stats")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-func TestBadFlagsAreExplained(t *testing.T) {
+func TestInvalidFlagsAreReported(t *testing.T) {
 	t.Parallel()
 	vk := keyFile(t)
 	tests := map[string]struct {
@@ -122,19 +122,19 @@ func TestBadFlagsAreExplained(t *testing.T) {
 		want string
 	}{
 		"no key":                         {nil, "-vk is missing"},
-		"a key that is not there":        {[]string{"-vk", "/does/not/exist"}, "read verifying key"},
+		"a missing key file":             {[]string{"-vk", "/does/not/exist"}, "read verifying key"},
 		"an argument without a flag":     {[]string{"-vk", vk, "go"}, "want flags only"},
 		"an unknown flag":                {[]string{"-moon"}, "flag provided but not defined"},
 		"an impossible address":          {[]string{"-vk", vk, "-listen", "nowhere"}, "listen for RPC"},
 		"an endpoint without an address": {[]string{"-vk", vk, "-endpoint", "fast"}, "want name=address"},
 		"an endpoint that cannot listen": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-endpoint", "fast=nowhere"}, "listen for RPC"},
 		"a router that cannot listen":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-router", "nowhere"}, "listen for swap router"},
-		"an admin port for everybody":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
+		"an admin port on all addresses": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
 		"an empty root history":          {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
-		"blocks without room":            {[]string{"-vk", vk, "-block-units", "1"}, "Limits of 1 units a block"},
-		"faults that are not there":      {[]string{"-vk", vk, "-faults", "/does/not/exist"}, "read faults"},
+		"blocks below one transaction":   {[]string{"-vk", vk, "-block-units", "1"}, "Limits are Block 1,"},
+		"a missing file of faults":       {[]string{"-vk", vk, "-faults", "/does/not/exist"}, "read faults"},
 		"faults of an unknown endpoint":  {[]string{"-vk", vk, "-faults", file(t, `{"fast":[]}`)}, `endpoint "fast" does not exist, expected one of default`},
-		"faults that are wrong":          {[]string{"-vk", vk, "-faults", file(t, `{"default":[{"status":1}]}`)}, "endpoint default: fault rule 0: status is 1"},
+		"an invalid fault":               {[]string{"-vk", vk, "-faults", file(t, `{"default":[{"status":1}]}`)}, "endpoint default: fault rule 0: status is 1"},
 		"faults that are a list":         {[]string{"-vk", vk, "-faults", file(t, `[]`)}, "expected a JSON object with an array of rules for each endpoint"},
 		"finalized before confirmed":     {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
 	}
@@ -148,6 +148,6 @@ func TestBadFlagsAreExplained(t *testing.T) {
 		})
 	}
 	if err := run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h gives %v, want the help", err)
+		t.Errorf("-h gives %v, want flag.ErrHelp", err)
 	}
 }

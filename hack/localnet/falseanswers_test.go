@@ -13,12 +13,12 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-const lieErr = `{"InstructionError":[2,{"Custom":4112}]}`
+const falseErr = `{"InstructionError":[2,{"Custom":4112}]}`
 
-// where is the slots and heights at confirmed that an endpoint reports.
-type where struct{ slot, context, height, lastValid, epochSlot, epochHeight uint64 }
+// positions are the slots and heights that an endpoint reports at confirmed.
+type positions struct{ slot, context, height, lastValid, epochSlot, epochHeight uint64 }
 
-func (f *fixture) where() (at where) {
+func (f *fixture) positions() (at positions) {
 	f.t.Helper()
 	ctx := context.Background()
 	var err error
@@ -41,100 +41,100 @@ func (f *fixture) where() (at where) {
 	return at
 }
 
-func TestANodeReportsAFalseSlot(t *testing.T) {
+func TestFaultsChangeReportedSlotsAndHeights(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(7) // so that slots and heights differ
 	f.Advance(40)
-	truth := f.where()
+	truth := f.positions()
 	gap := truth.slot - truth.height
 	if gap < 7 {
 		t.Fatalf("slot %d and height %d: want 7 or more between them", truth.slot, truth.height)
 	}
 	tests := map[string]struct {
 		rules []fault.Rule
-		want  func(where) where
+		want  func(positions) positions
 	}{
-		"slots ahead": {[]fault.Rule{{Ahead: 100}}, func(w where) where {
+		"slots ahead": {[]fault.Rule{{Ahead: 100}}, func(w positions) positions {
 			w.slot, w.context, w.epochSlot = w.slot+100, w.context+100, w.epochSlot+100
 			return w
 		}},
-		"slots ahead of one method": {[]fault.Rule{{Method: "getLatestBlockhash", Ahead: 100}}, func(w where) where {
+		"slots ahead in one method": {[]fault.Rule{{Method: "getLatestBlockhash", Ahead: 100}}, func(w positions) positions {
 			w.context += 100
 			return w
 		}},
-		"heights ahead": {[]fault.Rule{{HeightAhead: 22_000_000}}, func(w where) where {
+		"heights ahead": {[]fault.Rule{{HeightAhead: 22_000_000}}, func(w positions) positions {
 			w.height, w.lastValid, w.epochHeight = w.height+22_000_000, w.lastValid+22_000_000, w.epochHeight+22_000_000
 			return w
 		}},
-		"slots in place of heights": {[]fault.Rule{{SlotAsHeight: true}}, func(w where) where {
+		"slots instead of heights": {[]fault.Rule{{SlotAsHeight: true}}, func(w positions) positions {
 			w.height, w.lastValid, w.epochHeight = w.slot, w.lastValid+gap, w.epochSlot
 			return w
 		}},
-		"the past as the newest state": {[]fault.Rule{{Lag: 10, Ahead: 10}}, func(w where) where {
+		"an old state presented as the newest": {[]fault.Rule{{Lag: 10, Ahead: 10}}, func(w positions) positions {
 			w.height, w.lastValid, w.epochHeight = w.height-10, w.lastValid-10, w.epochHeight-10
 			return w
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, want := f.faulty(test.rules...).where(), test.want(truth); got != want {
+			if got, want := f.withFaults(test.rules...).positions(), test.want(truth); got != want {
 				t.Errorf("the answer is %+v, want %+v", got, want)
 			}
 		})
 	}
 }
 
-func TestAClaimedSlotMeetsAnyMinContextSlot(t *testing.T) {
+func TestClaimedSlotDecidesMinContextSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	faulty := f.faulty(fault.Rule{Ahead: 100})
+	faulty := f.withFaults(fault.Rule{Ahead: 100})
 	payer := f.payer.PublicKey().String()
-	now := f.where().slot
+	now := f.positions().slot
 	for more, wantAnswer := range map[uint64]bool{100: true, 101: false} {
 		out := faulty.call("getBalance", `["`+payer+`",{"commitment":"confirmed","minContextSlot":`+jsonOf(t, now+more)+`}]`)
 		if got := out.Error == nil; got != wantAnswer {
-			t.Errorf("a balance at %d slots after the truth is answered: %t, want %t", more, got, wantAnswer)
+			t.Errorf("minContextSlot %d slots after the true slot: answered %t, want %t", more, got, wantAnswer)
 		}
 	}
 }
 
-func TestOutcomesThatTheChainDoesNotHave(t *testing.T) {
+func TestFalseTransactionOutcomes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	landed := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Finalize()
-	never := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)).Signatures[0]
+	unsent := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)).Signatures[0]
 	tests := map[string]struct {
 		rules     []fault.Rule
 		signature solana.Signature
 		want      string
 	}{
 		"landed, reported as landed":  {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, landed, "finalized null"},
-		"landed, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, landed, "finalized " + lieErr},
-		"unsent, reported as landed":  {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}}, never, "finalized null"},
-		"unsent, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, never, "finalized " + lieErr},
+		"landed, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: falseErr}}, landed, "finalized " + falseErr},
+		"unsent, reported as landed":  {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}}, unsent, "finalized null"},
+		"unsent, reported as failed":  {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: falseErr}}, unsent, "finalized " + falseErr},
 		"landed, reported as unknown": {[]fault.Rule{{Method: "getSignatureStatuses", Empty: true}}, landed, "unknown"},
-		"a lie of simulations only":   {[]fault.Rule{{Method: "simulateTransaction", Outcome: fault.OutcomeSucceeds}}, never, "unknown"},
+		"a fault of another method":   {[]fault.Rule{{Method: "simulateTransaction", Outcome: fault.OutcomeSucceeds}}, unsent, "unknown"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			out := f.faulty(test.rules...).call("getSignatureStatuses", `[["`+test.signature.String()+`"],{"searchTransactionHistory":true}]`)
-			var said struct {
+			out := f.withFaults(test.rules...).call("getSignatureStatuses", `[["`+test.signature.String()+`"],{"searchTransactionHistory":true}]`)
+			var response struct {
 				Value []*struct {
 					Slot               uint64
 					ConfirmationStatus string
 					Err                json.RawMessage
 				}
 			}
-			if err := json.Unmarshal(out.Result, &said); err != nil {
+			if err := json.Unmarshal(out.Result, &response); err != nil {
 				t.Fatal(err)
 			}
 			got := "unknown"
-			if v := said.Value[0]; v != nil {
+			if v := response.Value[0]; v != nil {
 				got = v.ConfirmationStatus + " " + string(v.Err)
-				if final := f.where().slot; v.Slot > final {
-					t.Errorf("slot %d, want at most the finalized one, %d", v.Slot, final)
+				if final := f.positions().slot; v.Slot > final {
+					t.Errorf("slot %d, want at most the finalized slot %d", v.Slot, final)
 				}
 			}
 			if got != test.want {
@@ -144,7 +144,7 @@ func TestOutcomesThatTheChainDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestSimulationsThatAreLies(t *testing.T) {
+func TestFalseSimulationOutcomes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
@@ -154,35 +154,35 @@ func TestSimulationsThatAreLies(t *testing.T) {
 		want                 string
 		wantSend, wantLanded bool
 	}{
-		"good, reported as bad":         {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
-		"bad, reported as good":         {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
-		"bad, reported as bad":          {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
-		"a lie of another method":       {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
-		"bad, only preflight says good": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
+		"success, reported as failure":       {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: falseErr}}, 1_000_000, falseErr, false, false},
+		"failure, reported as success":       {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
+		"failure, reported as failure":       {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
+		"a fault of another method":          {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: falseErr}}, 1_000_000, "null", true, true},
+		"failure, success in preflight only": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			faulty := f.faulty(test.rules...)
+			faulty := f.withFaults(test.rules...)
 			tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(test.lamports+uint64(len(name))))
 			encoded, err := tx.ToBase64()
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said struct {
+			var response struct {
 				Value struct{ Err json.RawMessage }
 			}
-			if err := json.Unmarshal(faulty.call("simulateTransaction", `["`+encoded+`",{"encoding":"base64","commitment":"processed"}]`).Result, &said); err != nil {
+			if err := json.Unmarshal(faulty.call("simulateTransaction", `["`+encoded+`",{"encoding":"base64","commitment":"processed"}]`).Result, &response); err != nil {
 				t.Fatal(err)
 			}
-			if got := string(said.Value.Err); got != test.want {
-				t.Errorf("the simulation says %s, want %s", got, test.want)
+			if got := string(response.Value.Err); got != test.want {
+				t.Errorf("the simulation returns error %s, want %s", got, test.want)
 			}
 			_, err = faulty.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
 			if (err == nil) != test.wantSend || err != nil && !strings.Contains(err.Error(), "simulation failed") {
 				t.Errorf("the send returns %v, want it accepted: %t", err, test.wantSend)
 			}
 			if got := f.landed(tx.Signatures[0]); got != test.wantLanded {
-				t.Errorf("it landed: %t, want %t", got, test.wantLanded)
+				t.Errorf("the transaction landed: %t, want %t", got, test.wantLanded)
 			}
 		})
 	}
