@@ -18,10 +18,10 @@ import (
 
 // Ports are below the ephemeral range, from which the kernel chooses ports. That range begins
 // at 32768 on Linux and at 49152 elsewhere. The kernel could give a free port of that range to
-// another process before ours listens.
+// another process before the caller listens.
 const (
-	first = 10_000 // the lowest port
-	count = 20_000 // the number of ports
+	firstPort = 10_000 // the lowest port
+	portCount = 20_000 // the number of ports
 )
 
 // Find returns n different addresses, 127.0.0.1:port, at which no process listens. While this
@@ -29,21 +29,21 @@ const (
 // caller may listen later. The error is that of ctx, or of a failed attempt to listen.
 func Find(ctx context.Context, n int) (addresses []string, err error) {
 	var listen net.ListenConfig
-	var held []net.Listener // open until all ports are chosen, so that they differ
+	var listeners []net.Listener // open until all ports are chosen, so that they differ
 	defer func() {
-		for _, l := range held {
+		for _, l := range listeners {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	for len(held) < n {
+	for len(listeners) < n {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		port := first + rand.IntN(count) //nolint:gosec // G404: a port is not a secret
-		switch ours, err := take(port); {
+		port := firstPort + rand.IntN(portCount) //nolint:gosec // G404: a port is not a secret
+		switch reserved, err := reserve(port); {
 		case err != nil:
 			return nil, fmt.Errorf("find a free port: %w", err)
-		case !ours:
+		case !reserved:
 			continue
 		}
 		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -53,13 +53,13 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		held, addresses = append(held, l), append(addresses, l.Addr().String())
+		listeners, addresses = append(listeners, l), append(addresses, l.Addr().String())
 	}
 	return addresses, nil
 }
 
-// given are the ports that this process has tried to reserve.
-var given sync.Map
+// tried are the ports that this process has tried to reserve.
+var tried sync.Map
 
 // locks opens the file with the locks of all processes. The lock of byte n reserves port n.
 // The kernel releases a process's locks when the process ends.
@@ -68,9 +68,9 @@ var locks = sync.OnceValues(func() (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 })
 
-// take reserves a port for this process. It reports whether the port was free.
-func take(port int) (bool, error) {
-	if _, before := given.LoadOrStore(port, true); before { // the file's lock does not exclude the process that holds it
+// reserve reserves a port for this process. It reports whether the port was free.
+func reserve(port int) (bool, error) {
+	if _, before := tried.LoadOrStore(port, true); before { // the file's lock does not exclude the process that holds it
 		return false, nil
 	}
 	file, err := locks()

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/freeport"
 )
 
-func TestPortsDifferAreFreeAndAreNotTheKernelsToGive(t *testing.T) {
+func TestPortsAreDifferentFreeAndNotEphemeral(t *testing.T) {
 	t.Parallel()
 	addresses, err := freeport.Find(t.Context(), 200)
 	if err != nil {
@@ -25,12 +25,12 @@ func TestPortsDifferAreFreeAndAreNotTheKernelsToGive(t *testing.T) {
 	for _, address := range addresses {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		if err != nil {
-			t.Errorf("listen at a port that was found: %v", err)
+			t.Errorf("listen at a found port: %v", err)
 			continue
 		}
 		_, text, _ := net.SplitHostPort(address)
 		if port, err := strconv.Atoi(text); err != nil || port < 1024 || port >= 32768 || seen[address] {
-			t.Errorf("found %s, want another port, from 1024 to 32767", address)
+			t.Errorf("found %s, want a different port from 1024 to 32767", address)
 		}
 		seen[address] = true
 		if err := l.Close(); err != nil {
@@ -42,7 +42,7 @@ func TestPortsDifferAreFreeAndAreNotTheKernelsToGive(t *testing.T) {
 	}
 }
 
-func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
+func TestFindStopsWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -51,11 +51,11 @@ func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
 	}
 }
 
-// TestNoTwoProcessesAreGivenThePortsOfEachOther reserves ports in two processes at the same time. A
+// TestProcessesGetDifferentPorts reserves ports in two processes at the same time. A
 // port belongs to one process until that process ends, even if it does not listen there.
-func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
-	const child, many = "FREEPORT_TEST_CHILD", 2000
-	addresses, err := freeport.Find(t.Context(), many)
+func TestProcessesGetDifferentPorts(t *testing.T) {
+	const child, n = "FREEPORT_TEST_CHILD", 2000
+	addresses, err := freeport.Find(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +69,13 @@ func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	theirs := strings.Fields(string(out))
-	if len(theirs) < many {
-		t.Fatalf("the other process was given %d addresses, want %d", len(theirs), many)
+	otherAddresses := strings.Fields(string(out))
+	if len(otherAddresses) < n {
+		t.Fatalf("the other process found %d addresses, want %d", len(otherAddresses), n)
 	}
-	for _, address := range theirs {
+	for _, address := range otherAddresses {
 		if slices.Contains(addresses, address) {
-			t.Fatalf("both were given %s", address)
+			t.Fatalf("both processes found %s", address)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-func TestGenesisHashIsTheOneThatTheRelayKnows(t *testing.T) {
+func TestGenesisHashIsTheDevelopmentHash(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	got, err := f.GetGenesisHash(context.Background())
@@ -31,7 +31,7 @@ func TestGenesisHashIsTheOneThatTheRelayKnows(t *testing.T) {
 	}
 }
 
-func TestClusterMethodsReturnTheLevelsSlot(t *testing.T) {
+func TestClusterMethodsReturnTheSlotOfTheCommitmentLevel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	f.Skip(4)
@@ -103,10 +103,10 @@ func TestAccountsAreBase64(t *testing.T) {
 		params   string
 		wantData string
 	}{
-		"base64":                      {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":32,"length":4}}]`, `["` + empty + `","base64"]`},
-		"without an encoding":         {`["` + tree + `",{"dataSlice":{"offset":32,"length":4}}]`, `["` + empty + `","base64"]`},
-		"a slice that reaches beyond": {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":4300,"length":100}}]`, `["` + empty + `","base64"]`},
-		"a slice that starts beyond":  {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":9999,"length":100}}]`, `["","base64"]`},
+		"base64":                              {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":32,"length":4}}]`, `["` + empty + `","base64"]`},
+		"without an encoding":                 {`["` + tree + `",{"dataSlice":{"offset":32,"length":4}}]`, `["` + empty + `","base64"]`},
+		"a slice that ends beyond the data":   {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":4300,"length":100}}]`, `["` + empty + `","base64"]`},
+		"a slice that starts beyond the data": {`["` + tree + `",{"encoding":"base64","dataSlice":{"offset":9999,"length":100}}]`, `["","base64"]`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,20 +122,20 @@ func TestAccountsAreBase64(t *testing.T) {
 		})
 	}
 
-	several, err := f.GetMultipleAccountsWithOpts(ctx, []solana.PublicKey{p.Treasury, address("nobody"), f.payer.PublicKey()}, nil)
+	accounts, err := f.GetMultipleAccountsWithOpts(ctx, []solana.PublicKey{p.Treasury, address("nobody"), f.payer.PublicKey()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if several.Value[1] != nil {
-		t.Error("an account that does not exist is not null")
+	if accounts.Value[1] != nil {
+		t.Errorf("a missing account is %+v, want null", accounts.Value[1])
 	}
-	got := several.Value[0]
+	got := accounts.Value[0]
 	if got.Owner != p.Profile.ProgramID || got.Lamports != 890_880 || got.Executable ||
 		got.RentEpoch.Cmp(new(big.Int).SetUint64(math.MaxUint64)) != 0 {
-		t.Errorf("treasury is %+v, want the program's with 890880 lamports", got)
+		t.Errorf("treasury is %+v, want an account of the program with 890880 lamports", got)
 	}
-	if several.Value[2].Owner != solana.SystemProgramID {
-		t.Errorf("the wallet is owned by %s, want the system program", several.Value[2].Owner)
+	if accounts.Value[2].Owner != solana.SystemProgramID {
+		t.Errorf("the wallet is owned by %s, want the system program", accounts.Value[2].Owner)
 	}
 }
 
@@ -312,7 +312,7 @@ func checkError(t *testing.T, got answer, code int, message, data string) {
 	}
 }
 
-func TestErrorCodesAreAgaves(t *testing.T) {
+func TestErrorCodesMatchAgave(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{History: 300})
 	f.Skip(1)
@@ -328,7 +328,7 @@ func TestErrorCodesAreAgaves(t *testing.T) {
 		"a method that does not exist":    {"getMoon", `[]`, -32601, "Method not found"},
 		"parameters by name":              {"getSlot", `{"commitment":"processed"}`, -32602, "Invalid params"},
 		"a missing parameter":             {"getBalance", `[]`, -32602, "`params` should have at least 1 argument(s)"},
-		"a parameter too many":            {"getHealth", `[1]`, -32602, "Invalid parameters"},
+		"one parameter too many":          {"getHealth", `[1]`, -32602, "Invalid parameters"},
 		"an address of another length":    {"getBalance", `["abc"]`, -32602, `Invalid params: parameter 1: invalid public key "abc"`},
 		"an address that is no base58":    {"getBalance", `["0OIl"]`, -32602, "Invalid params: parameter 1: invalid public key"},
 		"an address of another type":      {"getBalance", `[5]`, -32602, "Invalid params: parameter 1: "},
@@ -339,20 +339,20 @@ func TestErrorCodesAreAgaves(t *testing.T) {
 		"too many signatures":             {"getSignatureStatuses", `[` + many(257, signature) + `]`, -32602, "Too many inputs provided; max 256"},
 		"a signature of another length":   {"getSignatureStatuses", `[["abc"]]`, -32602, "Invalid params: parameter 1: invalid"},
 		"too many fee addresses":          {"getRecentPrioritizationFees", `[` + many(129, wallet) + `]`, -32602, "Too many inputs provided; max 128"},
-		"a limit of none":                 {"getSignaturesForAddress", `[` + wallet + `,{"limit":0}]`, -32602, "Invalid limit; max 1000"},
-		"a limit of too many":             {"getSignaturesForAddress", `[` + wallet + `,{"limit":1001}]`, -32602, "Invalid limit; max 1000"},
+		"a limit of 0":                    {"getSignaturesForAddress", `[` + wallet + `,{"limit":0}]`, -32602, "Invalid limit; max 1000"},
+		"a limit above the maximum":       {"getSignaturesForAddress", `[` + wallet + `,{"limit":1001}]`, -32602, "Invalid limit; max 1000"},
 		"history at processed":            {"getSignaturesForAddress", `[` + wallet + `,{"commitment":"processed"}]`, -32602, "Method does not support commitment below `confirmed`"},
 		"a transaction at processed":      {"getTransaction", `[` + signature + `,{"commitment":"processed"}]`, -32602, "Method does not support commitment below `confirmed`"},
 		"a transaction as jsonParsed":     {"getTransaction", `[` + signature + `,{"encoding":"jsonParsed"}]`, -32602, "Invalid params: parameter 2: unknown variant `jsonParsed`"},
 		"a block at processed":            {"getBlock", `[300,{"commitment":"processed"}]`, -32602, "Method does not support commitment below `confirmed`"},
 		"unknown transaction details":     {"getBlock", `[200,{"transactionDetails":"some"}]`, -32602, "Invalid params: unknown variant `some`"},
-		"a block that is not there yet":   {"getBlock", `[5000]`, -32004, "Block not available for slot 5000"},
+		"a block in the future":           {"getBlock", `[5000]`, -32004, "Block not available for slot 5000"},
 		"a block not yet finalized":       {"getBlock", `[330]`, -32004, "Block not available for slot 330"},
 		"a skipped slot before history":   {"getBlock", `[34]`, -32001, "Block 34 cleaned up, does not exist on node. First available block: 36"},
 		"a block older than the history":  {"getBlock", `[1]`, -32001, "Block 1 cleaned up, does not exist on node. First available block: 36"},
 		"blocks beyond the newest":        {"getBlocks", `[400,1000000,{"commitment":"confirmed"}]`, 0, ""},
 		"blocks at processed":             {"getBlocks", `[0,5,{"commitment":"processed"}]`, -32602, "Method does not support commitment below `confirmed`"},
-		"rent of more than an account":    {"getMinimumBalanceForRentExemption", `[10485761]`, -32602, "Invalid params"},
+		"rent above the largest account":  {"getMinimumBalanceForRentExemption", `[10485761]`, -32602, "Invalid params"},
 		"rent of a negative size":         {"getMinimumBalanceForRentExemption", `[-1]`, -32602, "Invalid params: parameter 1: invalid type: number -1"},
 		"an airdrop below rent exemption": {"requestAirdrop", `["` + address("new").String() + `",1]`, -32603, "Internal error: airdrop 1 lamports"},
 		"an airdrop of more than exists":  {"requestAirdrop", `[` + wallet + `,18000000000000000000]`, -32603, "Internal error"},
@@ -374,14 +374,14 @@ func TestSkippedSlotHasItsOwnError(t *testing.T) {
 	checkError(t, f.call("getBlock", `[34]`), -32007, "Slot 34 was skipped, or missing due to ledger jump to recent snapshot", "")
 }
 
-func TestEnvelopesOfJSONRPC(t *testing.T) {
+func TestJSONRPCEnvelopes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct{ body, want string }{
 		"a call":             {`{"jsonrpc":"2.0","id":"a","method":"getHealth"}`, `{"jsonrpc":"2.0","result":"ok","id":"a"}`},
 		"a batch":            {`[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}`},
 		"no JSON":            {`hello`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
-		"nothing":            {``, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
+		"an empty body":      {``, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
 		"another version":    {`{"jsonrpc":"1.0","id":1,"method":"getHealth"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":1}`},
 		"parameters of null": {`{"jsonrpc":"2.0","id":1,"method":"getHealth","params":null}`, `{"jsonrpc":"2.0","result":"ok","id":1}`},
 		"a result of null":   {`{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["` + solana.Signature{1}.String() + `"]}`, `{"jsonrpc":"2.0","result":null,"id":1}`},

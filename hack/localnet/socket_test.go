@@ -18,14 +18,14 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// line is a client's WebSocket connection.
-type line struct {
+// socketClient is a client's WebSocket connection.
+type socketClient struct {
 	*websocket.Conn
 	t testing.TB
 }
 
 // dial opens a WebSocket to the fixture's endpoint.
-func (f *fixture) dial() *line {
+func (f *fixture) dial() *socketClient {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), longTimeout)
 	defer cancel()
@@ -37,10 +37,10 @@ func (f *fixture) dial() *line {
 		_ = response.Body.Close()
 	}
 	f.t.Cleanup(func() { _ = conn.CloseNow() })
-	return &line{conn, f.t}
+	return &socketClient{conn, f.t}
 }
 
-func (l *line) write(text string) {
+func (l *socketClient) write(text string) {
 	l.t.Helper()
 	if err := l.Write(context.Background(), websocket.MessageText, []byte(text)); err != nil {
 		l.t.Fatal(err)
@@ -48,15 +48,15 @@ func (l *line) write(text string) {
 }
 
 // receive waits for the next message.
-func (l *line) receive() (string, error) {
+func (l *socketClient) receive() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longTimeout)
 	defer cancel()
 	_, raw, err := l.Read(ctx)
 	return string(raw), err
 }
 
-// wants waits for the next message and compares it with want.
-func (l *line) wants(want string) {
+// expect waits for the next message and compares it with want.
+func (l *socketClient) expect(want string) {
 	l.t.Helper()
 	got, err := l.receive()
 	if err != nil {
@@ -68,21 +68,21 @@ func (l *line) wants(want string) {
 }
 
 // ask makes a call and compares the answer with want, which is the member result or error.
-func (l *line) ask(method, params, want string) {
+func (l *socketClient) ask(method, params, want string) {
 	l.t.Helper()
 	l.write(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
-	l.wants(`{"jsonrpc":"2.0","id":1,` + want + `}`)
+	l.expect(`{"jsonrpc":"2.0","id":1,` + want + `}`)
 }
 
-// wantsEnd checks that the connection ends without another message.
-func (l *line) wantsEnd() {
+// expectEnd checks that the connection ends without another message.
+func (l *socketClient) expectEnd() {
 	l.t.Helper()
 	if got, err := l.receive(); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		l.t.Errorf("got %q with error %v, want a connection that is over", got, err)
+		l.t.Errorf("got %q with error %v, want a closed connection", got, err)
 	}
 }
 
-func notified(method, result, id string) string {
+func notificationJSON(method, result, id string) string {
 	return `{"jsonrpc":"2.0","method":"` + method + `","params":{"result":` + result + `,"subscription":` + id + `}}`
 }
 
@@ -94,16 +94,16 @@ func TestAChangedAccountIsNotified(t *testing.T) {
 	l.ask("accountSubscribe", `["`+to+`",{"commitment":"confirmed","encoding":"base64"}]`, `"result":0`)
 	f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Advance(2)
-	holding := func(slot, lamports string) string {
-		return notified("accountNotification", `{"context":{"slot":`+slot+`},"value":{"data":["","base64"],"executable":false,"lamports":`+
+	accountNotification := func(slot, lamports string) string {
+		return notificationJSON("accountNotification", `{"context":{"slot":`+slot+`},"value":{"data":["","base64"],"executable":false,"lamports":`+
 			lamports+`,"owner":"11111111111111111111111111111111","rentEpoch":18446744073709551615,"space":0}}`, "0")
 	}
-	l.wants(holding("33", "1000000"))
+	l.expect(accountNotification("33", "1000000"))
 	// A fork undoes the transfer. The notification has the earlier state: no account.
 	if _, err := f.Fork(3, nil); err != nil {
 		t.Fatal(err)
 	}
-	l.wants(holding("36", "0"))
+	l.expect(accountNotification("36", "0"))
 }
 
 func TestSocketsAnswerAsAgaveDoes(t *testing.T) {
@@ -119,17 +119,17 @@ func TestSocketsAnswerAsAgaveDoes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			on := &line{l.Conn, t}
-			on.ask(test.method, test.params, test.want)
+			client := &socketClient{l.Conn, t}
+			client.ask(test.method, test.params, test.want)
 		})
 	}
 	if out := f.call("accountSubscribe", `["`+to+`"]`); out.Error == nil || out.Error.Code != -32601 {
 		t.Errorf("accountSubscribe over HTTP gives %+v, want method not found", out)
 	}
 	l.write(`{`)
-	l.wants(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
+	l.expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
 	l.write(strings.Repeat(" ", 4097))
-	l.wantsEnd()
+	l.expectEnd()
 }
 
 func TestSocketFaults(t *testing.T) {
@@ -147,7 +147,7 @@ func TestSocketFaults(t *testing.T) {
 		f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 		f.Advance(1)
 	}
-	notifiedOf := func(l *line) (lamports uint64) {
+	receiveLamports := func(l *socketClient) (lamports uint64) {
 		got, err := l.receive()
 		if err != nil {
 			t.Fatal(err)
@@ -170,15 +170,15 @@ func TestSocketFaults(t *testing.T) {
 	eventually(t, "a notification is lost", func() bool { return f.Endpoint("faulty").Stats().Faults["socketSilent"] == 1 })
 	faults()
 	pay()
-	if got := notifiedOf(l); got != 2_000_000 {
-		t.Errorf("the first notification has %d lamports, want 2000000: the one before was lost", got)
+	if got := receiveLamports(l); got != 2_000_000 {
+		t.Errorf("the first notification has %d lamports, want 2000000, after the lost notification", got)
 	}
 	faults(fault.Rule{Method: "accountSubscribe", Lag: 5})
 	l = faulty.dial()
 	l.ask("accountSubscribe", to, `"result":1`)
 	pay()
 	f.Advance(6)
-	for notifiedOf(l) != 3_000_000 { // the payment before may be notified first
+	for receiveLamports(l) != 3_000_000 { // a notification of the previous payment may come first
 	}
 
 	faults(fault.Rule{Method: "accountSubscribe", Status: 429})
@@ -189,41 +189,41 @@ func TestSocketFaults(t *testing.T) {
 	l.ask("getSlot", `[]`, `"error":{"code":-32601,"message":"Method not found"}`)
 	faults(fault.Rule{Method: "accountSubscribe", Cut: true})
 	l.write(`{"jsonrpc":"2.0","id":1,"method":"accountSubscribe"}`)
-	l.wantsEnd()
+	l.expectEnd()
 
 	faults()
 	first, second := faulty.dial(), faulty.dial()
-	for _, l := range []*line{first, second} {
+	for _, l := range []*socketClient{first, second} {
 		l.ask("getSlot", `[]`, `"error":{"code":-32601,"message":"Method not found"}`)
 	}
 	faults(fault.Rule{Socket: fault.SocketCut})
 	f.Advance(1)
-	first.wantsEnd()
-	second.wantsEnd()
+	first.expectEnd()
+	second.expectEnd()
 	eventually(t, "all sockets are gone", func() bool { return f.Endpoint("faulty").Stats().Sockets == 0 })
 }
 
-func TestOpeningASocketFailsByTheRule(t *testing.T) {
+func TestOpeningASocketFailsAsTheRuleSays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct {
 		rule fault.Rule
 		want int
 	}{
-		"too many requests":                    {fault.Rule{Method: fault.MethodSocket, Status: 429}, 429},
-		"a JSON-RPC error, answered as status": {fault.Rule{Error: fault.Error{Code: 1}}, 503},
-		"a cut":                                {fault.Rule{Cut: true}, 0},
+		"too many requests":                   {fault.Rule{Method: fault.MethodSocket, Status: 429}, 429},
+		"a JSON-RPC error becomes status 503": {fault.Rule{Error: fault.Error{Code: 1}}, 503},
+		"a cut":                               {fault.Rule{Cut: true}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			conn, response, err := websocket.Dial(context.Background(), f.withFaults(test.rule).url, nil)
 			if err == nil {
 				_ = conn.CloseNow()
-				t.Fatal("the socket is open")
+				t.Fatal("the socket opened, want a failure")
 			}
 			if test.want == 0 {
 				if !errors.Is(err, io.EOF) {
-					t.Errorf("got %v, want a connection that ends", err)
+					t.Errorf("got %v, want io.EOF", err)
 				}
 				return
 			}
@@ -253,6 +253,6 @@ func TestSocketsEndWithTheChain(t *testing.T) {
 	if err := chain.Close(); err != nil {
 		t.Error(err)
 	}
-	l.wantsEnd()
-	f.dial().wantsEnd()
+	l.expectEnd()
+	f.dial().expectEnd()
 }

@@ -20,7 +20,7 @@ const maxDecimals = 19
 func mintAuthority() solana.PrivateKey { return wellKnownKey("relaypool local chain mint authority") }
 
 // CreateMint creates a mint of SPL Token with 0 to 19 decimals and returns its
-// address. MintTo works with it, and Freeze too if freezeAuthority is nil. When
+// address. MintTo works with the mint, and Freeze does if freezeAuthority is nil. When
 // CreateMint returns, the transaction has landed and is not yet confirmed.
 func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (solana.PublicKey, error) {
 	if decimals > maxDecimals {
@@ -51,7 +51,7 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.PublicKey, solana.Signature, error) {
 	account, signature, err := c.mintTo(mint, owner, amount)
 	if err != nil {
-		return account, signature, fmt.Errorf("give %d tokens: %w", amount, err)
+		return account, signature, fmt.Errorf("mint %d tokens: %w", amount, err)
 	}
 	return account, signature, nil
 }
@@ -96,13 +96,13 @@ func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Sig
 		return solana.Signature{}, err
 	}
 	authority := mintAuthority()
-	what, instruction := "thaw", solana.Instruction(tokenprogram.NewThawAccountInstruction(account, mint, authority.PublicKey(), nil).Build())
+	verb, instruction := "thaw", solana.Instruction(tokenprogram.NewThawAccountInstruction(account, mint, authority.PublicKey(), nil).Build())
 	if frozen {
-		what, instruction = "freeze", tokenprogram.NewFreezeAccountInstruction(account, mint, authority.PublicKey(), nil).Build()
+		verb, instruction = "freeze", tokenprogram.NewFreezeAccountInstruction(account, mint, authority.PublicKey(), nil).Build()
 	}
 	signature, err := c.land([]solana.PrivateKey{c.faucet.key, authority}, c.uniqueLimit(), instruction)
 	if err != nil {
-		return signature, fmt.Errorf("%s account: %w", what, err)
+		return signature, fmt.Errorf("%s account: %w", verb, err)
 	}
 	return signature, nil
 }

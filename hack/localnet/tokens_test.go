@@ -24,8 +24,8 @@ func (f *fixture) mint() solana.PublicKey {
 	return mint
 }
 
-// give mints tokens and returns the owner's associated token account.
-func (f *fixture) give(mint, owner solana.PublicKey, amount uint64) solana.PublicKey {
+// mintTo mints tokens and returns the owner's associated token account.
+func (f *fixture) mintTo(mint, owner solana.PublicKey, amount uint64) solana.PublicKey {
 	f.t.Helper()
 	account, _, err := f.MintTo(mint, owner, amount)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	mint, to := f.mint(), address("to")
-	from := f.give(mint, f.payer.PublicKey(), 1_000_000)
+	from := f.mintTo(mint, f.payer.PublicKey(), 1_000_000)
 	create, err := token.CreateIdempotent(f.payer.PublicKey(), to, mint)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), create,
 		tokenprogram.NewTransferInstruction(1_000_000, from, at, f.payer.PublicKey(), nil).Build())
 	signature := f.send(tx)
-	plain := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	lamportTransfer := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
 	f.Finalize()
 	type transaction struct {
 		Meta struct{ PreTokenBalances, PostTokenBalances []tokenBalance }
@@ -87,7 +87,7 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	}
 	got := decode[transaction](t, f.call("getTransaction", `["`+signature.String()+`",{"maxSupportedTransactionVersion":0}]`)).Meta
 	if n := len(got.PreTokenBalances); n != 1 || got.PreTokenBalances[0].UITokenAmount.Amount != "1000000" {
-		t.Errorf("before there are %+v, want the payer's tokens alone", got.PreTokenBalances)
+		t.Errorf("token balances before are %+v, want only the payer's", got.PreTokenBalances)
 	}
 	byIndex := map[int]tokenBalance{}
 	for _, b := range got.PostTokenBalances {
@@ -95,13 +95,13 @@ func TestHistoryHasTokenBalances(t *testing.T) {
 	}
 	emptied, filled := byIndex[index(from)], byIndex[index(at)]
 	if emptied.UITokenAmount.Amount != "0" || emptied.UITokenAmount.UIAmount != nil || emptied.UITokenAmount.UIAmountString != "0" {
-		t.Errorf("the payer's account has %+v afterwards, want nothing, without a fraction", emptied)
+		t.Errorf("the payer's balance afterwards is %+v, want 0 and uiAmount null", emptied)
 	}
 	if len(got.PostTokenBalances) != 2 || filled.Owner != to.String() || filled.Mint != mint.String() ||
 		filled.ProgramID != solana.TokenProgramID.String() || filled.UITokenAmount.Decimals != 6 || filled.UITokenAmount.UIAmountString != "1" {
-		t.Errorf("afterwards there are %+v, want the recipient's token", got.PostTokenBalances)
+		t.Errorf("token balances afterwards are %+v, want one token of the recipient", got.PostTokenBalances)
 	}
-	none := decode[transaction](t, f.call("getTransaction", `["`+plain.String()+`",{"maxSupportedTransactionVersion":0}]`)).Meta
+	none := decode[transaction](t, f.call("getTransaction", `["`+lamportTransfer.String()+`",{"maxSupportedTransactionVersion":0}]`)).Meta
 	if none.PreTokenBalances == nil || len(none.PreTokenBalances)+len(none.PostTokenBalances) != 0 {
 		t.Errorf("a transfer of lamports has %+v, want empty lists", none)
 	}
@@ -124,13 +124,13 @@ func TestAChainHasTheGivenAccounts(t *testing.T) {
 	}
 }
 
-// TestTheChainGovernsItsMints mints tokens twice, freezes the token account and thaws it.
-func TestTheChainGovernsItsMints(t *testing.T) {
+// TestChainMintsFreezesAndThaws mints tokens twice, freezes the token account and thaws it.
+func TestChainMintsFreezesAndThaws(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	mint, owner := f.mint(), address("owner")
-	account := f.give(mint, owner, 1_500_000)
-	if again := f.give(mint, owner, 250_000); again != account {
+	account := f.mintTo(mint, owner, 1_500_000)
+	if again := f.mintTo(mint, owner, 250_000); again != account {
 		t.Errorf("the tokens went to %s, want the associated account %s again", again, account)
 	}
 	state := func() *tokenprogram.Account {
@@ -144,15 +144,15 @@ func TestTheChainGovernsItsMints(t *testing.T) {
 		t.Errorf("the account is %+v, want the owner's tokens", got)
 	}
 	if _, err := f.Freeze(mint, owner); err != nil || state().State != tokenprogram.Frozen {
-		t.Errorf("after a freeze the account is %+v with error %v", state(), err)
+		t.Errorf("after a freeze the account is %+v with error %v, want it frozen", state(), err)
 	}
 	if _, err := f.Thaw(mint, owner); err != nil || state().State != tokenprogram.Initialized {
-		t.Errorf("after a thaw the account is %+v with error %v", state(), err)
+		t.Errorf("after a thaw the account is %+v with error %v, want it thawed", state(), err)
 	}
 	if _, err := f.Thaw(mint, owner); err == nil {
 		t.Error("a thaw of an account that is not frozen succeeds, want an error")
 	}
 	if _, err := f.CreateMint(20, nil); err == nil {
-		t.Error("a mint of 20 decimals is made, want an error: one token would not fit in 64 bits")
+		t.Error("a mint with 20 decimals is created, want an error: one token would not fit in 64 bits")
 	}
 }

@@ -31,7 +31,7 @@ type Curve struct {
 	Values       []float64
 }
 
-// Limit is a value at which bad values begin.
+// Limit is a boundary between good and bad values.
 type Limit struct {
 	Value  float64
 	Colour string
@@ -69,22 +69,22 @@ func (h *Chart) Draw(c *Canvas) {
 	for i := range h.Curves {
 		k := &h.Curves[i]
 		if h.Stacked && k.Most() == 0 {
-			continue // its line would hide that of the curve below
+			continue // its line would hide the line of the curve below
 		}
-		line := h.stretches(heights[i], y)
+		line := h.segments(heights[i], y)
 		if h.Stacked {
-			back := strings.Fields(strings.Join(h.stretches(below, y), " "))
+			back := strings.Fields(strings.Join(h.segments(below, y), " "))
 			slices.Reverse(back)
 			c.Add(`<polygon fill="%s" fill-opacity="0.55" points="%s %s"/>`, k.Colour, strings.Join(line, " "), strings.Join(back, " "))
 			below = heights[i]
 		}
-		for _, stretch := range line {
-			c.Add(`<polyline fill="none" stroke="%s" stroke-width="1.6" stroke-linecap="round" points="%s"/>`, k.Colour, stretch)
+		for _, segment := range line {
+			c.Add(`<polyline fill="none" stroke="%s" stroke-width="1.6" stroke-linecap="round" points="%s"/>`, k.Colour, segment)
 		}
 	}
 }
 
-// heights are the values as they are drawn.
+// heights are the values after stacking or taking logarithms.
 func (h *Chart) heights() [][]float64 {
 	all, sums := make([][]float64, len(h.Curves)), make([]float64, len(h.Times))
 	for i := range h.Curves {
@@ -125,20 +125,20 @@ func (h *Chart) scale(heights [][]float64) (low, high, step float64) {
 // At is the position of a time.
 func (h *Chart) At(seconds float64) float64 { return h.X + h.W*seconds/h.Total }
 
-// stretches are the pieces of a line between gaps, as points. Level parts keep only their
-// ends.
-func (h *Chart) stretches(values []float64, y func(float64) float64) (all []string) {
-	open := false
+// segments are the pieces of a line between gaps, as points. Level parts keep only their
+// end points.
+func (h *Chart) segments(values []float64, y func(float64) float64) (all []string) {
+	inSegment := false
 	for i, v := range values {
 		if math.IsNaN(v) {
-			open = false
+			inSegment = false
 			continue
 		}
 		point := fmt.Sprintf("%.1f,%.1f", h.At(h.Times[i]), y(v))
 		switch {
-		case !open:
+		case !inSegment:
 			all = append(all, point+" "+point) // a line even when nothing follows
-			open = true
+			inSegment = true
 		case i+1 == len(values) || v != values[i-1] || v != values[i+1]:
 			all[len(all)-1] += " " + point
 		}
@@ -146,9 +146,9 @@ func (h *Chart) stretches(values []float64, y func(float64) float64) (all []stri
 	return all
 }
 
-// TimeAxis draws vertical lines in a box, with round seconds below them.
-func (c *Canvas) TimeAxis(b Box, total float64, some int) {
-	step := roundUp(total / float64(some))
+// TimeAxis draws about steps vertical lines in a box, with round seconds below them.
+func (c *Canvas) TimeAxis(b Box, total float64, steps int) {
+	step := roundUp(total / float64(steps))
 	for s := 0.0; s <= total; s += step {
 		x := b.X + b.W*s/total
 		c.Line(x, b.Y, x, b.Y+b.H, Grid)
@@ -156,7 +156,7 @@ func (c *Canvas) TimeAxis(b Box, total float64, some int) {
 	}
 }
 
-// LegendLine is the height of a line of a legend, letter the width of one of its letters.
+// LegendLine is the height of a line of a legend, and letter the width of a letter.
 const (
 	LegendLine = 13
 	letter     = 5.4
@@ -164,11 +164,11 @@ const (
 
 // Legend names curves in columns, from a box's left top corner on.
 func (c *Canvas) Legend(b Box, columns int, curves []Curve) {
-	wide := b.W / float64(columns)
+	columnWidth := b.W / float64(columns)
 	for i, k := range curves {
-		x, y := b.X+float64(i%columns)*wide, b.Y+float64(i/columns)*LegendLine
+		x, y := b.X+float64(i%columns)*columnWidth, b.Y+float64(i/columns)*LegendLine
 		name := []rune(k.Name)
-		if room := max(int((wide-22)/letter), 1); len(name) > room {
+		if room := max(int((columnWidth-22)/letter), 1); len(name) > room {
 			name = append(name[:room-1], '…')
 		}
 		c.Rect(Box{x, y + 4, 14, 3}, Fill(k.Colour))

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Colours that differ in lightness too, for those who cannot distinguish all hues.
+// Colours that differ in lightness too, for readers who cannot distinguish all hues.
 const (
 	Blue   = "#2563a8"
 	Green  = "#2f8f4e"
@@ -37,10 +37,10 @@ type Box struct{ X, Y, W, H float64 }
 type Canvas struct{ out bytes.Buffer }
 
 // New begins a picture with its own background, for light and dark pages.
-func New(width, height float64, ground string) *Canvas {
+func New(width, height float64, background string) *Canvas {
 	c := &Canvas{}
 	c.Add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="%s">`, width, height, Ink)
-	c.Rect(Box{0, 0, width, height}, Fill(ground))
+	c.Rect(Box{0, 0, width, height}, Fill(background))
 	return c
 }
 
@@ -53,7 +53,7 @@ func (c *Canvas) SVG() []byte {
 // Add writes an element as it is.
 func (c *Canvas) Add(format string, args ...any) { fmt.Fprintf(&c.out, format+"\n", args...) }
 
-// Text writes at a baseline; attributes are those of SVG.
+// Text writes a text at a position of its baseline, with SVG attributes.
 func (c *Canvas) Text(x, y float64, content, attributes string) {
 	c.Add(`<text x="%.1f" y="%.1f" %s>%s</text>`, x, y, attributes, Escape(content))
 }
@@ -71,10 +71,10 @@ func (c *Canvas) Rect(b Box, attributes string) {
 // Fill is the attribute that fills with a colour.
 func Fill(colour string) string { return `fill="` + colour + `"` }
 
-// Dashed is a broken line of a colour.
+// Dashed is the attributes of a dashed line of a colour.
 func Dashed(colour string) string { return `stroke="` + colour + `" stroke-dasharray="5 4"` }
 
-// Escape makes text part of an element.
+// Escape escapes a text for the content of an element.
 func Escape(text string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(text)) // writing to a bytes.Buffer never fails
@@ -89,7 +89,7 @@ func Number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// roundUp returns the least of 1, 2 and 5 times a power of ten that is not below v.
+// roundUp returns the smallest number not below v that is 1, 2 or 5 times a power of ten.
 func roundUp(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, factor := range []float64{1, 2, 5} {

@@ -37,15 +37,15 @@ func TestCharts(t *testing.T) {
 			plot.Chart{Curves: []plot.Curve{{Values: []float64{0, 4, gap, 2, 0}}}}, "0 1 2 3 4",
 			[]string{"0.0,100.0 0.0,100.0 25.0,0.0", "75.0,50.0 75.0,50.0 100.0,100.0"},
 		},
-		"a level piece is its ends": {
+		"a level part keeps only its ends": {
 			plot.Chart{Curves: []plot.Curve{{Values: []float64{4, 4, 4, 4, 0}}}}, "0 1 2 3 4",
 			[]string{"0.0,0.0 0.0,0.0 75.0,0.0 100.0,100.0"},
 		},
-		"areas lie on those before them, and one without a value has none": {
+		"areas are stacked, and a curve of zeros has no area": {
 			plot.Chart{Stacked: true, Suffix: "/s", Curves: []plot.Curve{{Values: []float64{1, 1, 1, 1, 1}}, {Values: []float64{0, 0, 0, 0, 0}}, {Values: []float64{3, gap, 3, 3, 3}}}}, "0/s 1/s 2/s 3/s 4/s",
 			[]string{"0.0,75.0 0.0,75.0 100.0,75.0", "0.0,0.0 0.0,0.0 25.0,75.0 50.0,0.0 100.0,0.0"},
 		},
-		"powers of ten are at the same distance": {
+		"powers of ten are evenly spaced": {
 			plot.Chart{Log: true, Curves: []plot.Curve{{Values: []float64{1, 10, 100, 0.1, 0}}}}, "0.01 0.1 1 10 100",
 			[]string{"0.0,50.0 0.0,50.0 25.0,25.0 50.0,0.0 75.0,75.0 100.0,100.0"},
 		},
@@ -69,7 +69,7 @@ func TestCharts(t *testing.T) {
 				lines = append(lines, m[1])
 			}
 			if got := strings.Join(labels, " "); got != tc.labels {
-				t.Errorf("the axis says %s, want %s", got, tc.labels)
+				t.Errorf("axis labels are %s, want %s", got, tc.labels)
 			}
 			if !slices.Equal(lines, tc.lines) {
 				t.Errorf("lines %q, want %q", lines, tc.lines)

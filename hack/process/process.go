@@ -30,7 +30,7 @@ type Process struct {
 // On Linux the kernel kills the child when this process ends, even by kill -9; see
 // attributes. The child has this process's environment without RELAYPOOL_ variables.
 func Start(name, log, program string, args ...string) (*Process, error) {
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; the caller ends them by Stop
 	cmd.Env = OwnEnvironment(os.Environ())
 	return StartCommand(name, log, cmd)
 }
@@ -82,7 +82,7 @@ func (p *Process) Log() string { return p.log }
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // OwnEnvironment returns env without RELAYPOOL_ variables, which a relay reads as flags.
-// They are the caller's and not for this child.
+// Those variables are meant for the caller, not for its child.
 func OwnEnvironment(env []string) []string {
 	var own []string
 	for _, v := range env {
@@ -115,7 +115,7 @@ func (p *Process) Succeeded() bool {
 }
 
 // Stop sends SIGTERM. If the process still runs after grace, Stop kills it and returns an
-// error. It does nothing for a nil process and one that has ended.
+// error. It does nothing for a nil process or a process that has ended.
 func (p *Process) Stop(grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *Process) Stop(grace time.Duration) error {
 func (p *Process) Kill() error {
 	ended, err := p.signal(syscall.SIGKILL, killGrace)
 	if err == nil && !ended {
-		err = fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+		err = fmt.Errorf("%s (process %d) did not end after SIGKILL", p.name, p.pid)
 	}
 	return err
 }

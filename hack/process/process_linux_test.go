@@ -19,20 +19,20 @@ import (
 )
 
 // roleArgument is the prefix of an argument that makes the test binary play a role as a
-// child. An environment variable of ours would not work: Start removes RELAYPOOL_ variables.
+// child. A RELAYPOOL_ variable would not work, because Start removes those variables.
 const roleArgument = "test-child="
 
 func TestMain(m *testing.M) {
 	for _, arg := range os.Args[1:] {
 		if role, ok := strings.CutPrefix(arg, roleArgument); ok {
-			play(role)
+			playRole(role)
 			return
 		}
 	}
 	os.Exit(m.Run())
 }
 
-func play(role string) {
+func playRole(role string) {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 	switch role {
@@ -70,14 +70,14 @@ func child(t *testing.T, role string) *Process {
 	return p
 }
 
-// until waits until happened returns true. It fails the test after a minute.
-func until(t *testing.T, what string, happened func() bool) {
+// until waits until condition returns true. It fails the test after a minute.
+func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !happened() {
+	for !condition() {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("timed out waiting until %s", what)
@@ -86,7 +86,7 @@ func until(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-func (p *Process) said(t *testing.T) string {
+func (p *Process) output(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(p.log)
 	if err != nil {
@@ -121,22 +121,22 @@ func TestStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := child(t, tc.role)
-			until(t, "it is ready", func() bool { return p.said(t) == "ready\n" })
+			until(t, "it is ready", func() bool { return p.output(t) == "ready\n" })
 			grace := time.Minute
 			if tc.want != "" {
 				grace = 200 * time.Millisecond
 			}
 			err := p.Stop(grace)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want one with %q", err, tc.want)
+				t.Errorf("got error %v, want %q", err, tc.want)
 			}
 			if p.Ended() == nil {
 				t.Error("the child still runs after Stop")
 			}
 		})
 	}
-	var never *Process
-	if err := never.Stop(0); err != nil {
+	var nilProcess *Process
+	if err := nilProcess.Stop(0); err != nil {
 		t.Errorf("stop a nil process: %v", err)
 	}
 }
@@ -146,9 +146,9 @@ func TestChildrenDoNotInheritRelaySettings(t *testing.T) {
 	t.Setenv("OTHER_VARIABLE", "kept")
 	p := child(t, "a program that shows its environment")
 	until(t, "it has ended", func() bool { return p.Ended() != nil })
-	env := strings.Split(p.said(t), "\n")
+	env := strings.Split(p.output(t), "\n")
 	if !slices.Contains(env, "OTHER_VARIABLE=kept") {
-		t.Error("a variable of another name is missing")
+		t.Error("OTHER_VARIABLE is missing from the child's environment")
 	}
 	for _, v := range env {
 		if strings.HasPrefix(v, "RELAYPOOL_") {
@@ -161,7 +161,7 @@ func TestStartWithoutTheProgramFails(t *testing.T) {
 	t.Parallel()
 	_, err := Start("the child", filepath.Join(t.TempDir(), "child.log"), filepath.Join(t.TempDir(), "missing"))
 	if err == nil || !strings.Contains(err.Error(), "start the child: ") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that names the child", err)
 	}
 }
 

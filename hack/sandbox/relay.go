@@ -43,8 +43,8 @@ type Relay struct {
 	// Process is nil until Start.
 	*process.Process
 	Name, LogFile string
-	// URL is the URL of the relay's API and Operations that of its operations port, both
-	// without a slash at the end.
+	// URL is the URL of the relay's API, and Operations the URL of its operations port,
+	// both without a slash at the end.
 	URL, Operations string
 
 	sandbox *Sandbox
@@ -120,8 +120,8 @@ const (
 	// startWithin is the time that a program has until it serves. It is long, because the
 	// machine may be busy with other programs.
 	startWithin = 2 * time.Minute
-	// callWithin is the timeout of one call. After it, Await asks again a program that
-	// accepts connections and does not answer.
+	// callWithin is the timeout of one call. Await then calls again: the program may have
+	// accepted the connection before it could answer.
 	callWithin   = 10 * time.Second
 	pollInterval = 50 * time.Millisecond
 )

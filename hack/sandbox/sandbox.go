@@ -57,7 +57,7 @@ type Sandbox struct {
 	relays      []*Relay
 }
 
-// New opens the folder state, and makes it if missing. root is the checkout from which
+// New opens the folder state, and creates it if missing. root is the checkout from which
 // programs are built. log receives a line for each slow step.
 func New(root, state string, log io.Writer) (_ *Sandbox, err error) {
 	s := &Sandbox{log: log}
@@ -137,11 +137,11 @@ func (s *Sandbox) logFile(name string) string {
 func (s *Sandbox) Command(ctx context.Context, args ...string) (stdout string, err error) {
 	command := exec.CommandContext(ctx, s.program("relay"), args...)
 	command.Env = process.OwnEnvironment(os.Environ())
-	var complaint bytes.Buffer
-	command.Stderr = &complaint
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("run relay %s: %w: %s%s", args[0], err, out, bytes.TrimSpace(complaint.Bytes()))
+		err = fmt.Errorf("run relay %s: %w: %s%s", args[0], err, out, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return string(out), err
 }
@@ -152,7 +152,7 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	if err := os.MkdirAll(s.File("payers"), 0o750); err != nil {
 		return fmt.Errorf("make the fee payers' folder: %w", err)
 	}
-	r := rand.New(rand.NewPCG(seed, 0x7061796572)) //nolint:gosec // keys of a local chain that is worth nothing
+	r := rand.New(rand.NewPCG(seed, 0x7061796572)) //nolint:gosec // keys of a local chain, whose lamports have no value
 	s.Payers = nil
 	for range payers {
 		var entropy []byte
@@ -177,9 +177,9 @@ func (s *Sandbox) MakeKeys(ctx context.Context, payers int, seed uint64) error {
 	text, err := os.ReadFile(public)
 	if errors.Is(err, os.ErrNotExist) {
 		_ = os.Remove(private) // left by a run that ended between writing the two files
-		var made string
-		if made, err = s.Command(ctx, "compliance", "keygen", private); err == nil {
-			text = []byte(made)
+		var created string
+		if created, err = s.Command(ctx, "compliance", "keygen", private); err == nil {
+			text = []byte(created)
 			err = os.WriteFile(public, text, 0o600)
 		}
 	}
@@ -249,7 +249,7 @@ func (s *Sandbox) databaseFile() string { return s.File("database-url") }
 // StartChain makes a chain with an initialised pool, funds accounts with lamports and
 // starts the slots. The chain and the router listen on the given addresses, or on free
 // ports.
-func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Addresses, lamports map[solana.PublicKey]uint64) (err error) {
+func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, addresses Addresses, lamports map[solana.PublicKey]uint64) (err error) {
 	o.VerifyingKey, o.Initialised = s.VerifyingKey, true
 	if s.Chain, err = localnet.New(o); err != nil {
 		return err
@@ -260,14 +260,14 @@ func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, at Address
 		}
 	}
 	s.Chain.Finalize()
-	if s.URL, err = s.Chain.Listen(cmp.Or(at.Chain, anyPort)); err != nil {
+	if s.URL, err = s.Chain.Listen(cmp.Or(addresses.Chain, anyPort)); err != nil {
 		return err
 	}
-	if s.Router, err = s.Chain.ListenRouter(cmp.Or(at.Router, anyPort)); err != nil {
+	if s.Router, err = s.Chain.ListenRouter(cmp.Or(addresses.Router, anyPort)); err != nil {
 		return err
 	}
-	if at.Admin != "" {
-		if _, err := s.Chain.ListenAdmin(at.Admin); err != nil {
+	if addresses.Admin != "" {
+		if _, err := s.Chain.ListenAdmin(addresses.Admin); err != nil {
 			return err
 		}
 	}
@@ -294,8 +294,8 @@ func (s *Sandbox) Send(ctx context.Context, units uint32, skipPreflight bool, ke
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Sign(func(who solana.PublicKey) *solana.PrivateKey {
-		return &keys[slices.IndexFunc(keys, func(key solana.PrivateKey) bool { return key.PublicKey() == who })]
+	if _, err := tx.Sign(func(signer solana.PublicKey) *solana.PrivateKey {
+		return &keys[slices.IndexFunc(keys, func(key solana.PrivateKey) bool { return key.PublicKey() == signer })]
 	}); err != nil {
 		return err
 	}
@@ -311,8 +311,8 @@ func (s *Sandbox) URLs() (urls []string) {
 	return urls
 }
 
-// Ledger runs the relay's command ledger, which updates the fee payers' accounting to the
-// chain and accounts for every lamport.
+// Ledger runs the relay's command ledger, which updates the fee payers' accounting from
+// the chain and accounts for every lamport.
 func (s *Sandbox) Ledger(ctx context.Context) (stdout string, err error) {
 	return s.Command(ctx, "ledger", "--database-url-file="+s.databaseFile(), "--rpc-url="+s.URL)
 }
@@ -338,8 +338,8 @@ func (s *Sandbox) StopRelays() error {
 	return errors.Join(errs...)
 }
 
-// Close stops everything. An error of one part does not keep it from stopping the others.
-// The files stay in the folder.
+// Close stops everything. After an error in one part, it still stops the others. The
+// files stay in the folder.
 func (s *Sandbox) Close(ctx context.Context) error {
 	err := s.StopRelays()
 	if s.Postgres == nil {

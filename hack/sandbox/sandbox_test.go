@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/sandbox"
 )
 
-func TestARelayServesAndIsStartedAgain(t *testing.T) {
+func TestRelayServesAndRestarts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds the relay and starts everything")
@@ -66,7 +66,7 @@ func TestARelayServesAndIsStartedAgain(t *testing.T) {
 		}
 	}
 	if err := r.Await(t.Context()); err == nil || !strings.Contains(err.Error(), "relay 1 ended by itself (signal: killed)") {
-		t.Errorf("error %v, want one that says how the relay ended", err)
+		t.Errorf("error %v, want an error that says how the relay ended", err)
 	}
 }
 
@@ -78,14 +78,14 @@ func TestAwaitReportsTheLastError(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = p.Kill() })
 	ctx, cancel := context.WithCancel(t.Context())
-	complaint := errors.New("not yet")
-	err = sandbox.Await(ctx, p, func(context.Context) error { cancel(); return complaint })
-	if !errors.Is(err, complaint) || !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want the complaint and that nobody waits any more", err)
+	checkErr := errors.New("not yet")
+	err = sandbox.Await(ctx, p, func(context.Context) error { cancel(); return checkErr })
+	if !errors.Is(err, checkErr) || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the last error of the check and context.Canceled", err)
 	}
 }
 
-func TestGetWantsA200(t *testing.T) {
+func TestGetReturnsAnErrorUnlessTheStatusIs200(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)

@@ -33,7 +33,7 @@ const (
 	codeCircular    = "CIRCULAR_ARBITRAGE_IS_DISABLED"
 )
 
-func invalid(message string) error { return &apiError{Message: message} }
+func invalidRequest(message string) error { return &apiError{Message: message} }
 
 func noRoute() error {
 	return &apiError{Message: "Could not find any route", Code: codeNoRoute}
@@ -82,15 +82,15 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
-	kind := "application/json"
+	contentType := "application/json"
 	switch {
 	case d.applies(Garbage):
-		kind, body = "text/html", []byte("<html><body>Please wait while we check your browser.</body></html>")
+		contentType, body = "text/html", []byte("<html><body>Please wait while we check your browser.</body></html>")
 	case d.applies(Huge):
 		// The JSON still decodes, so that only its size is wrong.
 		body = append(append([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, hugeAnswer)...), append([]byte(`",`), body[1:]...)...)
 	}
-	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if d.applies(Truncated) {

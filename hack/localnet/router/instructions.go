@@ -62,30 +62,30 @@ func encode(program solana.PublicKey, metas []*solana.AccountMeta, data []byte) 
 // instructions answers POST /swap-instructions. As Jupiter does, it trusts the quote
 // that the client sends back: the program on the chain checks the minimum output.
 func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
-	var asked swapRequest
-	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
-		return nil, invalid(fmt.Sprintf("Failed to deserialize the JSON body: %v", err))
+	var request swapRequest
+	if err := json.NewDecoder(req.Body).Decode(&request); err != nil {
+		return nil, invalidRequest(fmt.Sprintf("Failed to deserialize the JSON body: %v", err))
 	}
 	switch {
-	case asked.Quote == nil || asked.User.IsZero():
-		return nil, invalid("quoteResponse and userPublicKey are required")
-	case asked.Wrap == nil || *asked.Wrap:
-		return nil, invalid("the local router does not wrap: wrapAndUnwrapSol must be false")
+	case request.Quote == nil || request.User.IsZero():
+		return nil, invalidRequest("quoteResponse and userPublicKey are required")
+	case request.Wrap == nil || *request.Wrap:
+		return nil, invalidRequest("the local router does not wrap SOL: wrapAndUnwrapSol must be false")
 	}
-	at, _, _ := r.market(asked.Quote.OutputMint)
-	if at == nil || asked.Quote.InputMint != solana.WrappedSol || asked.Quote.SwapMode != exactIn {
+	at, _, _ := r.market(request.Quote.OutputMint)
+	if at == nil || request.Quote.InputMint != solana.WrappedSol || request.Quote.SwapMode != exactIn {
 		return nil, noRoute()
 	}
-	user := asked.User
+	user := request.User
 	if d.applies(OtherUser) {
 		user = padding(1)
 	}
-	trade, err := tradeOf(asked.Quote, user, d)
+	trade, err := tradeOf(request.Quote, user, d)
 	if err != nil {
 		return nil, err
 	}
 	// Jupiter's set-up instructions create the user's token account for the output.
-	create, err := token.CreateIdempotent(user, user, asked.Quote.OutputMint)
+	create, err := token.CreateIdempotent(user, user, request.Quote.OutputMint)
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +96,15 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 		Setup: []instruction{encode(create.ProgID, create.AccountValues, create.DataBytes)},
 		Other: []instruction{}, Tables: []solana.PublicKey{}, ComputeUnitLimit: computeUnits,
 	}
-	if !asked.Destination.IsZero() {
-		trade.Tokens, out.Setup = asked.Destination, []instruction{}
+	if !request.Destination.IsZero() {
+		trade.Tokens, out.Setup = request.Destination, []instruction{}
 	}
 	swap := at.Swap(*trade)
-	swap.AccountValues = append(swap.AccountValues, padded(asked.Quote)...)
+	swap.AccountValues = append(swap.AccountValues, paddingAccounts(request.Quote)...)
 	if !r.opts.Table.IsZero() {
 		out.Tables = append(out.Tables, r.opts.Table)
 	}
-	lie(swap, out, at, d)
+	applyLies(swap, out, at, d)
 	out.Swap = encode(swap.ProgID, swap.AccountValues, swap.DataBytes)
 	return out, nil
 }
@@ -131,8 +131,8 @@ func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
 	return out, nil
 }
 
-// padded returns the extra accounts of a wide route.
-func padded(q *quote) []*solana.AccountMeta {
+// paddingAccounts returns the extra accounts of a wide route.
+func paddingAccounts(q *quote) []*solana.AccountMeta {
 	first := 0
 	if q.Outside {
 		first = tablePadding
@@ -144,8 +144,8 @@ func padded(q *quote) []*solana.AccountMeta {
 	return out
 }
 
-// lie applies the draft's lies about program, accounts and tables to an answer.
-func lie(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
+// applyLies applies the draft's lies about program, accounts and tables to an answer.
+func applyLies(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
 	add := func(m *solana.AccountMeta) { swap.AccountValues = append(swap.AccountValues, m) }
 	if d.applies(WrongProgram) {
 		swap.ProgID = solana.MemoProgramID

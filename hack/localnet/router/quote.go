@@ -41,7 +41,7 @@ type quote struct {
 	ContextSlot uint64           `json:"contextSlot"`
 	TimeTaken   float64          `json:"timeTaken"`
 	// Wide and Outside are not fields of Jupiter. They say how to pad the
-	// instruction, and come back with the quote, which clients send unchanged.
+	// instruction. Clients send them back in the unchanged quote.
 	Wide    int  `json:"wideAccounts,omitempty"`
 	Outside bool `json:"wideOutside,omitempty"`
 }
@@ -85,47 +85,47 @@ func padding(i int) solana.PublicKey {
 	return sha256.Sum256(n)
 }
 
-type question struct {
+type quoteParams struct {
 	input, output solana.PublicKey
 	amount        uint64
 	slippage      uint64
-	// most is the largest number of accounts that the instruction may name.
-	most int
+	// maxAccounts is the largest number of accounts that the instruction may name.
+	maxAccounts int
 	// direct asks for a route over one market only.
 	direct bool
 }
 
-// parseQuestion reads the parameters of GET /quote. Jupiter's other parameters
-// choose among markets; they are ignored, because each mint has one market.
-func parseQuestion(q url.Values) (*question, error) {
+// parseQuoteParams reads the parameters of GET /quote. It ignores Jupiter's other
+// parameters, which choose among markets, because each mint has one market.
+func parseQuoteParams(q url.Values) (*quoteParams, error) {
 	parameter := func(name string, parse func(string) error) error {
 		if err := parse(q.Get(name)); err != nil {
-			return invalid(fmt.Sprintf("Query parameter %s cannot be parsed: %v", name, err))
+			return invalidRequest(fmt.Sprintf("Query parameter %s cannot be parsed: %v", name, err))
 		}
 		return nil
 	}
-	number := func(to *uint64, otherwise, most uint64) func(string) error {
+	number := func(to *uint64, fallback, limit uint64) func(string) error {
 		return func(text string) (err error) {
-			if *to = otherwise; text == "" && otherwise > 0 {
+			if *to = fallback; text == "" && fallback > 0 {
 				return nil
 			}
-			if *to, err = strconv.ParseUint(text, 10, 64); err == nil && *to > most {
-				err = fmt.Errorf("expected at most %d", most)
+			if *to, err = strconv.ParseUint(text, 10, 64); err == nil && *to > limit {
+				err = fmt.Errorf("expected at most %d", limit)
 			}
 			return err
 		}
 	}
-	out := &question{direct: q.Get("onlyDirectRoutes") == "true"}
-	var most uint64
+	out := &quoteParams{direct: q.Get("onlyDirectRoutes") == "true"}
+	var maxAccounts uint64
 	for _, err := range []error{
 		parameter("inputMint", func(text string) (err error) { out.input, err = solana.PublicKeyFromBase58(text); return err }),
 		parameter("outputMint", func(text string) (err error) { out.output, err = solana.PublicKeyFromBase58(text); return err }),
 		parameter("amount", number(&out.amount, 0, math.MaxUint64)),
 		parameter("slippageBps", number(&out.slippage, defaultSlippageBPS, market.MaxBPS)),
-		parameter("maxAccounts", number(&most, maxWide, maxWide)),
+		parameter("maxAccounts", number(&maxAccounts, maxWide, maxWide)),
 		parameter("swapMode", func(text string) error {
 			if text != "" && text != exactIn {
-				return errors.New("the local router knows ExactIn only")
+				return errors.New("the local router supports only ExactIn")
 			}
 			return nil
 		}),
@@ -134,41 +134,41 @@ func parseQuestion(q url.Values) (*question, error) {
 			return nil, err
 		}
 	}
-	out.most = int(min(most, maxWide))
+	out.maxAccounts = int(min(maxAccounts, maxWide))
 	return out, nil
 }
 
 func (r *Router) quote(req *http.Request, d *draft) (any, error) {
-	asked, err := parseQuestion(req.URL.Query())
+	params, err := parseQuoteParams(req.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	if asked.input == asked.output {
+	if params.input == params.output {
 		return nil, &apiError{Message: "Circular arbitrage is disabled", Code: codeCircular}
 	}
-	at, state, slot := r.market(asked.output)
-	if asked.input != solana.WrappedSol || at == nil {
+	at, state, slot := r.market(params.output)
+	if params.input != solana.WrappedSol || at == nil {
 		return nil, &apiError{Message: "The token is not tradable", Code: codeNotTradable}
 	}
-	out := state.Output(asked.amount)
-	if out == 0 || asked.most < tradeAccounts || asked.amount > math.MaxUint64-state.Lamports {
+	out := state.Output(params.amount)
+	if out == 0 || params.maxAccounts < tradeAccounts || params.amount > math.MaxUint64-state.Lamports {
 		return nil, noRoute()
 	}
 	if d.applies(LowThreshold) {
 		out *= 2
 	}
 	answer := &quote{
-		InputMint: asked.input, InAmount: amount(asked.amount), OutputMint: asked.output, OutAmount: amount(out),
-		Threshold: amount(threshold(out, asked.slippage)), SwapMode: exactIn, SlippageBPS: asked.slippage,
-		PriceImpact: impact(state, asked.amount), ContextSlot: slot, TimeTaken: 0.001,
+		InputMint: params.input, InAmount: amount(params.amount), OutputMint: params.output, OutAmount: amount(out),
+		Threshold: amount(threshold(out, params.slippage)), SwapMode: exactIn, SlippageBPS: params.slippage,
+		PriceImpact: impact(state, params.amount), ContextSlot: slot, TimeTaken: 0.001,
 		RoutePlan: []hop{{Percent: 100, SwapInfo: swapInfo{
-			AMM: at.Address, Label: "Local market", InputMint: asked.input, OutputMint: asked.output,
-			InAmount: amount(asked.amount), OutAmount: amount(out),
-			FeeAmount: amount(share(asked.amount, uint64(state.FeeBPS))), FeeMint: asked.input,
+			AMM: at.Address, Label: "Local market", InputMint: params.input, OutputMint: params.output,
+			InAmount: amount(params.amount), OutAmount: amount(out),
+			FeeAmount: amount(share(params.amount, uint64(state.FeeBPS))), FeeMint: params.input,
 		}}},
 	}
-	if !asked.direct {
-		answer.Wide, answer.Outside = min(d.wide, asked.most-tradeAccounts), d.outside
+	if !params.direct {
+		answer.Wide, answer.Outside = min(d.wide, params.maxAccounts-tradeAccounts), d.outside
 	}
 	if d.applies(WrongMint) {
 		answer.OutputMint = padding(0)
@@ -179,12 +179,12 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	return answer, nil
 }
 
-// threshold is the output less the slippage, rounded up.
+// threshold is the output minus the slippage, rounded up.
 func threshold(out, slippageBPS uint64) uint64 { return out - share(out, slippageBPS) }
 
 // share returns bps basis points of an amount, rounded down.
-func share(of, bps uint64) uint64 {
-	n := new(big.Int).Mul(new(big.Int).SetUint64(of), new(big.Int).SetUint64(bps))
+func share(value, bps uint64) uint64 {
+	n := new(big.Int).Mul(new(big.Int).SetUint64(value), new(big.Int).SetUint64(bps))
 	return n.Div(n, big.NewInt(market.MaxBPS)).Uint64()
 }
 

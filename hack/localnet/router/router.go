@@ -1,7 +1,7 @@
 // Package router is the swap router of the local chain: an HTTP server with
 // the part of Jupiter's swap API v1 that a relay calls, over the markets of
-// package market. By default it is honest. Its settings make it fail and lie, as a
-// real router might.
+// package market. By default its answers are true. Settings make it fail and lie, as
+// a real router might.
 package router
 
 import (
@@ -39,7 +39,7 @@ type Options struct {
 	Table solana.PublicKey
 	// APIKey, if set, is the value that the header x-api-key must have.
 	APIKey string
-	// Seed makes random faults and lies repeat.
+	// Seed is the seed of random faults and lies.
 	Seed uint64
 }
 

@@ -85,9 +85,9 @@ func (w *world) set(s router.Settings) {
 	}
 }
 
-// question are the parameters of a relay's GET /quote. more are pairs of a name and
+// quoteParams are the parameters of a relay's GET /quote. more are pairs of a name and
 // a value.
-func question(more ...string) url.Values {
+func quoteParams(more ...string) url.Values {
 	q := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {address("usd").String()}, "amount": {"1000000000"},
 		"slippageBps": {"100"}, "restrictIntermediateTokens": {"true"},
@@ -101,14 +101,14 @@ func question(more ...string) url.Values {
 // call makes a request and returns the answer's status and body.
 func (w *world) call(method, path string, body io.Reader) (int, []byte) {
 	w.t.Helper()
-	status, raw, err := w.try(w.t.Context(), method, path, body)
+	status, raw, err := w.request(w.t.Context(), method, path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return status, raw
 }
 
-func (w *world) try(ctx context.Context, method, path string, body io.Reader) (int, []byte, error) {
+func (w *world) request(ctx context.Context, method, path string, body io.Reader) (int, []byte, error) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, w.url+path, body)
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *world) try(ctx context.Context, method, path string, body io.Reader) (i
 // quote asks for a quote, which must succeed.
 func (w *world) quote(more ...string) map[string]any {
 	w.t.Helper()
-	status, raw := w.call(http.MethodGet, "/quote?"+question(more...).Encode(), nil)
+	status, raw := w.call(http.MethodGet, "/quote?"+quoteParams(more...).Encode(), nil)
 	if status != http.StatusOK {
 		w.t.Fatalf("got status %d and %s, want a quote", status, raw)
 	}
@@ -198,11 +198,11 @@ func (w *world) instructions(quote map[string]any, more map[string]any) *answer 
 	return &out
 }
 
-// honest is the instruction that an honest router answers with.
-func (w *world) honest(in, least uint64) *solana.GenericInstruction {
+// trueSwap is the instruction in a true answer.
+func (w *world) trueSwap(in, minimum uint64) *solana.GenericInstruction {
 	w.t.Helper()
 	user := address("user")
-	trade := market.Trade{User: user, AmountIn: in, MinOut: least}
+	trade := market.Trade{User: user, AmountIn: in, MinOut: minimum}
 	trade.WSOL, _, _ = solana.FindAssociatedTokenAddress(user, solana.WrappedSol)
 	trade.Tokens, _, _ = solana.FindAssociatedTokenAddress(user, address("usd"))
 	return w.at.Swap(trade)
@@ -235,12 +235,12 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 func TestAQuoteMatchesTheMarket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	// The output is 150 tokens a SOL, less the fee of 30 basis points and the price impact.
-	const out, least = 149_535_091, 148_039_741
+	// The output is 150 tokens a SOL, minus the fee of 30 basis points and the price impact.
+	const out, minimum = 149_535_091, 148_039_741
 	market, mint, wsol := w.at.Address.String(), address("usd").String(), solana.WrappedSol.String()
 	want := map[string]any{
 		"inputMint": wsol, "inAmount": "1000000000", "outputMint": mint,
-		"outAmount": strconv.Itoa(out), "otherAmountThreshold": strconv.Itoa(least), "swapMode": "ExactIn", "slippageBps": 100.0,
+		"outAmount": strconv.Itoa(out), "otherAmountThreshold": strconv.Itoa(minimum), "swapMode": "ExactIn", "slippageBps": 100.0,
 		"platformFee": nil, "contextSlot": 1.0, "timeTaken": 0.001,
 		"routePlan": []any{map[string]any{"percent": 100.0, "swapInfo": map[string]any{
 			"ammKey": market, "label": "Local market", "inputMint": wsol, "outputMint": mint, "inAmount": "1000000000",
@@ -257,23 +257,23 @@ func TestAQuoteMatchesTheMarket(t *testing.T) {
 	}
 }
 
-func TestTheThresholdIsTheOutputLessTheSlippageRoundedUp(t *testing.T) {
+func TestThresholdIsOutputMinusSlippageRoundedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, bps := range []int64{0, 1, 50, 333, 9_999, 10_000} {
 		q := w.quote("slippageBps", strconv.FormatInt(bps, 10), "amount", "123456789")
 		out, _ := new(big.Int).SetString(q["outAmount"].(string), 10)
-		kept := new(big.Int).Mul(out, big.NewInt(bps))
-		want := new(big.Int).Sub(out, kept.Div(kept, big.NewInt(10_000)))
+		slippage := new(big.Int).Mul(out, big.NewInt(bps))
+		want := new(big.Int).Sub(out, slippage.Div(slippage, big.NewInt(10_000)))
 		if got := q["otherAmountThreshold"]; got != want.String() {
-			t.Errorf("of %s at %d basis points the threshold is %s, want %s", out, bps, got, want)
+			t.Errorf("output %s at %d basis points: the threshold is %s, want %s", out, bps, got, want)
 		}
 	}
-	q := question()
+	q := quoteParams()
 	q.Del("slippageBps")
 	_, raw := w.call(http.MethodGet, "/quote?"+q.Encode(), nil)
 	if got := object(t, raw)["slippageBps"]; got != 50.0 {
-		t.Errorf("without slippageBps it is %v, want 50", got)
+		t.Errorf("the default of slippageBps is %v, want 50", got)
 	}
 }
 
@@ -284,23 +284,23 @@ func TestQuotesAreRefused(t *testing.T) {
 		parameter, value string
 		wantCode, want   string
 	}{
-		"an output mint without a market":       {"outputMint", address("other").String(), "TOKEN_NOT_TRADABLE", "not tradable"},
-		"another input than wrapped SOL":        {"inputMint", address("other").String(), "TOKEN_NOT_TRADABLE", "not tradable"},
-		"the same mint on both sides":           {"outputMint", solana.WrappedSol.String(), "CIRCULAR_ARBITRAGE_IS_DISABLED", "arbitrage"},
-		"an output mint that is no address":     {"outputMint", "usd", "", "outputMint cannot be parsed"},
-		"no input mint":                         {"inputMint", "", "", "inputMint cannot be parsed"},
-		"an amount that is no number":           {"amount", "1.5", "", "amount cannot be parsed"},
-		"a negative amount":                     {"amount", "-1", "", "amount cannot be parsed"},
-		"no amount":                             {"amount", "", "", "amount cannot be parsed"},
-		"an amount beyond 64 bits":              {"amount", "18446744073709551616", "", "amount cannot be parsed"},
-		"an amount beyond the market's numbers": {"amount", "18446744073709551615", "COULD_NOT_FIND_ANY_ROUTE", "route"},
-		"an amount that buys nothing":           {"amount", "1", "COULD_NOT_FIND_ANY_ROUTE", "route"},
-		"an amount of 0":                        {"amount", "0", "COULD_NOT_FIND_ANY_ROUTE", "route"},
-		"a slippage above one":                  {"slippageBps", "10001", "", "slippageBps cannot be parsed"},
-		"fewer accounts than a trade has":       {"maxAccounts", "6", "COULD_NOT_FIND_ANY_ROUTE", "route"},
-		"ExactOut":                              {"swapMode", "ExactOut", "", "swapMode cannot be parsed"},
+		"an output mint without a market":      {"outputMint", address("other").String(), "TOKEN_NOT_TRADABLE", "not tradable"},
+		"another input than wrapped SOL":       {"inputMint", address("other").String(), "TOKEN_NOT_TRADABLE", "not tradable"},
+		"the same mint on both sides":          {"outputMint", solana.WrappedSol.String(), "CIRCULAR_ARBITRAGE_IS_DISABLED", "arbitrage"},
+		"an output mint that is no address":    {"outputMint", "usd", "", "outputMint cannot be parsed"},
+		"no input mint":                        {"inputMint", "", "", "inputMint cannot be parsed"},
+		"an amount that is no number":          {"amount", "1.5", "", "amount cannot be parsed"},
+		"a negative amount":                    {"amount", "-1", "", "amount cannot be parsed"},
+		"no amount":                            {"amount", "", "", "amount cannot be parsed"},
+		"an amount beyond 64 bits":             {"amount", "18446744073709551616", "", "amount cannot be parsed"},
+		"an amount that overflows the reserve": {"amount", "18446744073709551615", "COULD_NOT_FIND_ANY_ROUTE", "route"},
+		"an amount that buys nothing":          {"amount", "1", "COULD_NOT_FIND_ANY_ROUTE", "route"},
+		"an amount of 0":                       {"amount", "0", "COULD_NOT_FIND_ANY_ROUTE", "route"},
+		"a slippage above 100 %":               {"slippageBps", "10001", "", "slippageBps cannot be parsed"},
+		"fewer accounts than a trade has":      {"maxAccounts", "6", "COULD_NOT_FIND_ANY_ROUTE", "route"},
+		"ExactOut":                             {"swapMode", "ExactOut", "", "swapMode cannot be parsed"},
 	} {
-		status, raw := w.call(http.MethodGet, "/quote?"+question(test.parameter, test.value).Encode(), nil)
+		status, raw := w.call(http.MethodGet, "/quote?"+quoteParams(test.parameter, test.value).Encode(), nil)
 		var got struct{ Error, ErrorCode string }
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatal(err)
@@ -314,26 +314,26 @@ func TestQuotesAreRefused(t *testing.T) {
 	}
 }
 
-func TestInstructionsAreTheQuotesTrade(t *testing.T) {
+func TestInstructionsMatchTheQuote(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	got := w.instructions(w.quote(), nil)
-	if diff := cmp.Diff(encoded(w.honest(sol, 148_039_741)), got.Swap); diff != "" {
+	if diff := cmp.Diff(encoded(w.trueSwap(sol, 148_039_741)), got.Swap); diff != "" {
 		t.Errorf("swapInstruction (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{address("table").String()}, got.Tables); diff != "" {
 		t.Errorf("tables (-want +got):\n%s", diff)
 	}
 	if len(got.Setup) != 1 || got.Setup[0].ProgramID != solana.SPLAssociatedTokenAccountProgramID.String() {
-		t.Errorf("setupInstructions are %+v, want the making of the user's token account", got.Setup)
+		t.Errorf("setupInstructions are %+v, want one that creates the user's token account", got.Setup)
 	}
 	elsewhere := w.instructions(w.quote(), map[string]any{"destinationTokenAccount": address("elsewhere").String()})
 	if got := elsewhere.Swap.flags()[3]; got != address("elsewhere").String()+" w" || len(elsewhere.Setup) != 0 {
-		t.Errorf("with a destination the output goes to %s, with %d setup instructions", got, len(elsewhere.Setup))
+		t.Errorf("with a destination the output goes to %s, with %d setup instructions; want the destination and none", got, len(elsewhere.Setup))
 	}
 }
 
-func TestWithoutATableNoneIsNamed(t *testing.T) {
+func TestNoTableIsNamedWithoutTheOption(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *router.Options) { o.Table = solana.PublicKey{} })
 	if got := w.instructions(w.quote(), nil).Tables; got == nil || len(got) != 0 {
@@ -365,7 +365,7 @@ func TestInstructionsAreRefused(t *testing.T) {
 		"a quote with a number":        {changed("inAmount", 5), nil, "JSON body"},
 	} {
 		status, raw := w.call(http.MethodPost, "/swap-instructions", body(t, test.quote, test.more))
-		if told, _ := object(t, raw)["error"].(string); status != http.StatusBadRequest || !strings.Contains(told, test.want) {
+		if message, _ := object(t, raw)["error"].(string); status != http.StatusBadRequest || !strings.Contains(message, test.want) {
 			t.Errorf("%s: got status %d and %s, want 400 and %q", name, status, raw, test.want)
 		}
 	}
@@ -379,7 +379,7 @@ func TestInstructionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAWideRouteNamesMoreAccountsUntilFewerAreAskedFor(t *testing.T) {
+func TestWideRouteObeysTheAccountLimit(t *testing.T) {
 	t.Parallel()
 	table := router.TableAddresses(newWorld(t, nil).at)
 	for name, test := range map[string]struct {
@@ -401,13 +401,13 @@ func TestAWideRouteNamesMoreAccountsUntilFewerAreAskedFor(t *testing.T) {
 			w := newWorld(t, nil)
 			w.set(test.settings)
 			got := w.instructions(w.quote(test.more...), nil).Swap
-			needed := encoded(w.honest(sol, 148_039_741)).flags()
+			needed := encoded(w.trueSwap(sol, 148_039_741)).flags()
 			if diff := cmp.Diff(needed, got.flags()[:len(needed)]); diff != "" {
 				t.Errorf("the trade's accounts (-want +got):\n%s", diff)
 			}
 			pads := got.flags()[len(needed):]
 			if len(pads) != test.want {
-				t.Errorf("%d accounts more, want %d", len(pads), test.want)
+				t.Errorf("%d extra accounts, want %d", len(pads), test.want)
 			}
 			for _, pad := range pads {
 				key, err := solana.PublicKeyFromBase58(pad)
@@ -444,21 +444,21 @@ func TestLiesOfQuotes(t *testing.T) {
 		if lie == router.WrongMint {
 			differs["outputMint"] = "another" // in place of the mint, whose value does not matter
 			if got["outputMint"] == honest["outputMint"] {
-				t.Error("wrong_mint: the mint is right")
+				t.Error("wrong_mint: the quote has the true output mint")
 			}
 		}
 		if diff := cmp.Diff(want, differs); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", lie, diff)
 		}
 		if w.Stats().Lies[lie] != 1 {
-			t.Errorf("%s: %v were counted, want 1", lie, w.Stats().Lies)
+			t.Errorf("%s: counted lies are %v, want 1 of this lie", lie, w.Stats().Lies)
 		}
 	}
 }
 
 func TestLiesOfInstructions(t *testing.T) {
 	t.Parallel()
-	const least = 148_039_741
+	const minimum = 148_039_741
 	payer := address("fee payer")
 	for lie, test := range map[router.Lie]struct {
 		account solana.PublicKey
@@ -476,20 +476,20 @@ func TestLiesOfInstructions(t *testing.T) {
 			return len(got.Swap.Accounts) == len(honest.Accounts)+1 && last.IsSigner && last.Pubkey != address("user").String()
 		}},
 		router.OtherUser: {check: func(_ *world, honest wire, got *answer) bool {
-			ours := slices.Contains(got.Swap.flags(), address("user").String()+" s")
-			return !ours && len(got.Swap.Accounts) == len(honest.Accounts) && got.Swap.Accounts[1].IsSigner
+			hasUser := slices.Contains(got.Swap.flags(), address("user").String()+" s")
+			return !hasUser && len(got.Swap.Accounts) == len(honest.Accounts) && got.Swap.Accounts[1].IsSigner
 		}},
 		router.ShortOutput: {check: func(w *world, _ wire, got *answer) bool {
-			short := w.honest(sol, least)
+			short := w.trueSwap(sol, minimum)
 			short.DataBytes[0]++
 			short.DataBytes = append(short.DataBytes, 0x88, 0x13) // 5000 basis points
 			return cmp.Equal(encoded(short), got.Swap)
 		}},
 		router.PartialFill: {check: func(w *world, _ wire, got *answer) bool {
-			return cmp.Equal(encoded(w.honest(sol/2, least/2)), got.Swap)
+			return cmp.Equal(encoded(w.trueSwap(sol/2, minimum/2)), got.Swap)
 		}},
 		router.LowThreshold: {check: func(w *world, _ wire, got *answer) bool {
-			return cmp.Equal(encoded(w.honest(sol, 0)), got.Swap)
+			return cmp.Equal(encoded(w.trueSwap(sol, 0)), got.Swap)
 		}},
 		router.BogusTable: {check: func(w *world, honest wire, got *answer) bool {
 			return cmp.Equal(honest, got.Swap) && len(got.Tables) == 1 && got.Tables[0] != address("table").String() && got.Tables[0] != w.at.Address.String()
@@ -500,12 +500,12 @@ func TestLiesOfInstructions(t *testing.T) {
 	} {
 		w := newWorld(t, nil)
 		w.set(router.Settings{Lies: []router.LieRule{{Lie: lie, Account: test.account, Call: router.CallInstructions}}})
-		got, honest := w.instructions(w.quote(), nil), encoded(w.honest(sol, least))
+		got, honest := w.instructions(w.quote(), nil), encoded(w.trueSwap(sol, minimum))
 		if !test.check(w, honest, got) {
 			t.Errorf("%s: got %+v", lie, got)
 		}
 		if w.Stats().Lies[lie] != 1 {
-			t.Errorf("%s: %v were counted, want 1", lie, w.Stats().Lies)
+			t.Errorf("%s: counted lies are %v, want 1 of this lie", lie, w.Stats().Lies)
 		}
 	}
 }
@@ -520,9 +520,9 @@ func TestBrokenAnswers(t *testing.T) {
 			get := func(lie router.Lie) (int, []byte, error) {
 				w.set(router.Settings{Lies: []router.LieRule{{Lie: lie}}})
 				if call == router.CallQuote {
-					return w.try(t.Context(), http.MethodGet, "/quote?"+question().Encode(), nil)
+					return w.request(t.Context(), http.MethodGet, "/quote?"+quoteParams().Encode(), nil)
 				}
-				return w.try(t.Context(), http.MethodPost, "/swap-instructions", body(t, quote, nil))
+				return w.request(t.Context(), http.MethodPost, "/swap-instructions", body(t, quote, nil))
 			}
 			if status, raw, err := get(router.Garbage); err != nil || status != http.StatusOK || json.Valid(raw) {
 				t.Errorf("garbage: got status %d, error %v and %s, want 200 and no JSON", status, err, raw)
@@ -540,7 +540,7 @@ func TestBrokenAnswers(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	path := "/quote?" + question().Encode()
+	path := "/quote?" + quoteParams().Encode()
 	w.set(router.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 1500 * time.Millisecond}}})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+path, nil)
 	if err != nil {
@@ -555,15 +555,15 @@ func TestFaults(t *testing.T) {
 		t.Errorf("got status %d and Retry-After %q, want 429 and 2", limited.StatusCode, limited.Header.Get("Retry-After"))
 	}
 	w.set(router.Settings{Faults: []fault.Rule{{Cut: true}}})
-	if _, _, err := w.try(t.Context(), http.MethodGet, path, nil); !errors.Is(err, io.EOF) {
+	if _, _, err := w.request(t.Context(), http.MethodGet, path, nil); !errors.Is(err, io.EOF) {
 		t.Errorf("a cut gives error %v, want EOF", err)
 	}
 	for name, rule := range map[string]fault.Rule{"hang": {Hang: true}, "latency": {Latency: time.Hour}} {
 		w.set(router.Settings{Faults: []fault.Rule{rule}})
-		ctx, giveUp := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, _, err := w.try(ctx, http.MethodGet, path, nil)
+			_, _, err := w.request(ctx, http.MethodGet, path, nil)
 			ended <- err
 		}()
 		for deadline := time.Now().Add(30 * time.Second); w.Stats().Faults[name] == 0 && time.Now().Before(deadline); {
@@ -571,18 +571,18 @@ func TestFaults(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			t.Errorf("%s: the call ended with error %v, want it to go on", name, err)
+			t.Errorf("%s: the call ended with error %v, want it still waiting", name, err)
 		default:
 		}
-		giveUp()
+		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got error %v after giving up, want that it was cancelled", name, err)
+			t.Errorf("%s: got error %v after the cancellation, want context.Canceled", name, err)
 		}
 	}
 	w.set(router.Settings{Faults: []fault.Rule{{Method: router.CallInstructions, Status: 503}}})
 	quote := w.quote()
 	if status, _ := w.call(http.MethodPost, "/swap-instructions", body(t, quote, nil)); status != http.StatusServiceUnavailable {
-		t.Errorf("got status %d of instructions, want 503", status)
+		t.Errorf("swap-instructions: got status %d, want 503", status)
 	}
 	w.set(router.Settings{})
 	w.instructions(quote, nil)
@@ -595,7 +595,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestProbabilitiesRepeatWithTheSeed(t *testing.T) {
+func TestSameSeedDrawsTheSameLies(t *testing.T) {
 	t.Parallel()
 	draw := func(seed uint64) (out []bool) {
 		w := newWorld(t, func(o *router.Options) { o.Seed = seed })
@@ -607,7 +607,7 @@ func TestProbabilitiesRepeatWithTheSeed(t *testing.T) {
 	}
 	first := draw(7)
 	if !cmp.Equal(first, draw(7)) {
-		t.Error("the same seed draws differently")
+		t.Error("the same seed draws different lies")
 	}
 	lies := 0
 	for _, lied := range first {
@@ -616,17 +616,17 @@ func TestProbabilitiesRepeatWithTheSeed(t *testing.T) {
 		}
 	}
 	if lies < 10 || lies > 30 || cmp.Equal(first, draw(8)) {
-		t.Errorf("%d of 40 were lies, want about half, and others with another seed", lies)
+		t.Errorf("%d of 40 answers were lies, want about half, and another seed to draw different ones", lies)
 	}
 }
 
-func TestTheAPIKeyIsAskedFor(t *testing.T) {
+func TestAPIKeyIsRequired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *router.Options) { o.APIKey = "secret" })
-	if status, _ := w.call(http.MethodGet, "/quote?"+question().Encode(), nil); status != http.StatusUnauthorized {
+	if status, _ := w.call(http.MethodGet, "/quote?"+quoteParams().Encode(), nil); status != http.StatusUnauthorized {
 		t.Errorf("without the key: got status %d, want 401", status)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/quote?"+question().Encode(), nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/quote?"+quoteParams().Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -670,17 +670,17 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	w.set(settings)
-	told, err := json.Marshal(w.Settings())
+	written, err := json.Marshal(w.Settings())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(object(t, raw), object(t, told)); diff != "" {
-		t.Errorf("settings told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(object(t, raw), object(t, written)); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	if err := w.Set(router.Settings{Wide: 300}); err == nil {
-		t.Error("settings that do not fit are set, want an error")
+		t.Error("invalid settings are accepted, want an error")
 	}
 	if diff := cmp.Diff(settings, w.Settings()); diff != "" {
-		t.Errorf("a refused setting changed the others (-want +got):\n%s", diff)
+		t.Errorf("refused settings changed the old ones (-want +got):\n%s", diff)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// Lie is one way in which an answer is hostile or broken.
+// Lie is one way in which an answer is false or broken.
 type Lie string
 
 // The lies. lies says to which calls each applies.
@@ -115,12 +115,12 @@ func (s *Settings) Validate() error {
 
 // validFault returns an error for an effect that only an RPC endpoint can have.
 func validFault(rule *fault.Rule) error {
-	served := fault.Rule{
+	allowed := fault.Rule{
 		Method: rule.Method, Probability: rule.Probability, Latency: rule.Latency, Jitter: rule.Jitter,
 		Status: rule.Status, RetryAfter: rule.RetryAfter, Cut: rule.Cut, Hang: rule.Hang,
 	}
-	if *rule != served {
-		return errors.New("a router has latency, jitter, status, retryAfter, cut and hang, and no other fault")
+	if *rule != allowed {
+		return errors.New("expected latency, jitter, status, retryAfter, cut or hang: a router has no other fault")
 	}
 	if rule.Method != "" && rule.Method != CallQuote && rule.Method != CallInstructions {
 		return fmt.Errorf("method is %q, expected %q, %q, or none for both", rule.Method, CallQuote, CallInstructions)
@@ -129,13 +129,13 @@ func validFault(rule *fault.Rule) error {
 }
 
 func (l *LieRule) validate() error {
-	calls, known := lies()[l.Lie]
+	calls, exists := lies()[l.Lie]
 	payer := l.Lie == PayerAccount || l.Lie == PayerWritable
 	switch {
-	case !known:
+	case !exists:
 		return fmt.Errorf("lie is %q, which is not known: README.md of hack/localnet lists them", l.Lie)
 	case l.Call != "" && !slices.Contains(calls, l.Call):
-		return fmt.Errorf("call is %q, expected one that can tell %s, or none for each that can", l.Call, l.Lie)
+		return fmt.Errorf("call is %q, expected one to which %s can apply, or none for all of them", l.Call, l.Lie)
 	case l.Probability < 0 || l.Probability > 1 || l.Probability != l.Probability:
 		return fmt.Errorf("probability is %v, expected more than 0 and up to 1, or none for 1", l.Probability)
 	case payer == l.Account.IsZero():
@@ -156,8 +156,8 @@ func ParseSettings(raw []byte) (Settings, error) {
 	return s, nil
 }
 
-// Set replaces all settings at once. The zero value makes the router honest again.
-// When a setting is invalid, Set changes nothing and returns an error.
+// Set replaces all settings at once. The zero value ends all faults and lies. When a
+// setting is invalid, Set changes nothing and returns an error.
 func (r *Router) Set(s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (r *Router) draw(call string) *draft {
 	d := &draft{wide: r.settings.Wide, outside: r.settings.Outside, lies: make(map[Lie]LieRule)}
 	for i, rule := range r.settings.Lies {
 		chance := fault.Random(r.opts.Seed, call, n, i).Float64()
-		told := slices.Contains(lies()[rule.Lie], call) && (rule.Call == "" || rule.Call == call)
-		if told && (rule.Probability == 0 || chance < rule.Probability) {
+		applicable := slices.Contains(lies()[rule.Lie], call) && (rule.Call == "" || rule.Call == call)
+		if applicable && (rule.Probability == 0 || chance < rule.Probability) {
 			d.lies[rule.Lie] = rule
 		}
 	}

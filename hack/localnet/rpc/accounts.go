@@ -22,9 +22,9 @@ type dataSlice struct {
 	Length uint64 `json:"length"`
 }
 
-// of returns the part of data that the slice selects, as far as data reaches. A nil
+// apply returns the part of data that the slice selects, as far as data reaches. A nil
 // slice selects all data.
-func (s *dataSlice) of(data []byte) []byte {
+func (s *dataSlice) apply(data []byte) []byte {
 	if s == nil {
 		return data
 	}
@@ -53,7 +53,7 @@ func encodeAccount(a *bank.Account, slice *dataSlice) *account {
 		return nil
 	}
 	return &account{
-		Data:       inBase64(slice.of(a.Data)),
+		Data:       inBase64(slice.apply(a.Data)),
 		Executable: a.Executable, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: math.MaxUint64, Space: len(a.Data),
 	}
 }

@@ -19,7 +19,7 @@ func (c *call) getHealth(p params) (any, error) {
 	if err := p.read(0); err != nil {
 		return nil, err
 	}
-	if behind := c.healthTold(); behind > 0 {
+	if behind := c.reportedLag(); behind > 0 {
 		return nil, errNodeBehind(behind)
 	}
 	return "ok", nil

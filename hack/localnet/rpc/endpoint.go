@@ -27,7 +27,7 @@ type Options struct {
 	Genesis solana.Hash
 	// Airdrop lands a transaction that sends lamports to an address.
 	Airdrop func(to solana.PublicKey, lamports uint64) (solana.Signature, error)
-	// Seed makes random faults reproducible.
+	// Seed is the seed of random faults.
 	Seed uint64
 	Log  *slog.Logger
 }
@@ -41,18 +41,18 @@ type Endpoint struct {
 	log     *slog.Logger
 	methods map[string]method
 	faults  *fault.Injector
-	// setting serialises SetFaults.
-	setting sync.Mutex
+	// faultsMu serialises SetFaults.
+	faultsMu sync.Mutex
 	// frozen has the answers of getLatestBlockhash when the fault frozenBlockhash
 	// was set, by commitment level.
 	frozen atomic.Pointer[map[bank.Commitment]any]
 	// subscribed counts the subscriptions of all sockets and gives each its id.
 	subscribed atomic.Uint64
 
-	// unhook ends the bank's calls of wake.
-	unhook    func()
-	closed    chan struct{}
-	closeOnce sync.Once
+	// cancelOnSlot makes the bank stop calling wake.
+	cancelOnSlot func()
+	closed       chan struct{}
+	closeOnce    sync.Once
 	// serving are the sockets that Close waits for.
 	serving sync.WaitGroup
 
@@ -90,7 +90,7 @@ func newEndpoint(opts Options) *Endpoint {
 		methods: methods(), faults: fault.NewInjector(opts.Seed),
 		closed: make(chan struct{}), calls: make(map[string]uint64), sockets: make(map[*socket]struct{}),
 	}
-	e.unhook = e.bank.OnSlot(e.wake)
+	e.cancelOnSlot = e.bank.OnSlot(e.wake)
 	return e
 }
 
@@ -126,8 +126,8 @@ func (e *Endpoint) SetFaults(rules []fault.Rule) error {
 	if err := e.CheckFaults(rules); err != nil {
 		return err
 	}
-	e.setting.Lock()
-	defer e.setting.Unlock()
+	e.faultsMu.Lock()
+	defer e.faultsMu.Unlock()
 	e.freeze()
 	return e.faults.Set(rules)
 }
@@ -138,17 +138,17 @@ func (e *Endpoint) CheckFaults(rules []fault.Rule) error {
 		return err
 	}
 	for i := range rules {
-		if name := rules[i].Method; !e.knows(name) {
-			return fmt.Errorf("fault rule %d: method is %q, expected one that is served here, %s, or none for all", i, name, fault.MethodSocket)
+		if name := rules[i].Method; !e.accepts(name) {
+			return fmt.Errorf("fault rule %d: method is %q, expected a method of this endpoint, %s, or none for all", i, name, fault.MethodSocket)
 		}
 		if lag := rules[i].Lag; lag > bank.DefaultMaxBehind {
-			return fmt.Errorf("fault rule %d: lag is %d, expected at most %d slots, which the chain remembers", i, lag, bank.DefaultMaxBehind)
+			return fmt.Errorf("fault rule %d: lag is %d, expected at most %d slots, for which the chain keeps the state", i, lag, bank.DefaultMaxBehind)
 		}
 	}
 	return nil
 }
 
-func (e *Endpoint) knows(method string) bool {
+func (e *Endpoint) accepts(method string) bool {
 	if _, ok := e.methods[method]; ok {
 		return true
 	}

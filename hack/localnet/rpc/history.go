@@ -51,7 +51,7 @@ func (c *call) claimFinal(values []*rpc.SignatureStatusesResult, root uint64) {
 			slot = value.Slot
 		}
 		values[i] = &rpc.SignatureStatusesResult{
-			Slot: slot, Err: c.errClaimed(), Status: deprecatedStatus(c.errClaimed()), ConfirmationStatus: rpc.ConfirmationStatusFinalized,
+			Slot: slot, Err: c.claimedError(), Status: deprecatedStatus(c.claimedError()), ConfirmationStatus: rpc.ConfirmationStatusFinalized,
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (c *call) getSignaturesForAddress(p params) (any, error) {
 	if err := p.read(1, &address, &cfg); err != nil {
 		return nil, err
 	}
-	if err := cfg.settled(); err != nil {
+	if err := cfg.checkCommitment(); err != nil {
 		return nil, err
 	}
 	query := bank.AddressQuery{Address: address, Before: cfg.Before, Until: cfg.Until, Limit: maxSignatures}
@@ -115,8 +115,8 @@ func (c *call) getSignaturesForAddress(p params) (any, error) {
 	})
 }
 
-func unixTime(of *bank.Block) *solana.UnixTimeSeconds {
-	at := solana.UnixTimeSeconds(of.Time)
+func unixTime(block *bank.Block) *solana.UnixTimeSeconds {
+	at := solana.UnixTimeSeconds(block.Time)
 	return &at
 }
 
@@ -133,7 +133,7 @@ func (c *call) getTransaction(p params) (any, error) {
 	if err := p.read(1, &signature, &cfg); err != nil {
 		return nil, err
 	}
-	if err := cfg.settled(); err != nil {
+	if err := cfg.checkCommitment(); err != nil {
 		return nil, err
 	}
 	return c.read(cfg.contextConfig, func(v view) (any, error) {
@@ -186,7 +186,7 @@ func (c *call) getBlock(p params) (any, error) {
 	if err := p.read(1, &slot, &cfg); err != nil {
 		return nil, err
 	}
-	if err := cfg.settled(); err != nil {
+	if err := cfg.checkCommitment(); err != nil {
 		return nil, err
 	}
 	if cfg.TransactionDetails != "full" {
@@ -227,7 +227,7 @@ func (c *call) getBlocks(p params) (any, error) {
 	if err := p.read(2, &first, &last, &cfg); err != nil {
 		return nil, err
 	}
-	if err := cfg.settled(); err != nil {
+	if err := cfg.checkCommitment(); err != nil {
 		return nil, err
 	}
 	return c.read(cfg, func(v view) (any, error) {

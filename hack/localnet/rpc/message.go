@@ -31,9 +31,9 @@ func fail(id json.RawMessage, err *Error) any {
 	return errorResponse{Version: "2.0", Error: err, ID: id}
 }
 
-// pending is one call of a client with its method and its faults. This chain has
-// no batches: an array is an invalid request.
-type pending struct {
+// pendingCall is a client's call that is not yet answered, with its method and faults.
+// This chain has no batches: an array is an invalid request.
+type pendingCall struct {
 	request
 	// refusal is the answer to a message that is not a call, nil for a call.
 	refusal any
@@ -41,9 +41,9 @@ type pending struct {
 	plan    fault.Plan
 }
 
-// transport returns the rule that fails the call on the connection (by status, cut
+// connectionFailure returns the rule that fails the call on the connection (by status, cut
 // or hang), or nil. A rule that answers with a JSON-RPC error does not count.
-func (p *pending) transport(afterActing bool) *fault.Rule {
+func (p *pendingCall) connectionFailure(afterActing bool) *fault.Rule {
 	rule := p.plan.Failure
 	if rule == nil || rule.Error.Code != 0 || rule.AfterActing != afterActing {
 		return nil
@@ -52,8 +52,8 @@ func (p *pending) transport(afterActing bool) *fault.Rule {
 }
 
 // parse reads a call and draws its faults.
-func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
-	p := &pending{}
+func (e *Endpoint) parse(body []byte, methods map[string]method) *pendingCall {
+	p := &pendingCall{}
 	if !json.Valid(body) {
 		p.refusal = fail(nil, &Error{Code: codeParse, Message: "Parse error"})
 		return p
@@ -76,29 +76,29 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
 // answer executes a call under its faults. It returns the value to marshal, or
 // the rule that fails the call on the connection. When ctx ends first, that rule is
 // a hang.
-func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
+func (e *Endpoint) answer(ctx context.Context, p *pendingCall) (any, *fault.Rule) {
 	if p.refusal != nil {
 		return p.refusal, nil
 	}
-	gone := &fault.Rule{Hang: true}
+	clientGone := &fault.Rule{Hang: true}
 	if !fault.Wait(ctx, p.plan.Before) {
-		return nil, gone
+		return nil, clientGone
 	}
-	if rule := p.transport(false); rule != nil {
+	if rule := p.connectionFailure(false); rule != nil {
 		return nil, rule
 	}
-	answer := e.act(p)
+	answer := e.execute(p)
 	if !fault.Wait(ctx, p.plan.After) {
-		return nil, gone
+		return nil, clientGone
 	}
-	if rule := p.transport(true); rule != nil {
+	if rule := p.connectionFailure(true); rule != nil {
 		return nil, rule
 	}
 	return answer, nil
 }
 
-// act executes the call and returns its answer, which may be an error.
-func (e *Endpoint) act(p *pending) any {
+// execute executes the call and returns its answer, which may be an error.
+func (e *Endpoint) execute(p *pendingCall) any {
 	result, err := e.call(p)
 	if err == nil {
 		return response{Version: "2.0", Result: result, ID: p.ID}
@@ -110,7 +110,7 @@ func (e *Endpoint) act(p *pending) any {
 	return fail(p.ID, refused)
 }
 
-func (e *Endpoint) call(p *pending) (any, error) {
+func (e *Endpoint) call(p *pendingCall) (any, error) {
 	var injected *Error
 	if rule := p.plan.Failure; rule != nil && rule.Error.Code != 0 {
 		injected = &Error{Code: rule.Error.Code, Message: rule.Error.Message}

@@ -12,28 +12,28 @@ import (
 // params are the positional parameters of a call. Agave has no named parameters.
 type params []json.RawMessage
 
-// read decodes the parameters into the targets to. The first least parameters are
-// required. An optional parameter that is absent or null leaves its target unchanged.
-func (p params) read(least int, to ...any) error {
+// read decodes the parameters into targets. required is the number of required
+// parameters. An optional parameter that is absent or null leaves its target unchanged.
+func (p params) read(required int, targets ...any) error {
 	switch {
-	case len(p) < least:
-		return invalidParams("`params` should have at least %d argument(s)", least)
-	case len(p) > len(to):
-		return invalidParams("Invalid parameters: Expected from %d to %d parameters. Got: %d", least, len(to), len(p))
+	case len(p) < required:
+		return invalidParams("`params` should have at least %d argument(s)", required)
+	case len(p) > len(targets):
+		return invalidParams("Invalid parameters: Expected from %d to %d parameters. Got: %d", required, len(targets), len(p))
 	}
 	for i, raw := range p {
-		if i >= least && bytes.Equal(raw, []byte("null")) {
+		if i >= required && bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		if err := json.Unmarshal(raw, to[i]); err != nil { //nolint:gosec // G602: there are as many places
-			return invalidParams("Invalid params: parameter %d: %v", i+1, plain(err))
+		if err := json.Unmarshal(raw, targets[i]); err != nil { //nolint:gosec // G602: len(p) is at most len(targets)
+			return invalidParams("Invalid params: parameter %d: %v", i+1, describeJSONError(err))
 		}
 	}
 	return nil
 }
 
-// plain describes a JSON error without the value that caused it.
-func plain(err error) string {
+// describeJSONError describes a JSON error without the value that caused it.
+func describeJSONError(err error) string {
 	var fault *json.UnmarshalTypeError
 	if errors.As(err, &fault) {
 		return fmt.Sprintf("invalid type: %s, expected %s", fault.Value, fault.Type)
@@ -41,9 +41,9 @@ func plain(err error) string {
 	return err.Error()
 }
 
-func atMost(most, got int) error {
-	if got > most {
-		return invalidParams("Too many inputs provided; max %d", most)
+func atMost(limit, got int) error {
+	if got > limit {
+		return invalidParams("Too many inputs provided; max %d", limit)
 	}
 	return nil
 }
@@ -62,8 +62,8 @@ func (l *level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown variant `%s`, expected one of `processed`, `confirmed`, `finalized`", text)
 }
 
-// base64Only is the encoding of accounts and transactions. This chain serves no
-// other, and base64 is the default of every method. Agave's default is often base58.
+// base64Only is the encoding of accounts and transactions. This chain has no other
+// encoding. Agave's default is often base58.
 type base64Only struct{}
 
 // UnmarshalText returns an error for any other encoding.
@@ -80,9 +80,9 @@ type contextConfig struct {
 	MinContextSlot *uint64 `json:"minContextSlot"`
 }
 
-// settled returns an error for processed, which methods that read history do not
+// checkCommitment returns an error for processed, which methods that read history do not
 // support.
-func (c contextConfig) settled() error {
+func (c contextConfig) checkCommitment() error {
 	if bank.Commitment(c.Commitment) == bank.Processed {
 		return invalidParams("Method does not support commitment below `confirmed`")
 	}

@@ -75,7 +75,7 @@ func (c *call) preflight(tx *bank.Transaction, at bank.Commitment, verified bool
 	if !verified {
 		return errSignatureFailure()
 	}
-	if behind := c.health(); behind > 0 {
+	if behind := c.unhealthyLag(); behind > 0 {
 		return errNodeBehind(behind)
 	}
 	sim, result := c.simulate(tx, at, false)
@@ -132,7 +132,7 @@ func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockha
 		"accounts": nil, "returnData": nil, "innerInstructions": nil, "replacementBlockhash": nil,
 	}
 	if c.plan.Outcome != "" {
-		result["err"] = c.errClaimed()
+		result["err"] = c.claimedError()
 	}
 	if c.plan.Outcome == fault.OutcomeSucceeds && sim.Meta.Err != nil {
 		result["unitsConsumed"], result["logs"] = claimedUnits, []string{}

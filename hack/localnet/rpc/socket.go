@@ -16,20 +16,20 @@ import (
 const (
 	// maxSocketMessage is Agave's limit on a client's message, in bytes.
 	maxSocketMessage = 4096
-	// writeWithin is the timeout of one write to a client that may not read.
-	writeWithin = 5 * time.Second
+	// writeTimeout is the timeout of one write to a client that may not read.
+	writeTimeout = 5 * time.Second
 )
 
 // socket is one WebSocket connection with its subscriptions.
 type socket struct {
 	*Endpoint
 	conn *websocket.Conn
-	// woken has a token when the slot has changed since the last check of the
+	// woken has a value when the slot has changed since the last check of the
 	// subscriptions.
 	woken chan struct{}
-	// fresh are the subscriptions whose answer is not yet sent. Only the goroutine
-	// of serve uses them.
-	fresh []*subscription
+	// unanswered are subscriptions whose answer is not yet sent. Only the goroutine of
+	// serve uses them.
+	unanswered []*subscription
 
 	mu   sync.Mutex
 	subs []*subscription
@@ -59,11 +59,11 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	conn.SetReadLimit(maxSocketMessage)
 	s := &socket{Endpoint: e, conn: conn, woken: make(chan struct{}, 1)}
-	if !e.admit(s) {
+	if !e.register(s) {
 		s.cut()
 		return
 	}
-	defer e.dismiss(s)
+	defer e.unregister(s)
 	// After the upgrade the request's context no longer ends with the connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var notifying sync.WaitGroup
@@ -74,8 +74,8 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	notifying.Wait()
 }
 
-// admit registers a socket unless the endpoint is closed. It reports whether it did.
-func (e *Endpoint) admit(s *socket) bool {
+// register registers a socket unless the endpoint is closed. It reports whether it did.
+func (e *Endpoint) register(s *socket) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {
@@ -88,7 +88,7 @@ func (e *Endpoint) admit(s *socket) bool {
 	return true
 }
 
-func (e *Endpoint) dismiss(s *socket) {
+func (e *Endpoint) unregister(s *socket) {
 	e.mu.Lock()
 	delete(e.sockets, s)
 	e.mu.Unlock()
@@ -111,7 +111,7 @@ func (e *Endpoint) wake() {
 // no further WebSocket.
 func (e *Endpoint) Close() {
 	e.closeOnce.Do(func() {
-		e.unhook()
+		e.cancelOnSlot()
 		close(e.closed)
 	})
 	e.mu.Lock()
@@ -139,34 +139,34 @@ func (s *socket) serve(ctx context.Context) {
 			return
 		}
 		p := s.parse(body, methods)
-		p.withoutStatus()
+		p.replaceStatus()
 		answer, failure := s.answer(ctx, p)
 		if failure != nil && failure.Cut {
 			return
 		}
-		if s.say(ctx, answer) != nil {
+		if s.send(ctx, answer) != nil {
 			return
 		}
 	}
 }
 
-// say writes an answer, unless it is nil, and starts the notifications of fresh
+// send writes an answer, unless it is nil, and starts the notifications of unanswered
 // subscriptions. Both happen in one critical section. A notification therefore never
-// comes before the answer with the subscription's id, and no slot after the answer
-// passes without a notification.
-func (s *socket) say(ctx context.Context, answer any) error {
+// precedes the answer with the subscription's id, and no change after the answer
+// is missed.
+func (s *socket) send(ctx context.Context, answer any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.subs, s.fresh = append(s.subs, s.fresh...), nil
+	s.subs, s.unanswered = append(s.subs, s.unanswered...), nil
 	if answer == nil {
 		return nil
 	}
 	return s.write(ctx, answer)
 }
 
-// withoutStatus turns a failure with an HTTP status into a failure with a JSON-RPC
+// replaceStatus turns a failure with an HTTP status into a failure with a JSON-RPC
 // error, as providers do on a WebSocket, where an answer has no HTTP status.
-func (p *pending) withoutStatus() {
+func (p *pendingCall) replaceStatus() {
 	if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
 		err := statusError(rule)
 		p.plan.Failure = &fault.Rule{Error: fault.Error{Code: err.Code, Message: err.Message}, AfterActing: rule.AfterActing}
@@ -179,7 +179,7 @@ func (s *socket) write(ctx context.Context, value any) error {
 		s.log.Error("answer not encoded", "error", err)
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return s.conn.Write(ctx, websocket.MessageText, raw)
 }
@@ -198,7 +198,7 @@ func (s *socket) notifyAll(ctx context.Context) {
 		}
 		s.mu.Lock()
 		for _, sub := range s.subs {
-			if n := s.look(sub); n != nil && s.write(ctx, n) != nil {
+			if n := s.checkSubscription(sub); n != nil && s.write(ctx, n) != nil {
 				s.mu.Unlock()
 				s.cut()
 				return

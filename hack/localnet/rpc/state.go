@@ -12,7 +12,7 @@ import (
 // healthyLag is the largest lag in slots at which Agave reports itself healthy.
 const healthyLag = 128
 
-// call is one call on the endpoint that executes, with the faults of this call.
+// call is an executing call on the endpoint, with the call's faults.
 type call struct {
 	*Endpoint
 	plan fault.Plan
@@ -21,9 +21,9 @@ type call struct {
 // view is the bank's view under the endpoint's faults.
 type view struct {
 	bank.View
-	// first is the oldest slot of the endpoint's history, or 0 when the history is
+	// oldest is the oldest slot of the endpoint's history, or 0 when the history is
 	// not shortened.
-	first uint64
+	oldest uint64
 	// empty says that the view answers as if nothing existed.
 	empty bool
 	// plan has the false slots and heights that the node claims; nil for none.
@@ -62,15 +62,15 @@ func (v view) heights() (height, lastValid uint64) {
 	if v.plan == nil {
 		return height, lastValid
 	}
-	more := v.plan.HeightAhead
+	extra := v.plan.HeightAhead
 	if v.plan.SlotAsHeight {
-		more += v.Slot() - height
+		extra += v.Slot() - height
 	}
-	return height + more, lastValid + more
+	return height + extra, lastValid + extra
 }
 
 // read calls fn with the state at the configuration's commitment level and returns
-// fn's result. It returns an error below the configuration's minContextSlot.
+// fn's result. It returns an error if the state is older than minContextSlot.
 func (c *call) read(cfg contextConfig, fn func(view) (any, error)) (any, error) {
 	return c.readAt(bank.Commitment(cfg.Commitment), func(v view) (any, error) {
 		if cfg.MinContextSlot != nil && v.Slot() < *cfg.MinContextSlot {
@@ -86,43 +86,43 @@ func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, 
 	c.bank.Behind(c.plan.Lag).Read(at, func(v bank.View) {
 		seen := view{View: v, empty: c.plan.Empty, plan: &c.plan}
 		if n := c.plan.History; n > 0 {
-			seen.first = v.Tip() - min(v.Tip(), n-1)
+			seen.oldest = v.Tip() - min(v.Tip(), n-1)
 		}
 		out, err = fn(seen)
 	})
 	return out, err
 }
 
-// claimedUnits is the units consumed in a simulation that fails and that the node
-// reports as a success.
+// claimedUnits are the consumed units of a failed simulation that the node reports
+// as a success.
 const claimedUnits = 150_000
 
-// errClaimed is the error that the node claims for every transaction, or nil when
+// claimedError is the error that the node claims for every transaction, or nil when
 // the node claims success.
-func (c *call) errClaimed() any {
+func (c *call) claimedError() any {
 	if c.plan.Outcome == fault.OutcomeFails {
 		return json.RawMessage(c.plan.Err)
 	}
 	return nil
 }
 
-// health is the node's lag in slots if the lag makes it unhealthy, else 0.
-func (c *call) health() uint64 {
+// unhealthyLag is the node's lag in slots if the lag makes it unhealthy, else 0.
+func (c *call) unhealthyLag() uint64 {
 	if c.plan.Lag > healthyLag {
 		return c.plan.Lag
 	}
 	return 0
 }
 
-// healthTold is the health that getHealth reports, which a fault may make false.
-func (c *call) healthTold() uint64 {
+// reportedLag is the lag that getHealth reports, which a fault may make false.
+func (c *call) reportedLag() uint64 {
 	switch c.plan.Health {
 	case fault.HealthOK:
 		return 0
 	case fault.HealthBehind:
-		return max(c.health(), healthyLag+1)
+		return max(c.unhealthyLag(), healthyLag+1)
 	default:
-		return c.health()
+		return c.unhealthyLag()
 	}
 }
 
@@ -136,7 +136,7 @@ func (v view) Account(key solana.PublicKey) *bank.Account {
 
 // Block returns the block at a slot, with the errors of bank.View.Block.
 func (v view) Block(slot uint64) (*bank.Block, error) {
-	if slot < v.first && slot <= v.Slot() {
+	if slot < v.oldest && slot <= v.Slot() {
 		return nil, bank.ErrBlockCleanedUp
 	}
 	return v.View.Block(slot)
@@ -147,21 +147,21 @@ func (v view) Blocks(first, last uint64) []uint64 {
 	if v.empty {
 		return []uint64{}
 	}
-	return v.View.Blocks(max(first, v.first), last)
+	return v.View.Blocks(max(first, v.oldest), last)
 }
 
 // FirstAvailableBlock is the slot of the oldest block of the history.
 func (v view) FirstAvailableBlock() uint64 {
-	if slots := v.View.Blocks(v.first, v.View.Slot()); v.first > 0 && len(slots) > 0 {
+	if slots := v.View.Blocks(v.oldest, v.View.Slot()); v.oldest > 0 && len(slots) > 0 {
 		return slots[0]
 	}
-	return max(v.View.FirstAvailableBlock(), v.first)
+	return max(v.View.FirstAvailableBlock(), v.oldest)
 }
 
 // Transaction finds a landed transaction, or nil.
 func (v view) Transaction(signature solana.Signature) *bank.Landed {
 	landed := v.View.Transaction(signature)
-	if v.empty || landed == nil || landed.Block.Slot < v.first {
+	if v.empty || landed == nil || landed.Block.Slot < v.oldest {
 		return nil
 	}
 	return landed
@@ -172,7 +172,7 @@ func (v view) Transaction(signature solana.Signature) *bank.Landed {
 // from its history.
 func (v view) Status(signature solana.Signature) *bank.Status {
 	status := v.View.Status(signature)
-	if v.empty || status == nil || status.Block.Slot < v.first && !status.Recent {
+	if v.empty || status == nil || status.Block.Slot < v.oldest && !status.Recent {
 		return nil
 	}
 	return status
@@ -185,7 +185,7 @@ func (v view) ByAddress(q bank.AddressQuery) []bank.Status {
 	}
 	found := v.View.ByAddress(q)
 	for i := range found {
-		if found[i].Block.Slot < v.first {
+		if found[i].Block.Slot < v.oldest {
 			return found[:i]
 		}
 	}

@@ -46,7 +46,7 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 	if _, err := c.readAt(sub.at, func(v view) (any, error) { return sub.changed(v), nil }); err != nil {
 		return nil, err
 	}
-	s.fresh = append(s.fresh, sub)
+	s.unanswered = append(s.unanswered, sub)
 	return sub.id, nil
 }
 
@@ -55,7 +55,7 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 func (sub *subscription) changed(v view) bool {
 	slot := v.WrittenAt(sub.key)
 	// The data may be large: skip the comparison when the account cannot have
-	// changed. In the newest slot it may be written again with the same slot.
+	// changed. In the newest slot, the account may be written again.
 	if slot == sub.slot && slot < v.Slot() {
 		return false
 	}
@@ -70,10 +70,10 @@ func (sub *subscription) changed(v view) bool {
 	return true
 }
 
-// look returns the notification that is due to a subscription, or nil. A deleted
+// checkSubscription returns a notification if the account has changed, or nil. A deleted
 // account is sent as an account of the system program without lamports and data. The
 // caller holds s.mu.
-func (s *socket) look(sub *subscription) *notification {
+func (s *socket) checkSubscription(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
 	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}
 	out := &notification{Version: "2.0", Method: "accountNotification", Params: notificationParams{Subscription: sub.id}}

@@ -7,8 +7,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// Instruction tags, the error and compute units of the Associated Token Account
-// program.
+// Instruction tags, error and compute units of the Associated Token Account program.
 const (
 	tagCreate           = 0
 	tagCreateIdempotent = 1
@@ -61,18 +60,18 @@ func processAssociated(v *bank.Invocation) error {
 	if err != nil {
 		return err
 	}
-	c := &creation{Invocation: v, payer: a[0], account: a[1], wallet: a[2], mint: a[3], tokens: a[5]}
+	c := &creation{Invocation: v, payer: a[0], account: a[1], wallet: a[2], mint: a[3], tokenProgram: a[5]}
 	return c.run(tag == tagCreateIdempotent)
 }
 
 type creation struct {
 	*bank.Invocation
-	payer, account, wallet, mint, tokens *bank.AccountRef
+	payer, account, wallet, mint, tokenProgram *bank.AccountRef
 }
 
 func (c *creation) run(idempotent bool) error {
-	wallet, tokens, mint := c.wallet.Key(), c.tokens.Key(), c.mint.Key()
-	address, bump, err := solana.FindProgramAddress([][]byte{wallet[:], tokens[:], mint[:]}, c.ProgramID)
+	wallet, tokenProgram, mint := c.wallet.Key(), c.tokenProgram.Key(), c.mint.Key()
+	address, bump, err := solana.FindProgramAddress([][]byte{wallet[:], tokenProgram[:], mint[:]}, c.ProgramID)
 	if err != nil {
 		return bank.ErrInvalidSeeds
 	}
@@ -83,9 +82,9 @@ func (c *creation) run(idempotent bool) error {
 		c.Log("Program log: Error: Associated address does not match seed derivation")
 		return bank.ErrInvalidSeeds
 	}
-	if idempotent && c.account.Owner() == c.tokens.Key() {
+	if idempotent && c.account.Owner() == c.tokenProgram.Key() {
 		if account, err := openAccount(c.account); err == nil {
-			return c.fits(account)
+			return c.checkExisting(account)
 		}
 	}
 	if c.account.Owner() != solana.SystemProgramID {
@@ -93,24 +92,24 @@ func (c *creation) run(idempotent bool) error {
 	}
 	// The real program reads the account's size from this call's return data. Here the
 	// call only checks the mint.
-	if err := c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(mint)},
+	if err := c.Invoke(solana.NewInstruction(tokenProgram, solana.AccountMetaSlice{solana.Meta(mint)},
 		[]byte{tagAccountDataSize, immutableOwner, 0})); err != nil {
 		return err
 	}
-	if err := c.CreateAccount(c.payer, c.account, bank.TokenAccountSize, tokens, [][]byte{wallet[:], tokens[:], mint[:], {bump}}); err != nil {
+	if err := c.CreateAccount(c.payer, c.account, bank.TokenAccountSize, tokenProgram, [][]byte{wallet[:], tokenProgram[:], mint[:], {bump}}); err != nil {
 		return err
 	}
 	c.Log("Program log: Initialize the associated token account")
-	if err := c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(address).WRITE()},
+	if err := c.Invoke(solana.NewInstruction(tokenProgram, solana.AccountMetaSlice{solana.Meta(address).WRITE()},
 		[]byte{tagInitializeImmutableOwner})); err != nil {
 		return err
 	}
-	return c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(address).WRITE(), solana.Meta(mint)},
+	return c.Invoke(solana.NewInstruction(tokenProgram, solana.AccountMetaSlice{solana.Meta(address).WRITE(), solana.Meta(mint)},
 		append([]byte{spl.Instruction_InitializeAccount3}, wallet[:]...)))
 }
 
-// fits checks that an existing account has the requested owner and mint.
-func (c *creation) fits(account *spl.Account) error {
+// checkExisting checks that an existing account has the requested owner and mint.
+func (c *creation) checkExisting(account *spl.Account) error {
 	if account.Owner != c.wallet.Key() {
 		c.Log("Program log: Associated token account owner does not match address derivation")
 		return ErrInvalidOwner

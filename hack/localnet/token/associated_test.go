@@ -23,7 +23,7 @@ func create(t testing.TB, wallet string, mint solana.PublicKey) solana.Instructi
 	return ix
 }
 
-func TestAssociatedAccountsAreMade(t *testing.T) {
+func TestAssociatedAccountsAreCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())
 	idempotent := func(wallet string, mint solana.PublicKey) solana.Instruction {
@@ -62,14 +62,14 @@ func TestAssociatedAccountsAreMade(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if got := w.lamports(at); got != max(test.sent, reserve) {
-			t.Errorf("%s: it holds %d lamports, want its rent or what was there", name, got)
+			t.Errorf("%s: the account has %d lamports, want %d", name, got, max(test.sent, reserve))
 		}
 	}
 }
 
-// TestAMadeAccountShowsItsInnerInstructions compares the inner instructions, logs and units of a
+// TestCreationRecordsItsInnerInstructions compares the inner instructions, logs and units of a
 // creation with those of mainnet.
-func TestAMadeAccountShowsItsInnerInstructions(t *testing.T) {
+func TestCreationRecordsItsInnerInstructions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	tx, failure := w.land(create(t, "alice", address("mint")))
@@ -105,22 +105,22 @@ func TestAMadeAccountShowsItsInnerInstructions(t *testing.T) {
 		}
 	}
 	if meta.Units < 15_000 || meta.Units > 60_000 {
-		t.Errorf("the creation used %d units, want it near mainnet's 20000 to 30000", meta.Units)
+		t.Errorf("the creation used %d units, want about 20000 to 30000, as on mainnet", meta.Units)
 	}
 }
 
-func TestAnAssociatedAccountThatIsThere(t *testing.T) {
+func TestCreationOfAnExistingAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())
-	at := w.holding("alice", 5)
+	at := w.ataWithTokens("alice", 5)
 	before := w.account(at)
 	if again := w.ata("alice", address("mint")); again != at {
-		t.Fatalf("the account moved to %s", again)
+		t.Fatalf("the second CreateIdempotent is for %s, want %s", again, at)
 	}
 	if diff := cmp.Diff(before, w.account(at)); diff != "" {
-		t.Errorf("CreateIdempotent changed it:\n%s", diff)
+		t.Errorf("CreateIdempotent changed the account (-want +got):\n%s", diff)
 	}
-	if got, want := w.try(create(t, "alice", address("mint"))), builtin("IllegalOwner"); got != want {
+	if got, want := w.landError(create(t, "alice", address("mint"))), builtin("IllegalOwner"); got != want {
 		t.Errorf("Create gives %s, want %s", got, want)
 	}
 	w.must(tokenprogram.NewSetAuthorityInstruction(tokenprogram.AuthorityAccountOwner, address("bob"), at, address("alice"), nil).Build(), "alice")
@@ -128,18 +128,18 @@ func TestAnAssociatedAccountThatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.try(idempotent), custom("0"); got != want {
-		t.Errorf("of another owner CreateIdempotent gives %s, want %s", got, want)
+	if got, want := w.landError(idempotent), custom("0"); got != want {
+		t.Errorf("CreateIdempotent for an account of another owner gives %s, want %s", got, want)
 	}
 	w.must(tokenprogram.NewTransferInstruction(5, at, address("bob's"), address("bob"), nil).Build(), "bob")
 	w.must(tokenprogram.NewCloseAccountInstruction(at, address("bob"), address("bob"), nil).Build(), "bob")
 	w.must(idempotent)
 	if a := w.token(at); a.Owner != address("alice") || a.Amount != 0 {
-		t.Errorf("after it was closed it is made as %+v, want alice's and empty", a)
+		t.Errorf("after a close, CreateIdempotent creates %+v, want an empty account of alice", a)
 	}
 }
 
-func TestBadCreationsAreRefused(t *testing.T) {
+func TestInvalidCreationsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())
 	with := func(data []byte, change func(solana.AccountMetaSlice)) solana.Instruction {
@@ -157,7 +157,7 @@ func TestBadCreationsAreRefused(t *testing.T) {
 	wrong := func(i int, key solana.PublicKey) func(solana.AccountMetaSlice) {
 		return func(metas solana.AccountMetaSlice) { metas[i].PublicKey = key }
 	}
-	foreign, _, err := solana.FindProgramAddress([][]byte{
+	token2022Address, _, err := solana.FindProgramAddress([][]byte{
 		address("alice").Bytes(), solana.Token2022ProgramID.Bytes(), address("foreign mint").Bytes(),
 	}, solana.SPLAssociatedTokenAccountProgramID)
 	if err != nil {
@@ -168,21 +168,21 @@ func TestBadCreationsAreRefused(t *testing.T) {
 		ix   solana.Instruction
 		want string
 	}{
-		"an unknown instruction": {with([]byte{2}, keep), builtin("InvalidInstructionData")},
-		"too many bytes":         {with([]byte{1, 0}, keep), builtin("InvalidInstructionData")},
-		"another wallet":         {with([]byte{1}, wrong(2, address("bob"))), builtin("InvalidSeeds")},
-		"another mint":           {with([]byte{1}, wrong(3, address("other mint"))), builtin("InvalidSeeds")},
-		"another address":        {with([]byte{1}, wrong(1, address("bob"))), builtin("InvalidSeeds")},
-		"a read-only account":    {with([]byte{1}, func(m solana.AccountMetaSlice) { m[1].IsWritable = false }), builtin("PrivilegeEscalation")},
-		"a payer who cannot pay": {with([]byte{1}, func(m solana.AccountMetaSlice) { m[0].PublicKey, m[0].IsSigner = address("bob's"), false }), builtin("PrivilegeEscalation")},
-		"an account for a mint":  {create(t, "alice", address("alice's")), custom("2")},
-		"a mint without account": {create(t, "alice", address("nowhere")), builtin("IncorrectProgramId")},
-		"a Token-2022 mint":      {create(t, "alice", address("foreign mint")), builtin("IncorrectProgramId")},
+		"an unknown instruction":  {with([]byte{2}, keep), builtin("InvalidInstructionData")},
+		"a byte after the tag":    {with([]byte{1, 0}, keep), builtin("InvalidInstructionData")},
+		"another wallet":          {with([]byte{1}, wrong(2, address("bob"))), builtin("InvalidSeeds")},
+		"another mint":            {with([]byte{1}, wrong(3, address("other mint"))), builtin("InvalidSeeds")},
+		"another address":         {with([]byte{1}, wrong(1, address("bob"))), builtin("InvalidSeeds")},
+		"a read-only account":     {with([]byte{1}, func(m solana.AccountMetaSlice) { m[1].IsWritable = false }), builtin("PrivilegeEscalation")},
+		"a payer who cannot pay":  {with([]byte{1}, func(m solana.AccountMetaSlice) { m[0].PublicKey, m[0].IsSigner = address("bob's"), false }), builtin("PrivilegeEscalation")},
+		"a token account as mint": {create(t, "alice", address("alice's")), custom("2")},
+		"a missing mint":          {create(t, "alice", address("nowhere")), builtin("IncorrectProgramId")},
+		"a Token-2022 mint":       {create(t, "alice", address("foreign mint")), builtin("IncorrectProgramId")},
 		"Token-2022's program": {with([]byte{1}, func(m solana.AccountMetaSlice) {
-			m[1].PublicKey, m[3].PublicKey, m[5].PublicKey = foreign, address("foreign mint"), solana.Token2022ProgramID
+			m[1].PublicKey, m[3].PublicKey, m[5].PublicKey = token2022Address, address("foreign mint"), solana.Token2022ProgramID
 		}), builtin("UnsupportedProgramId")},
 	} {
-		if got := w.try(test.ix); got != test.want {
+		if got := w.landError(test.ix); got != test.want {
 			t.Errorf("%s: got error %s, want %s", name, got, test.want)
 		}
 	}
@@ -222,11 +222,11 @@ func TestAProgramMovesTokensOfItsAddress(t *testing.T) {
 		},
 	}
 	w := newWorld(t, preset(), program)
-	makeIt, err := token.CreateIdempotent(address("payer"), vault, address("mint"))
+	createATA, err := token.CreateIdempotent(address("payer"), vault, address("mint"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.must(makeIt)
+	w.must(createATA)
 	w.must(tokenprogram.NewMintToInstruction(30, address("mint"), from, address("authority"), nil).Build(), "authority")
 	call := func(data byte) solana.Instruction {
 		return solana.NewInstruction(vaultProgram, solana.AccountMetaSlice{
@@ -234,7 +234,7 @@ func TestAProgramMovesTokensOfItsAddress(t *testing.T) {
 			solana.Meta(address("payer")).WRITE(), solana.Meta(solana.TokenProgramID),
 		}, []byte{data})
 	}
-	if got, want := w.try(call(0)), builtin("PrivilegeEscalation"); got != want {
+	if got, want := w.landError(call(0)), builtin("PrivilegeEscalation"); got != want {
 		t.Errorf("without its seeds the program gets %s, want %s", got, want)
 	}
 	w.must(call(1))

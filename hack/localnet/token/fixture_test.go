@@ -30,8 +30,8 @@ func pointer[T any](v T) *T { return &v }
 type world struct {
 	*bank.Bank
 	t testing.TB
-	// units makes otherwise equal transactions differ.
-	units uint32
+	// landings counts transactions, so that otherwise equal transactions differ.
+	landings uint32
 }
 
 var reserve = bank.RentExemption(bank.TokenAccountSize)
@@ -63,9 +63,9 @@ func newWorld(t testing.TB, more map[string]bank.Account, programs ...bank.Progr
 	return &world{Bank: b, t: t}
 }
 
-// try lands a transaction that the payer and the named accounts sign. It returns the transaction's
+// landError lands a transaction that the payer and the named accounts sign. It returns the transaction's
 // error as in JSON-RPC; "null" means no error.
-func (w *world) try(instruction solana.Instruction, signers ...string) string {
+func (w *world) landError(instruction solana.Instruction, signers ...string) string {
 	w.t.Helper()
 	_, err := w.land(instruction, signers...)
 	raw, marshalErr := json.Marshal(err)
@@ -79,8 +79,8 @@ func (w *world) land(instruction solana.Instruction, signers ...string) (*bank.T
 	w.t.Helper()
 	var hash solana.Hash
 	w.Read(bank.Processed, func(v bank.View) { hash, _ = v.LatestBlockhash() })
-	w.units++
-	tx, err := solana.NewTransaction([]solana.Instruction{unitLimit(1_000_000 + w.units), instruction}, hash, solana.TransactionPayer(address("payer")))
+	w.landings++
+	tx, err := solana.NewTransaction([]solana.Instruction{unitLimit(1_000_000 + w.landings), instruction}, hash, solana.TransactionPayer(address("payer")))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (w *world) land(instruction solana.Instruction, signers ...string) (*bank.T
 
 func (w *world) must(instruction solana.Instruction, signers ...string) {
 	w.t.Helper()
-	if got := w.try(instruction, signers...); got != "null" {
+	if got := w.landError(instruction, signers...); got != "null" {
 		w.t.Fatalf("got error %s, want none", got)
 	}
 }
@@ -140,7 +140,7 @@ func (w *world) token(at solana.PublicKey) *tokenprogram.Account {
 	}
 	parsed := bank.ParseToken(account.Data)
 	if parsed == nil {
-		w.t.Fatalf("%d bytes are no token account", len(account.Data))
+		w.t.Fatalf("%s has %d bytes, want a token account", at, len(account.Data))
 	}
 	return parsed
 }
@@ -169,8 +169,8 @@ func ataOf(wallet string, mint solana.PublicKey) solana.PublicKey {
 	return out
 }
 
-// holding creates the associated token account of a wallet for "mint", with an amount.
-func (w *world) holding(wallet string, amount uint64) solana.PublicKey {
+// ataWithTokens creates the associated token account of a wallet for "mint", with an amount.
+func (w *world) ataWithTokens(wallet string, amount uint64) solana.PublicKey {
 	w.t.Helper()
 	at := w.ata(wallet, address("mint"))
 	w.must(tokenprogram.NewMintToInstruction(amount, address("mint"), at, address("authority"), nil).Build(), "authority")

@@ -11,7 +11,7 @@ import (
 // optional freeze authority.
 func (c *call) initializeMint() error {
 	const authorityEnd = 1 + solana.PublicKeyLength
-	freezer, err := optionalKey(c.args[authorityEnd:])
+	freezeAuthority, err := optionalKey(c.args[authorityEnd:])
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (c *call) initializeMint() error {
 		return ErrNotRentExempt
 	}
 	return c.accounts[0].SetData(encode(spl.Mint{
-		MintAuthority: solana.PublicKeyFromBytes(c.args[1:authorityEnd]).ToPointer(), FreezeAuthority: freezer,
+		MintAuthority: solana.PublicKeyFromBytes(c.args[1:authorityEnd]).ToPointer(), FreezeAuthority: freezeAuthority,
 		Decimals: c.args[0], IsInitialized: true,
 	}))
 }
@@ -34,14 +34,14 @@ func rentExempt(account *bank.AccountRef) bool {
 	return account.Lamports() >= bank.RentExemption(uint64(account.Length())) //nolint:gosec // a length is not negative
 }
 
-// newAccount checks that an account's data is a token account that is not yet
+// checkUninitialised checks that an account's data is a token account that is not yet
 // initialised.
-func newAccount(ref *bank.AccountRef) error {
-	old := bank.ParseToken(ref.Data())
+func checkUninitialised(ref *bank.AccountRef) error {
+	account := bank.ParseToken(ref.Data())
 	switch {
-	case old == nil:
+	case account == nil:
 		return bank.ErrInvalidAccountData
-	case old.State != spl.Uninitialized:
+	case account.State != spl.Uninitialized:
 		return ErrAlreadyInUse
 	}
 	return nil
@@ -50,7 +50,7 @@ func newAccount(ref *bank.AccountRef) error {
 // initializeAccount is InitializeAccount3. Accounts: new account, mint. Data: owner.
 func (c *call) initializeAccount() error {
 	ref, mint := c.accounts[0], c.accounts[1]
-	if err := newAccount(ref); err != nil {
+	if err := checkUninitialised(ref); err != nil {
 		return err
 	}
 	if !rentExempt(ref) {
@@ -67,7 +67,7 @@ func (c *call) initializeAccount() error {
 }
 
 func (c *call) checkMint(ref *bank.AccountRef) error {
-	if err := c.owned(ref); err != nil {
+	if err := c.checkOwned(ref); err != nil {
 		return err
 	}
 	if _, err := openMint(ref); err != nil {
@@ -83,7 +83,7 @@ func (c *call) accountDataSize() error { return c.checkMint(c.accounts[0]) }
 // initializeImmutableOwner changes nothing, as in the real program: accounts of SPL
 // Token can change their owner.
 func (c *call) initializeImmutableOwner() error {
-	if err := newAccount(c.accounts[0]); err != nil {
+	if err := checkUninitialised(c.accounts[0]); err != nil {
 		return err
 	}
 	c.Log("Program log: Please upgrade to SPL Token 2022 for immutable owner support")

@@ -1,4 +1,4 @@
-// Package token is the token programs of the local chain. SPL Token and the
+// Package token has the token programs of the local chain. SPL Token and the
 // Associated Token Account program have the accounts and errors of the real
 // programs, and the instructions that the relay and its tests use. Token-2022 is a
 // program that refuses every instruction.
@@ -24,7 +24,7 @@ func Programs() []bank.Program {
 	return []bank.Program{
 		{ID: solana.TokenProgramID, Account: bank.ProgramAccount(), Process: process(instructions())},
 		{ID: solana.SPLAssociatedTokenAccountProgramID, Account: bank.ProgramAccount(), Process: processAssociated},
-		// Token-2022 is here so that clients can tell its mints from those of SPL Token.
+		// Token-2022 is here so that tests can have mints that clients must refuse.
 		{ID: solana.Token2022ProgramID, Account: bank.ProgramAccount(), Process: func(v *bank.Invocation) error {
 			v.Log("Program log: Error: Token-2022 is not part of this chain")
 			return bank.ErrUnsupportedProgramID
@@ -61,7 +61,7 @@ func encode(account bin.BinaryMarshaler) []byte {
 type instruction struct {
 	name  string
 	units uint64
-	// accounts is the number of accounts that the instruction names. args is the
+	// accounts is the number of accounts that the instruction needs. args is the
 	// smallest number of bytes after its tag.
 	accounts, args int
 	run            func(*call) error
@@ -89,14 +89,14 @@ type call struct {
 	*bank.Invocation
 	// args are the instruction's data after its tag.
 	args []byte
-	// accounts are the accounts that the instruction names, without any after them.
+	// accounts are the accounts that the instruction needs, without further ones.
 	accounts []*bank.AccountRef
 }
 
-// process makes the function of a program with the given instructions.
-func process(known map[byte]instruction) func(*bank.Invocation) error {
+// process returns the Process function of a program with the given instructions.
+func process(instructions map[byte]instruction) func(*bank.Invocation) error {
 	return func(v *bank.Invocation) error {
-		err := dispatch(v, known)
+		err := dispatch(v, instructions)
 		if code, ok := err.(bank.CustomError); ok { //nolint:errorlint // this program invokes no other and wraps nothing
 			v.Log("Program log: Error: %s", errorText(code))
 		}
@@ -104,11 +104,11 @@ func process(known map[byte]instruction) func(*bank.Invocation) error {
 	}
 }
 
-func dispatch(v *bank.Invocation, known map[byte]instruction) error {
+func dispatch(v *bank.Invocation, instructions map[byte]instruction) error {
 	if len(v.Data) == 0 {
 		return ErrInvalidInstruction
 	}
-	ix, ok := known[v.Data[0]]
+	ix, ok := instructions[v.Data[0]]
 	if !ok {
 		return ErrInvalidInstruction
 	}
@@ -166,7 +166,7 @@ func openMint(ref *bank.AccountRef) (*spl.Mint, error) {
 	return mint, nil
 }
 
-func (c *call) owned(accounts ...*bank.AccountRef) error {
+func (c *call) checkOwned(accounts ...*bank.AccountRef) error {
 	for _, account := range accounts {
 		if account.Owner() != c.ProgramID {
 			return bank.ErrIncorrectProgramID
@@ -175,8 +175,8 @@ func (c *call) owned(accounts ...*bank.AccountRef) error {
 	return nil
 }
 
-// authorised checks that signer is the expected key and has signed.
-func authorised(expected solana.PublicKey, signer *bank.AccountRef) error {
+// checkAuthority checks that signer is the expected key and has signed.
+func checkAuthority(expected solana.PublicKey, signer *bank.AccountRef) error {
 	switch {
 	case signer.Key() != expected:
 		return ErrOwnerMismatch

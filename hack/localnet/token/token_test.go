@@ -26,7 +26,7 @@ func preset() map[string]bank.Account {
 		}
 		return token.Account(account)
 	}
-	owned := func(by solana.PublicKey, account bank.Account) bank.Account {
+	ownedBy := func(by solana.PublicKey, account bank.Account) bank.Account {
 		account.Owner = by
 		return account
 	}
@@ -43,8 +43,8 @@ func preset() map[string]bank.Account {
 		"frozen":              of("alice", "mint", 100, freeze),
 		"native":              of("alice", "mint", 5000, native),
 		"native 2":            of("bob", "mint", 0, native),
-		"foreign":             owned(solana.Token2022ProgramID, of("alice", "mint", 100, nil)),
-		"foreign mint":        owned(solana.Token2022ProgramID, token.MintAccount(tokenprogram.Mint{MintAuthority: pointer(address("authority")), Decimals: 6, IsInitialized: true})),
+		"foreign":             ownedBy(solana.Token2022ProgramID, of("alice", "mint", 100, nil)),
+		"foreign mint":        ownedBy(solana.Token2022ProgramID, token.MintAccount(tokenprogram.Mint{MintAuthority: pointer(address("authority")), Decimals: 6, IsInitialized: true})),
 		"blank":               blank(bank.TokenAccountSize, reserve),
 		"blank mint":          blank(bank.TokenMintSize, bank.RentExemption(bank.TokenMintSize)),
 		"below rent":          blank(bank.TokenAccountSize, reserve-1),
@@ -72,7 +72,7 @@ func u64(n uint64, more ...byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, n), more...)
 }
 
-func keyed(tag byte, name string) []byte {
+func tagAndKey(tag byte, name string) []byte {
 	of := address(name)
 	return append([]byte{tag}, of[:]...)
 }
@@ -85,7 +85,7 @@ const (
 	getAccountDataSize, initializeImmutableOwner                         = 21, 22
 )
 
-func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
+func TestInvalidInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 	t.Parallel()
 	alice := address("alice")
 	tests := map[string]struct {
@@ -98,7 +98,7 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 		"a multisignature account":                {ix(initializeMultisig, []byte{1}, "blank", "rent", "alice"), nil, custom("12")},
 		"too few accounts":                        {ix(transfer, u64(1), "alice's", "bob's"), nil, builtin("NotEnoughAccountKeys")},
 		"a transfer without its amount":           {ix(transfer, []byte{1}, "alice's", "bob's", "alice!"), []string{"alice"}, custom("12")},
-		"a transfer of more than there is":        {ix(transfer, u64(101), "alice's", "bob's", "alice!"), []string{"alice"}, custom("1")},
+		"a transfer above the balance":            {ix(transfer, u64(101), "alice's", "bob's", "alice!"), []string{"alice"}, custom("1")},
 		"a transfer to another mint's account":    {ix(transfer, u64(1), "alice's", "other", "alice!"), []string{"alice"}, custom("3")},
 		"a transfer by somebody else":             {ix(transfer, u64(1), "alice's", "bob's", "bob!"), []string{"bob"}, custom("4")},
 		"a transfer that the owner did not sign":  {ix(transfer, u64(1), "alice's", "bob's", "alice"), nil, builtin("MissingRequiredSignature")},
@@ -112,40 +112,40 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 		"a transfer of 0 from a foreign account":  {ix(transfer, u64(0), "foreign", "bob's", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
 		"a foreign account's transfer to itself":  {ix(transfer, u64(1), "foreign", "foreign", "alice!"), []string{"alice"}, builtin("IncorrectProgramId")},
 		"a transfer from a read-only account":     {ix(transfer, u64(1), "alice's-", "bob's", "alice!"), []string{"alice"}, builtin("ReadonlyDataModified")},
-		"tokens minted by somebody else":          {ix(mintTo, u64(1), "mint", "alice's", "alice!"), []string{"alice"}, custom("4")},
-		"tokens of a fixed supply":                {ix(mintTo, u64(1), "fixed mint", "fixed", "authority!"), []string{"authority"}, custom("5")},
-		"tokens for another mint's account":       {ix(mintTo, u64(1), "mint", "other", "authority!"), []string{"authority"}, custom("3")},
-		"tokens for a frozen account":             {ix(mintTo, u64(1), "mint", "frozen", "authority!"), []string{"authority"}, custom("17")},
-		"native tokens minted":                    {ix(mintTo, u64(1), "wrapped sol", "native", "authority!"), []string{"authority"}, custom("10")},
-		"tokens that overflow":                    {ix(mintTo, u64(1), "mint", "full", "authority!"), []string{"authority"}, custom("14")},
-		"0 tokens minted to a foreign account":    {ix(mintTo, u64(0), "mint", "foreign", "authority!"), []string{"authority"}, builtin("IncorrectProgramId")},
-		"more burnt than there is":                {ix(burn, u64(101), "alice's", "mint", "alice!"), []string{"alice"}, custom("1")},
-		"tokens burnt by somebody else":           {ix(burn, u64(1), "alice's", "mint", "bob!"), []string{"bob"}, custom("4")},
-		"native tokens burnt":                     {ix(burn, u64(1), "native", "wrapped sol", "alice!"), []string{"alice"}, custom("10")},
-		"frozen tokens burnt":                     {ix(burn, u64(1), "frozen", "mint", "alice!"), []string{"alice"}, custom("17")},
-		"tokens burnt of another mint":            {ix(burn, u64(1), "alice's", "other mint", "alice!"), []string{"alice"}, custom("3")},
-		"an account closed that holds tokens":     {ix(closeAccount, nil, "alice's", "alice", "alice!"), []string{"alice"}, custom("11")},
-		"an account closed by somebody else":      {ix(closeAccount, nil, "bob's", "alice", "alice!"), []string{"alice"}, custom("4")},
-		"an account closed into itself":           {ix(closeAccount, nil, "bob's", "bob's", "bob!"), []string{"bob"}, builtin("InvalidAccountData")},
+		"a mint of tokens by somebody else":       {ix(mintTo, u64(1), "mint", "alice's", "alice!"), []string{"alice"}, custom("4")},
+		"a mint of tokens with a fixed supply":    {ix(mintTo, u64(1), "fixed mint", "fixed", "authority!"), []string{"authority"}, custom("5")},
+		"a mint to an account of another mint":    {ix(mintTo, u64(1), "mint", "other", "authority!"), []string{"authority"}, custom("3")},
+		"a mint to a frozen account":              {ix(mintTo, u64(1), "mint", "frozen", "authority!"), []string{"authority"}, custom("17")},
+		"a mint of native tokens":                 {ix(mintTo, u64(1), "wrapped sol", "native", "authority!"), []string{"authority"}, custom("10")},
+		"a mint that overflows":                   {ix(mintTo, u64(1), "mint", "full", "authority!"), []string{"authority"}, custom("14")},
+		"a mint of 0 tokens to a foreign account": {ix(mintTo, u64(0), "mint", "foreign", "authority!"), []string{"authority"}, builtin("IncorrectProgramId")},
+		"a burn above the balance":                {ix(burn, u64(101), "alice's", "mint", "alice!"), []string{"alice"}, custom("1")},
+		"a burn by somebody else":                 {ix(burn, u64(1), "alice's", "mint", "bob!"), []string{"bob"}, custom("4")},
+		"a burn of native tokens":                 {ix(burn, u64(1), "native", "wrapped sol", "alice!"), []string{"alice"}, custom("10")},
+		"a burn of frozen tokens":                 {ix(burn, u64(1), "frozen", "mint", "alice!"), []string{"alice"}, custom("17")},
+		"a burn with another mint":                {ix(burn, u64(1), "alice's", "other mint", "alice!"), []string{"alice"}, custom("3")},
+		"a close of an account with tokens":       {ix(closeAccount, nil, "alice's", "alice", "alice!"), []string{"alice"}, custom("11")},
+		"a close by somebody else":                {ix(closeAccount, nil, "bob's", "alice", "alice!"), []string{"alice"}, custom("4")},
+		"a close to the account itself":           {ix(closeAccount, nil, "bob's", "bob's", "bob!"), []string{"bob"}, builtin("InvalidAccountData")},
 		"a close of another program's account":    {ix(closeAccount, nil, "foreign", "alice", "alice!"), []string{"alice"}, custom("11")},
-		"an account frozen twice":                 {ix(freezeAccount, nil, "frozen", "mint-", "authority!"), []string{"authority"}, custom("13")},
-		"an account thawed that is not frozen":    {ix(thawAccount, nil, "alice's", "mint-", "authority!"), []string{"authority"}, custom("13")},
-		"an account frozen by its owner":          {ix(freezeAccount, nil, "alice's", "mint-", "alice!"), []string{"alice"}, custom("4")},
-		"an account frozen of another mint":       {ix(freezeAccount, nil, "alice's", "other mint-", "authority!"), []string{"authority"}, custom("3")},
-		"an account of a mint that cannot freeze": {ix(freezeAccount, nil, "other", "other mint-", "authority!"), []string{"authority"}, custom("16")},
-		"a native account frozen":                 {ix(freezeAccount, nil, "native", "wrapped sol", "authority!"), []string{"authority"}, custom("10")},
+		"a freeze of a frozen account":            {ix(freezeAccount, nil, "frozen", "mint-", "authority!"), []string{"authority"}, custom("13")},
+		"a thaw of an account not frozen":         {ix(thawAccount, nil, "alice's", "mint-", "authority!"), []string{"authority"}, custom("13")},
+		"a freeze by the account's owner":         {ix(freezeAccount, nil, "alice's", "mint-", "alice!"), []string{"alice"}, custom("4")},
+		"a freeze with another mint":              {ix(freezeAccount, nil, "alice's", "other mint-", "authority!"), []string{"authority"}, custom("3")},
+		"a freeze of a mint that cannot freeze":   {ix(freezeAccount, nil, "other", "other mint-", "authority!"), []string{"authority"}, custom("16")},
+		"a freeze of a native account":            {ix(freezeAccount, nil, "native", "wrapped sol", "authority!"), []string{"authority"}, custom("10")},
 		"a sync of an account that is not native": {ix(syncNative, nil, "alice's"), nil, custom("19")},
 		"a sync of another program's account":     {ix(syncNative, nil, "foreign"), nil, builtin("IncorrectProgramId")},
 		"an owner set to nobody":                  {ix(setAuthority, []byte{2, 0}, "alice's", "alice!"), []string{"alice"}, custom("12")},
-		"an owner set by somebody else":           {ix(setAuthority, append([]byte{2}, keyed(1, "bob")...), "alice's", "bob!"), []string{"bob"}, custom("4")},
-		"a mint's authority on an account":        {ix(setAuthority, append([]byte{0}, keyed(1, "bob")...), "alice's", "alice!"), []string{"alice"}, custom("15")},
-		"an authority over a frozen account":      {ix(setAuthority, append([]byte{2}, keyed(1, "bob")...), "frozen", "alice!"), []string{"alice"}, custom("17")},
-		"a mint made twice":                       {ix(initializeMint2, append(keyed(6, "authority"), 0), "mint"), nil, custom("6")},
-		"a mint below its rent":                   {ix(initializeMint2, append(keyed(6, "authority"), 0), "mint below rent"), nil, custom("0")},
-		"a mint of a token account's size":        {ix(initializeMint2, append(keyed(6, "authority"), 0), "blank"), nil, builtin("InvalidAccountData")},
+		"an owner set by somebody else":           {ix(setAuthority, append([]byte{2}, tagAndKey(1, "bob")...), "alice's", "bob!"), []string{"bob"}, custom("4")},
+		"a mint authority set on an account":      {ix(setAuthority, append([]byte{0}, tagAndKey(1, "bob")...), "alice's", "alice!"), []string{"alice"}, custom("15")},
+		"an owner set on a frozen account":        {ix(setAuthority, append([]byte{2}, tagAndKey(1, "bob")...), "frozen", "alice!"), []string{"alice"}, custom("17")},
+		"a mint initialised twice":                {ix(initializeMint2, append(tagAndKey(6, "authority"), 0), "mint"), nil, custom("6")},
+		"a mint below its rent":                   {ix(initializeMint2, append(tagAndKey(6, "authority"), 0), "mint below rent"), nil, custom("0")},
+		"a mint with a token account's size":      {ix(initializeMint2, append(tagAndKey(6, "authority"), 0), "blank"), nil, builtin("InvalidAccountData")},
 		"a mint without an authority":             {ix(initializeMint2, []byte{6}, "blank mint"), nil, custom("12")},
-		"a mint with half an authority":           {ix(initializeMint2, append(keyed(6, "authority"), 1, 2), "blank mint"), nil, custom("12")},
-		"an account made twice":                   {ix(initializeAccount3, alice[:], "alice's", "mint-"), nil, custom("6")},
+		"a mint with half an authority":           {ix(initializeMint2, append(tagAndKey(6, "authority"), 1, 2), "blank mint"), nil, custom("12")},
+		"an account initialised twice":            {ix(initializeAccount3, alice[:], "alice's", "mint-"), nil, custom("6")},
 		"an account below its rent":               {ix(initializeAccount3, alice[:], "below rent", "mint-"), nil, custom("0")},
 		"an account of another size":              {ix(initializeAccount3, alice[:], "blank, a byte short", "mint-"), nil, builtin("InvalidAccountData")},
 		"an account of no mint":                   {ix(initializeAccount3, alice[:], "blank", "blank mint-"), nil, custom("2")},
@@ -153,7 +153,7 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 		"an account without an owner":             {ix(initializeAccount3, alice[:5], "blank", "mint-"), nil, custom("12")},
 		"the size for a Token-2022 mint":          {ix(getAccountDataSize, nil, "foreign mint-"), nil, builtin("IncorrectProgramId")},
 		"the size for no mint":                    {ix(getAccountDataSize, nil, "alice's-"), nil, custom("2")},
-		"an immutable owner too late":             {ix(initializeImmutableOwner, nil, "alice's"), nil, custom("6")},
+		"an immutable owner after initialisation": {ix(initializeImmutableOwner, nil, "alice's"), nil, custom("6")},
 		"any instruction of Token-2022": {
 			solana.NewInstruction(solana.Token2022ProgramID, nil, []byte{transfer}), nil, builtin("UnsupportedProgramId"),
 		},
@@ -163,20 +163,20 @@ func TestBadInstructionsAreRefusedAsOnMainnet(t *testing.T) {
 	accounts["fixed"] = token.Account(fixed)
 	w := newWorld(t, accounts)
 	for name, test := range tests {
-		if got := w.try(test.ix, test.signers...); got != test.want {
+		if got := w.landError(test.ix, test.signers...); got != test.want {
 			t.Errorf("%s: got error %s, want %s", name, got, test.want)
 		}
 	}
 	for name, before := range accounts {
 		if diff := cmp.Diff(&before, w.account(address(name))); diff != "" {
-			t.Errorf("what was refused changed %s:\n%s", name, diff)
+			t.Errorf("a refused instruction changed account %s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestSolanaGosInstructionsWork runs the program with instructions that solana-go
+// TestInstructionsBuiltBySolanaGoWork runs the program with instructions that solana-go
 // builds.
-func TestSolanaGosInstructionsWork(t *testing.T) {
+func TestInstructionsBuiltBySolanaGoWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, preset())
 	at := address
@@ -202,7 +202,7 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 			},
 		},
 		{
-			"tokens made", tokenprogram.NewMintToInstruction(7, at("mint"), at("blank"), at("authority"), nil).Build(), []string{"authority"},
+			"a mint of tokens", tokenprogram.NewMintToInstruction(7, at("mint"), at("blank"), at("authority"), nil).Build(), []string{"authority"},
 			func() bool { return amount("blank") == 7 && w.supply("mint") == 7 },
 		},
 		{
@@ -214,7 +214,7 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 			func() bool { return amount("blank") == 3 },
 		},
 		{
-			"tokens burnt", tokenprogram.NewBurnInstruction(3, at("blank"), at("mint"), at("carol"), nil).Build(), []string{"carol"},
+			"a burn", tokenprogram.NewBurnInstruction(3, at("blank"), at("mint"), at("carol"), nil).Build(), []string{"carol"},
 			func() bool { return amount("blank") == 0 && w.supply("mint") == 4 },
 		},
 		{
@@ -226,11 +226,11 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 			func() bool { return w.token(at("blank")).State == tokenprogram.Initialized },
 		},
 		{
-			"another owner", tokenprogram.NewSetAuthorityInstruction(tokenprogram.AuthorityAccountOwner, at("dave"), at("blank"), at("carol"), nil).Build(), []string{"carol"},
+			"a change of owner", tokenprogram.NewSetAuthorityInstruction(tokenprogram.AuthorityAccountOwner, at("dave"), at("blank"), at("carol"), nil).Build(), []string{"carol"},
 			func() bool { return w.token(at("blank")).Owner == at("dave") },
 		},
 		{
-			"an empty account closed", tokenprogram.NewCloseAccountInstruction(at("blank"), at("dave"), at("dave"), nil).Build(), []string{"dave"},
+			"a close of an empty account", tokenprogram.NewCloseAccountInstruction(at("blank"), at("dave"), at("dave"), nil).Build(), []string{"dave"},
 			func() bool { return w.account(at("blank")) == nil && w.lamports(at("dave")) == reserve },
 		},
 		{
@@ -241,7 +241,7 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 			},
 		},
 		{
-			"a native account closed with its balance", tokenprogram.NewCloseAccountInstruction(at("native"), at("erin"), at("alice"), nil).Build(), []string{"alice"},
+			"a close of a native account with a balance", tokenprogram.NewCloseAccountInstruction(at("native"), at("erin"), at("alice"), nil).Build(), []string{"alice"},
 			func() bool { return w.account(at("native")) == nil && w.lamports(at("erin")) == reserve+3000 },
 		},
 		{
@@ -249,7 +249,7 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 			func() bool { return amount("native 2") == 2000 },
 		},
 		{
-			"their sync", tokenprogram.NewSyncNativeInstruction(at("native 2")).Build(), nil,
+			"a sync of the native account", tokenprogram.NewSyncNativeInstruction(at("native 2")).Build(), nil,
 			func() bool { return amount("native 2") == 2500 },
 		},
 		{
@@ -258,16 +258,16 @@ func TestSolanaGosInstructionsWork(t *testing.T) {
 		},
 	}
 	for _, step := range steps {
-		if got := w.try(step.ix, step.signers...); got != "null" {
+		if got := w.landError(step.ix, step.signers...); got != "null" {
 			t.Fatalf("%s: got error %s, want none", step.name, got)
 		}
 		if !step.check() {
-			t.Fatalf("%s: the accounts are not as they should be after it", step.name)
+			t.Fatalf("%s: the accounts afterwards are wrong", step.name)
 		}
 	}
 }
 
-func TestANativeAccountTakesItsLamportsAsAmount(t *testing.T) {
+func TestNativeAccountStartsWithItsLamportsAsAmount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must(system.NewCreateAccountInstruction(reserve+123, bank.TokenAccountSize, solana.TokenProgramID, address("payer"), address("new")).Build(), "new")

@@ -29,12 +29,12 @@ func (c *call) transfer() error {
 	case from.Mint != to.Mint:
 		return ErrMintMismatch
 	}
-	if err := authorised(from.Owner, c.accounts[2]); err != nil {
+	if err := checkAuthority(from.Owner, c.accounts[2]); err != nil {
 		return err
 	}
 	self := fromRef.Key() == toRef.Key()
 	if self || amount == 0 {
-		if err := c.owned(fromRef, toRef); err != nil {
+		if err := c.checkOwned(fromRef, toRef); err != nil {
 			return err
 		}
 	}
@@ -66,45 +66,45 @@ func moveLamports(from, to *bank.AccountRef, amount uint64) error {
 // mintTo mints tokens. Accounts: mint, destination, authority.
 func (c *call) mintTo() error {
 	mintRef, ref, amount := c.accounts[0], c.accounts[1], c.amount()
-	account, mint, err := c.openBoth(ref, mintRef)
+	account, mint, err := c.openAccountAndMint(ref, mintRef)
 	if err != nil {
 		return err
 	}
 	if mint.MintAuthority == nil {
 		return ErrFixedSupply
 	}
-	if err := authorised(*mint.MintAuthority, c.accounts[2]); err != nil {
+	if err := checkAuthority(*mint.MintAuthority, c.accounts[2]); err != nil {
 		return err
 	}
 	if account.Amount > math.MaxUint64-amount || mint.Supply > math.MaxUint64-amount {
 		return ErrOverflow
 	}
 	account.Amount, mint.Supply = account.Amount+amount, mint.Supply+amount
-	return c.setBoth(ref, account, mintRef, mint)
+	return c.storeAccountAndMint(ref, account, mintRef, mint)
 }
 
 // burn destroys tokens. Accounts: source, mint, owner.
 func (c *call) burn() error {
 	ref, mintRef, amount := c.accounts[0], c.accounts[1], c.amount()
-	account, mint, err := c.openBoth(ref, mintRef)
+	account, mint, err := c.openAccountAndMint(ref, mintRef)
 	switch {
 	case err != nil:
 		return err
 	case account.Amount < amount:
 		return ErrInsufficientFunds
 	}
-	if err := authorised(account.Owner, c.accounts[2]); err != nil {
+	if err := checkAuthority(account.Owner, c.accounts[2]); err != nil {
 		return err
 	}
 	if mint.Supply < amount {
 		return ErrOverflow
 	}
 	account.Amount, mint.Supply = account.Amount-amount, mint.Supply-amount
-	return c.setBoth(ref, account, mintRef, mint)
+	return c.storeAccountAndMint(ref, account, mintRef, mint)
 }
 
-// openBoth reads the token account and the mint of a mintTo or a burn.
-func (c *call) openBoth(ref, mintRef *bank.AccountRef) (*spl.Account, *spl.Mint, error) {
+// openAccountAndMint reads the token account and the mint of a mintTo or a burn.
+func (c *call) openAccountAndMint(ref, mintRef *bank.AccountRef) (*spl.Account, *spl.Mint, error) {
 	account, err := openAccount(ref)
 	switch {
 	case err != nil:
@@ -120,9 +120,9 @@ func (c *call) openBoth(ref, mintRef *bank.AccountRef) (*spl.Account, *spl.Mint,
 	return account, mint, err
 }
 
-func (c *call) setBoth(ref *bank.AccountRef, account *spl.Account, mintRef *bank.AccountRef, mint *spl.Mint) error {
+func (c *call) storeAccountAndMint(ref *bank.AccountRef, account *spl.Account, mintRef *bank.AccountRef, mint *spl.Mint) error {
 	if c.amount() == 0 {
-		if err := c.owned(ref, mintRef); err != nil {
+		if err := c.checkOwned(ref, mintRef); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (c *call) closeAccount() error {
 	if account.IsNative == nil && account.Amount != 0 {
 		return ErrNonNativeHasBalance
 	}
-	if err := authorised(account.Owner, c.accounts[2]); err != nil {
+	if err := checkAuthority(account.Owner, c.accounts[2]); err != nil {
 		return err
 	}
 	if err := moveLamports(ref, to, ref.Lamports()); err != nil {
@@ -161,7 +161,7 @@ func (c *call) closeAccount() error {
 // syncNative sets the amount of a native account to its lamports above the reserve.
 func (c *call) syncNative() error {
 	ref := c.accounts[0]
-	if err := c.owned(ref); err != nil {
+	if err := c.checkOwned(ref); err != nil {
 		return err
 	}
 	account, err := openAccount(ref)
@@ -182,7 +182,7 @@ func (c *call) syncNative() error {
 // setOwner is SetAuthority. It changes only the owner of an account. Accounts:
 // account, owner. Data: authority type, new owner.
 func (c *call) setOwner() error {
-	successor, err := optionalKey(c.args[1:])
+	newOwner, err := optionalKey(c.args[1:])
 	if err != nil {
 		return err
 	}
@@ -195,13 +195,13 @@ func (c *call) setOwner() error {
 	case spl.AuthorityType(c.args[0]) != spl.AuthorityAccountOwner:
 		return ErrAuthorityTypeNotSupported
 	}
-	if err := authorised(account.Owner, c.accounts[1]); err != nil {
+	if err := checkAuthority(account.Owner, c.accounts[1]); err != nil {
 		return err
 	}
-	if successor == nil {
+	if newOwner == nil {
 		return ErrInvalidInstruction
 	}
-	account.Owner = *successor
+	account.Owner = *newOwner
 	return c.accounts[0].SetData(encode(account))
 }
 
@@ -225,7 +225,7 @@ func (c *call) setState(from, to spl.AccountState) error {
 	if mint.FreezeAuthority == nil {
 		return ErrMintCannotFreeze
 	}
-	if err := authorised(*mint.FreezeAuthority, c.accounts[2]); err != nil {
+	if err := checkAuthority(*mint.FreezeAuthority, c.accounts[2]); err != nil {
 		return err
 	}
 	account.State = to

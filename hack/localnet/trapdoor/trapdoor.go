@@ -3,9 +3,8 @@
 // false, in a fraction of a millisecond.
 //
 // Tests and load need thousands of proofs a second that the real verifier accepts,
-// also for statements that no honest prover can prove, such as a nullifier spent
-// twice. The verification is the real one; only the key is insecure. Package
-// hack/circuit makes proofs of a real circuit.
+// also for statements that the circuit excludes. The verification is the real one;
+// only the key is insecure. Package hack/circuit makes proofs of a real circuit.
 package trapdoor
 
 import (

@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 )
 
-func TestProofsHoldForTheirPublicInputsAlone(t *testing.T) {
+func TestProofIsValidOnlyForItsPublicInputs(t *testing.T) {
 	t.Parallel()
-	made := trapdoor.New("test", 3)
-	json, err := made.VerifyingKey()
+	secretKey := trapdoor.New("test", 3)
+	json, err := secretKey.VerifyingKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestProofsHoldForTheirPublicInputsAlone(t *testing.T) {
 	}
 	publics := [][32]byte{{31: 1}, {31: 2}, {30: 7}}
 	other := [][32]byte{{31: 1}, {31: 2}, {30: 8}}
-	raw, err := made.Prove(publics, 1)
+	raw, err := secretKey.Prove(publics, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,21 +30,21 @@ func TestProofsHoldForTheirPublicInputsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sign, err := key.Verify(proof, publics); err != nil || sign != groth16.Plain {
-		t.Errorf("verified as %s with error %v, want a plain proof", sign, err)
+	if encoding, err := key.Verify(proof, publics); err != nil || encoding != groth16.Plain {
+		t.Errorf("verified as %s with error %v, want a plain proof", encoding, err)
 	}
 	if _, err := key.Verify(proof, other); !errors.Is(err, groth16.ErrInvalid) {
 		t.Errorf("for other public inputs: error %v, want ErrInvalid", err)
 	}
-	again, err := made.Prove(publics, 2)
+	again, err := secretKey.Prove(publics, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(raw, again) {
 		t.Error("another nonce gives the same proof")
 	}
-	if _, err := made.Prove(publics[:2], 1); err == nil {
-		t.Error("two public inputs of three gave a proof, want an error")
+	if _, err := secretKey.Prove(publics[:2], 1); err == nil {
+		t.Error("two of three public inputs are accepted, want an error")
 	}
 	foreign, err := trapdoor.New("other", 3).Prove(publics, 1)
 	if err != nil {

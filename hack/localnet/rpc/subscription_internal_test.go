@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// TestAWatchedAccountChangesWhenItIsWritten calls changed at exact moments. A client cannot do so,
+// TestSubscriptionChangesWhenItsAccountIsWritten calls changed at exact moments. A client cannot do so,
 // because its notifications come some time after a change of slot.
-func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
+func TestSubscriptionChangesWhenItsAccountIsWritten(t *testing.T) {
 	t.Parallel()
 	seed := sha256.Sum256([]byte("faucet"))
 	faucet := solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
@@ -28,7 +28,7 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := solana.PublicKey{31: 9}
-	give := func(lamports uint64) func() {
+	fund := func(lamports uint64) func() {
 		return func() {
 			var hash solana.Hash
 			b.Read(bank.Processed, func(v bank.View) { hash, _ = v.LatestBlockhash() })
@@ -59,7 +59,7 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := &subscription{key: to}
+	sub := &subscription{key: to}
 	for i, step := range []struct {
 		name string
 		do   func()
@@ -68,26 +68,26 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 		lamports uint64
 	}{
 		{"there is no account", func() {}, false, 0},
-		{"it is created", give(1_000_000), true, 1_000_000},
+		{"it is created", fund(1_000_000), true, 1_000_000},
 		{"nothing more happens", func() {}, false, 1_000_000},
-		{"it is written again in the same slot", give(2_000_000), true, 3_000_000},
+		{"it is written again in the same slot", fund(2_000_000), true, 3_000_000},
 		{"a slot passes", func() { b.Advance(1) }, false, 3_000_000},
-		{"it is written in the next slot", give(1_500_000), true, 4_500_000},
+		{"it is written in the next slot", fund(1_500_000), true, 4_500_000},
 		{"a fork undoes both slots", fork, true, 0},
-		{"many slots pass over an account that is not there", func() { b.Advance(10) }, false, 0},
+		{"many slots pass without the account", func() { b.Advance(10) }, false, 0},
 	} {
 		step.do()
 		b.Read(bank.Processed, func(v bank.View) {
-			if got := w.changed(view{View: v}); got != step.want {
+			if got := sub.changed(view{View: v}); got != step.want {
 				t.Errorf("step %d, %s: changed is %t, want %t", i, step.name, got, step.want)
 			}
 		})
 		var got uint64
-		if w.last != nil {
-			got = w.last.Lamports
+		if sub.last != nil {
+			got = sub.last.Lamports
 		}
 		if got != step.lamports {
-			t.Errorf("step %d, %s: %d lamports are known, want %d", i, step.name, got, step.lamports)
+			t.Errorf("step %d, %s: the subscriber has %d lamports, want %d", i, step.name, got, step.lamports)
 		}
 	}
 }
