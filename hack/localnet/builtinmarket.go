@@ -74,13 +74,13 @@ func RouterTable() solana.PublicKey {
 
 // marketAccounts are the market's accounts at genesis: output mint, market, vaults
 // and the router's lookup table.
-func marketAccounts(at *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
+func marketAccounts(m *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
 	authority := mintAuthority().PublicKey()
-	accounts := at.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
-	accounts[at.Mint] = token.MintAccount(tokenprogram.Mint{
+	accounts := m.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
+	accounts[m.Mint] = token.MintAccount(tokenprogram.Mint{
 		MintAuthority: &authority, Supply: marketStock, Decimals: OutputDecimals, IsInitialized: true, FreezeAuthority: &authority,
 	})
-	accounts[RouterTable()] = bank.LookupTable(router.TableAddresses(at)...)
+	accounts[RouterTable()] = bank.LookupTable(router.TableAddresses(m)...)
 	return accounts
 }
 
@@ -114,18 +114,18 @@ func (c *Chain) MarketState() (*market.State, error) {
 // before. When SetReserves returns, its transaction has landed and is not yet
 // confirmed. If the open block is full, the transaction lands in a later block.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
-	at, authority := c.exchange.market, mintAuthority()
+	m, authority := c.exchange.market, mintAuthority()
 	signers := []solana.PrivateKey{c.faucet.key, authority}
 	var vaultTokens uint64
 	c.bank.Read(bank.Processed, func(v bank.View) {
-		vaultTokens = bank.ParseToken(v.Account(at.VaultTokens).Data).Amount
+		vaultTokens = bank.ParseToken(v.Account(m.VaultTokens).Data).Amount
 	})
 	instructions := []solana.Instruction{c.uniqueLimit()}
 	if reserves.Tokens > vaultTokens {
 		instructions = append(instructions,
-			tokenprogram.NewMintToInstruction(reserves.Tokens-vaultTokens, at.Mint, at.VaultTokens, authority.PublicKey(), nil).Build())
+			tokenprogram.NewMintToInstruction(reserves.Tokens-vaultTokens, m.Mint, m.VaultTokens, authority.PublicKey(), nil).Build())
 	}
-	if _, err := c.land(signers, append(instructions, at.SetReserves(authority.PublicKey(), reserves))...); err != nil {
+	if _, err := c.land(signers, append(instructions, m.SetReserves(authority.PublicKey(), reserves))...); err != nil {
 		return fmt.Errorf("set market's reserves: %w", err)
 	}
 	return nil

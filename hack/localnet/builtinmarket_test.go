@@ -193,12 +193,12 @@ func (s *swapper) execution(q quoteAnswer) (instructions []solana.Instruction, t
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, at := range out.Tables {
-		account, err := s.GetAccountInfoWithOpts(s.t.Context(), at, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentFinalized})
+	for _, key := range out.Tables {
+		account, err := s.GetAccountInfoWithOpts(s.t.Context(), key, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentFinalized})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		table, active, err := shieldpool.ParseLookupTable(at, account.GetBinary())
+		table, active, err := shieldpool.ParseLookupTable(key, account.GetBinary())
 		if err != nil || !active {
 			s.t.Fatalf("the router's lookup table is active: %v, error %v; want it active", active, err)
 		}
@@ -274,9 +274,9 @@ func TestSwapRunsFromProofToTokens(t *testing.T) {
 	if got := s.lamports(s.payer.PublicKey()) - before; got != rents-fee {
 		t.Errorf("the payer got %d lamports, want %d: the rents minus the fee", got, rents-fee)
 	}
-	for _, at := range []solana.PublicKey{s.State, s.WSOL, s.Output} {
-		if got := s.lamports(at); got != 0 {
-			t.Errorf("account %s still has %d lamports", at, got)
+	for _, key := range []solana.PublicKey{s.State, s.WSOL, s.Output} {
+		if got := s.lamports(key); got != 0 {
+			t.Errorf("account %s still has %d lamports", key, got)
 		}
 	}
 }
@@ -415,10 +415,10 @@ func TestMarketOptions(t *testing.T) {
 
 func TestAdminPortSetsRouterSettings(t *testing.T) {
 	t.Parallel()
-	f, at := newAdmin(t)
+	f, adminURL := newAdmin(t)
 	ask := func(method, path, body string) map[string]any {
 		t.Helper()
-		status, raw := f.admin(at, method, path, body)
+		status, raw := f.admin(adminURL, method, path, body)
 		var out map[string]any
 		if err := json.Unmarshal([]byte(raw), &out); err != nil || status != http.StatusOK {
 			t.Fatalf("%s %s: status %d with %s", method, path, status, raw)
@@ -451,7 +451,7 @@ func TestAdminPortSetsRouterSettings(t *testing.T) {
 		{"PUT", "/router", `{"wide":-1}`, "wide is -1"},
 		{"PUT", "/router", `{"lies":[{"lie":"white"}]}`, "lie is"},
 	} {
-		if status, got := f.admin(at, bad.method, bad.path, bad.body); status != http.StatusBadRequest || !strings.Contains(got, bad.want) {
+		if status, got := f.admin(adminURL, bad.method, bad.path, bad.body); status != http.StatusBadRequest || !strings.Contains(got, bad.want) {
 			t.Errorf("%s %s with %s: status %d with %s, want 400 and %q", bad.method, bad.path, bad.body, status, got, bad.want)
 		}
 	}

@@ -32,7 +32,7 @@ func key(name string) solana.PrivateKey {
 func address(name string) solana.PublicKey { return key(name).PublicKey() }
 
 // fixture is a chain behind HTTP with a funded payer. The test advances its slots. The pool's
-// verifying key is that of secrets unless the options have another.
+// verifying key is the key of secrets unless the options have another.
 type fixture struct {
 	*localnet.Chain
 	*rpc.Client

@@ -61,7 +61,7 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // ProcessState has what the error says
+		_ = cmd.Wait() // ProcessState has the same information
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()

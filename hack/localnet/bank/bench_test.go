@@ -38,7 +38,7 @@ func (l *ledger) fill(n int) {
 	for i := range benchBlock {
 		tx := l.sign(hash, []solana.PrivateKey{key("faucet")}, transferFrom("faucet", fmt.Sprint(n, "/", i), 2_000_000))
 		if landed, err := l.Submit(tx); !landed || err != nil {
-			l.t.Fatalf("landed %v with error %v", landed, err)
+			l.t.Fatalf("landed %v with error %v, want success", landed, err)
 		}
 	}
 }

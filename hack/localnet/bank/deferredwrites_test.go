@@ -76,7 +76,7 @@ func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 	l.Advance(1)
 	failing := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, call)
 	if landed, err := l.Submit(failing); !landed || err == nil {
-		t.Fatalf("landed %v with %v, want it to land and fail", landed, err)
+		t.Fatalf("landed %v with error %v, want it to land and fail", landed, err)
 	}
 	expect("failed", 0, "1234")
 }

@@ -59,7 +59,7 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 	undoable := open.Height - b.newestAt(open, Finalized).Height
 	if n < 1 || n > undoable {
 		b.mu.Unlock()
-		return nil, fmt.Errorf("fork: cannot undo %d blocks: want 1 to %d, those above the finalized one", n, undoable)
+		return nil, fmt.Errorf("fork: cannot undo %d blocks: want 1 to %d, the number above the finalized block", n, undoable)
 	}
 	undone := slices.Clone(b.chain[len(b.chain)-int(n):]) //nolint:gosec // n is at most the chain's length
 	b.undo(undone)

@@ -168,7 +168,7 @@ func TestUndoneTransactionsAreLostOrLandAgain(t *testing.T) {
 	send := func(to string) *bank.Transaction {
 		tx := l.sign(hash, []solana.PrivateKey{l.wallet}, transferFrom("wallet", to, 2_000_000))
 		if landed, err := l.Submit(tx); !landed || err != nil {
-			t.Fatalf("landed %v with %v", landed, err)
+			t.Fatalf("landed %v with error %v, want success", landed, err)
 		}
 		return tx
 	}
@@ -205,7 +205,7 @@ func TestUndoneTransactionsAreLostOrLandAgain(t *testing.T) {
 		}
 	})
 	if landed, err := l.Submit(lost); !landed || err != nil {
-		t.Errorf("lost transaction sent again: landed %v with %v, want success", landed, err)
+		t.Errorf("lost transaction sent again: landed %v with error %v, want success", landed, err)
 	}
 	if landed, err := l.Submit(again); landed || wire(t, err) != `"AlreadyProcessed"` {
 		t.Errorf("transaction that landed again, sent again: landed %v with %s, want AlreadyProcessed", landed, wire(t, err))

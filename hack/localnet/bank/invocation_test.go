@@ -80,7 +80,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return at(v, owned).SubLamports(1 << 62) },
 			wantErr: `{"InstructionError":[0,"ArithmeticOverflow"]}`,
 		},
-		"may not make lamports": {
+		"may not create lamports": {
 			process: func(v *bank.Invocation) error { return at(v, foreign).AddLamports(5) },
 			wantErr: `{"InstructionError":[0,"UnbalancedInstruction"]}`,
 		},

@@ -133,23 +133,23 @@ func TestWaitingTransactionsLandByPriceAndAge(t *testing.T) {
 	h := newFillableLedger(t, bank.BlockLimits{Account: 1_500_000})
 	filler := h.call("a", callUnits, callLimit, 0)
 	if landed, err := h.Submit(filler); !landed || err != nil {
-		t.Fatalf("landed %v with %v", landed, err)
+		t.Fatalf("landed %v with error %v, want success", landed, err)
 	}
 	wanted := make([]*bank.Transaction, 4)
 	for i, price := range []uint64{10, 30, 10, 20} {
 		tx := h.call("a", callUnits, callLimit, price)
 		if landed, err := h.Submit(tx); landed || err != nil {
-			t.Fatalf("landed %v with %v, want it to wait", landed, err)
+			t.Fatalf("landed %v with error %v, want it to wait", landed, err)
 		}
 		wanted[[]int{2, 0, 3, 1}[i]] = tx
 	}
 	small := h.call("b", 1000, 10_000, 0)
 	if landed, err := h.Submit(small); !landed || err != nil {
-		t.Errorf("a transaction that fits: landed %v with %v, want it to land before the waiting ones", landed, err)
+		t.Errorf("a transaction that fits: landed %v with error %v, want it to land before the waiting ones", landed, err)
 	}
 	for range 2 {
 		if landed, err := h.Submit(wanted[3]); landed || err != nil {
-			t.Errorf("a waiting transaction sent again: landed %v with %v, want it to keep waiting", landed, err)
+			t.Errorf("a waiting transaction sent again: landed %v with error %v, want it to keep waiting", landed, err)
 		}
 	}
 	if n := h.Waiting(); n != 4 {
@@ -237,7 +237,7 @@ func TestForkKeepsBlockLimitsOnTheNewBranch(t *testing.T) {
 	for range 3 {
 		tx := h.call("a", callUnits, callLimit, 0)
 		if landed, err := h.Submit(tx); !landed || err != nil {
-			t.Fatalf("landed %v with %v", landed, err)
+			t.Fatalf("landed %v with error %v, want success", landed, err)
 		}
 		txs = append(txs, tx)
 		h.Advance(1)
@@ -259,7 +259,7 @@ func TestForkKeepsBlockLimitsOnTheNewBranch(t *testing.T) {
 	// The open block is full, and one transaction waits.
 	late := h.call("a", callUnits, callLimit, 0)
 	if landed, err := h.Submit(late); landed || err != nil {
-		t.Fatalf("landed %v with %v, want it to wait", landed, err)
+		t.Fatalf("landed %v with error %v, want it to wait", landed, err)
 	}
 	if _, err := h.Fork(1, bank.LandAgain); err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func TestLoadedAccountsFollowStaticAccounts(t *testing.T) {
 		{AccountKey: address("two"), WritableIndexes: []uint8{1}, ReadonlyIndexes: []uint8{0}},
 	}, 1, []uint16{5, 4, 3, 2, 0}, nil)
 	if landed, err := l.Submit(tx); !landed || err != nil {
-		t.Fatalf("landed %v with %v", landed, err)
+		t.Fatalf("landed %v with error %v, want success", landed, err)
 	}
 	want := []passed{
 		{address("d"), false, false}, {address("a"), false, false},
@@ -240,15 +240,15 @@ func TestLoadedAccountsCountTowardsBlockLimits(t *testing.T) {
 	}
 	for i := range 9 {
 		if landed, err := l.Submit(call(fmt.Sprint("payer ", i), 0, callUnits)); !landed || err != nil {
-			t.Fatalf("call %d: landed %v with %v", i, landed, err)
+			t.Fatalf("call %d: landed %v with error %v, want success", i, landed, err)
 		}
 	}
 	late := call("payer 9", 0, callUnits)
 	if landed, err := l.Submit(late); landed || err != nil {
-		t.Errorf("landed %v with %v, want it to wait: 12 million units write the loaded account", landed, err)
+		t.Errorf("landed %v with error %v, want it to wait: 12 million units write the loaded account", landed, err)
 	}
 	if landed, err := l.Submit(call("payer 10", 1, callUnits)); !landed || err != nil {
-		t.Errorf("landed %v with %v, want it to land: it writes another account", landed, err)
+		t.Errorf("landed %v with error %v, want it to land: it writes another account", landed, err)
 	}
 	l.Advance(1)
 	if err := l.meta(late.Signature()).Err; err != nil || l.Waiting() != 0 {
@@ -272,7 +272,7 @@ func TestATransactionWithATableLandsAgainAfterAFork(t *testing.T) {
 	l.Advance(3)
 	tx := l.pay("table", 0)
 	if landed, err := l.Submit(tx); !landed || err != nil {
-		t.Fatalf("landed %v with %v", landed, err)
+		t.Fatalf("landed %v with error %v, want success", landed, err)
 	}
 	if _, err := l.Fork(1, bank.LandAgain); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestLaggingNodeSeesOlderStateAtEveryLevel(t *testing.T) {
 		got, want := ask(l.Behind(behind), c), earlier[len(earlier)-behind][c]
 		if c == bank.Processed {
 			// The lagging node's newest block is closed, so that its blockhash is the latest. When
-			// the other nodes were at this block it was open, and its parent's hash was the latest.
+			// the other nodes were at this block, it was open, and its parent's hash was the latest.
 			want.hash, want.last = earlier[len(earlier)-behind+1][c].hash, want.last+1
 		}
 		if got != want {
@@ -70,7 +70,7 @@ func TestLaggingNodeDoesNotSeeNewerBlocks(t *testing.T) {
 		t.Errorf("simulated with the node's latest blockhash: %s, want success", got)
 	}
 	if landed, err := l.Submit(tx); !landed || err != nil {
-		t.Fatalf("landed %v with %v", landed, err)
+		t.Fatalf("landed %v with error %v, want success", landed, err)
 	}
 	slot := uint64(0)
 	l.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })

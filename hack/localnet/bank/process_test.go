@@ -276,7 +276,7 @@ func TestTransactionWithRepeatedAccountNeverLands(t *testing.T) {
 		t.Errorf("landed %v with %s, want AccountLoadedTwice", landed, wire(t, err))
 	}
 	if landed, err := l.Submit(build([]solana.PublicKey{address("a"), address("b")})); !landed || err != nil {
-		t.Errorf("landed %v with %v, want a transaction without instructions to succeed", landed, err)
+		t.Errorf("landed %v with error %v, want a transaction without instructions to succeed", landed, err)
 	}
 }
 

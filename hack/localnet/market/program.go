@@ -63,7 +63,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 		return err
 	}
 	admin, account, vaultTokens := a[0], a[1], a[2]
-	state, at, err := readMarket(account)
+	state, m, err := readMarket(account)
 	switch {
 	case err != nil:
 		return err
@@ -71,7 +71,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 		return bank.ErrMissingRequiredSignature
 	case admin.Key() != state.Admin:
 		return v.Refuse(bank.ErrInvalidArgument, "only the market's admin sets its reserves")
-	case vaultTokens.Key() != at.VaultTokens:
+	case vaultTokens.Key() != m.VaultTokens:
 		return bank.ErrInvalidSeeds
 	}
 	state.Reserves = parseReserves(args)
@@ -106,11 +106,11 @@ func readMarket(account *bank.AccountRef) (*State, *Market, error) {
 	if err != nil {
 		return nil, nil, bank.ErrInvalidAccountData
 	}
-	at, err := For(state.Mint)
+	m, err := For(state.Mint)
 	if err != nil {
 		return nil, nil, bank.ErrInvalidSeeds
 	}
-	return state, at, nil
+	return state, m, nil
 }
 
 // readTokens reads a token account. For any other account it returns
@@ -142,11 +142,11 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 		return err
 	}
 	account, user, userSOL, userTokens := a[0], a[1], a[2], a[3]
-	state, at, err := readMarket(account)
+	state, m, err := readMarket(account)
 	if err != nil {
 		return err
 	}
-	if err := checkTrade(a, at); err != nil {
+	if err := checkTrade(a, m); err != nil {
 		return err
 	}
 	out := state.Output(in)
@@ -164,21 +164,21 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	if err := account.SetData(state.bytes()); err != nil {
 		return err
 	}
-	if err := v.Invoke(token.NewTransferInstruction(in, userSOL.Key(), at.VaultSOL, user.Key(), nil).Build()); err != nil {
+	if err := v.Invoke(token.NewTransferInstruction(in, userSOL.Key(), m.VaultSOL, user.Key(), nil).Build()); err != nil {
 		return err
 	}
 	if out == 0 {
 		return nil
 	}
-	pay := token.NewTransferInstruction(out, at.VaultTokens, userTokens.Key(), at.Address, nil).Build()
-	return v.Invoke(pay, append(seeds(state.Mint), []byte{at.bump}))
+	pay := token.NewTransferInstruction(out, m.VaultTokens, userTokens.Key(), m.Address, nil).Build()
+	return v.Invoke(pay, append(seeds(state.Mint), []byte{m.bump}))
 }
 
 // checkTrade checks the accounts of a swap: market, user, the user's two token
 // accounts, the two vaults and the token program.
-func checkTrade(a []*bank.AccountRef, at *Market) error {
+func checkTrade(a []*bank.AccountRef, m *Market) error {
 	account, user, vaultSOL, vaultTokens, program := a[0], a[1], a[4], a[5], a[6]
-	if account.Key() != at.Address || vaultSOL.Key() != at.VaultSOL || vaultTokens.Key() != at.VaultTokens {
+	if account.Key() != m.Address || vaultSOL.Key() != m.VaultSOL || vaultTokens.Key() != m.VaultTokens {
 		return bank.ErrInvalidSeeds
 	}
 	if program.Key() != solana.TokenProgramID {

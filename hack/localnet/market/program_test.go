@@ -39,8 +39,8 @@ func address(name string) solana.PublicKey { return key(name).PublicKey() }
 // both and pays all fees. "user" has wrapped SOL and a token account.
 type world struct {
 	*bank.Bank
-	t  testing.TB
-	at *market.Market
+	t      testing.TB
+	market *market.Market
 	// wsol and tokens are the user's token accounts.
 	wsol, tokens solana.PublicKey
 	runs         uint32
@@ -50,11 +50,11 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t}
 	var err error
-	if w.at, err = market.For(address("mint")); err != nil {
+	if w.market, err = market.For(address("mint")); err != nil {
 		t.Fatal(err)
 	}
 	admin := address("admin")
-	accounts := w.at.Genesis(admin, reserves, 30, stock)
+	accounts := w.market.Genesis(admin, reserves, 30, stock)
 	accounts[solana.WrappedSol] = token.NativeMint()
 	accounts[address("mint")] = token.MintAccount(tokenprogram.Mint{MintAuthority: &admin, Supply: stock, Decimals: 6, IsInitialized: true})
 	w.Bank, err = bank.New(bank.Options{
@@ -153,7 +153,7 @@ func (w *world) account(at solana.PublicKey) (a *bank.Account) {
 
 func (w *world) state() *market.State {
 	w.t.Helper()
-	account := w.account(w.at.Address)
+	account := w.account(w.market.Address)
 	if account == nil {
 		w.t.Fatal("there is no market")
 	}
@@ -186,11 +186,11 @@ func TestSetReservesSetsPriceAndDepth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	want := market.Reserves{Lamports: 5 * sol, Tokens: stock}
-	w.must(w.at.SetReserves(address("admin"), want))
+	w.must(w.market.SetReserves(address("admin"), want))
 	if diff := cmp.Diff(want, w.state().Reserves); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	w.must(w.at.Swap(w.trade(sol, 1)))
+	w.must(w.market.Swap(w.trade(sol, 1)))
 	if got, want := w.amount(w.tokens), output(want, 30, sol).Uint64(); got != want {
 		t.Errorf("a swap at the new reserves gives %d tokens, want %d", got, want)
 	}
@@ -214,7 +214,7 @@ func TestSetReservesRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ix := generic(t, w.at.SetReserves(address("admin"), test.reserves))
+			ix := generic(t, w.market.SetReserves(address("admin"), test.reserves))
 			if test.altered != nil {
 				test.altered(ix)
 			}
@@ -235,7 +235,7 @@ func TestSwapMovesBothSides(t *testing.T) {
 	for range 3 {
 		want := output(market.Reserves{Lamports: in, Tokens: out}, 30, 7*sol).Uint64()
 		tokens, wsol := w.amount(w.tokens), w.amount(w.wsol)
-		units := w.must(w.at.Swap(w.trade(7*sol, want)))
+		units := w.must(w.market.Swap(w.trade(7*sol, want)))
 		if units < 60_000 || units > 120_000 {
 			t.Errorf("a swap uses %d units, want 60000 to 120000, like one hop of a real router", units)
 		}
@@ -245,10 +245,10 @@ func TestSwapMovesBothSides(t *testing.T) {
 			t.Errorf("output, input and reserves (-want +got):\n%s", diff)
 		}
 	}
-	if got, want := w.amount(w.at.VaultSOL), 21*sol; got != want {
+	if got, want := w.amount(w.market.VaultSOL), 21*sol; got != want {
 		t.Errorf("the vault has %d lamports, want %d", got, want)
 	}
-	if got, want := w.amount(w.at.VaultTokens), stock-w.amount(w.tokens); got != want {
+	if got, want := w.amount(w.market.VaultTokens), stock-w.amount(w.tokens); got != want {
 		t.Errorf("the vault has %d tokens, want %d", got, want)
 	}
 }
@@ -258,7 +258,7 @@ func TestShortSwapIgnoresTheMinimum(t *testing.T) {
 	w := newWorld(t)
 	trade := w.trade(sol, math.MaxUint64)
 	trade.KeepBPS = 2500
-	w.must(w.at.Swap(trade))
+	w.must(w.market.Swap(trade))
 	full := output(reserves, 30, sol).Uint64()
 	if got, want := w.amount(w.tokens), full*3/4; got != want {
 		t.Errorf("got %d tokens, want %d", got, want)
@@ -286,7 +286,7 @@ func TestSwapRefuses(t *testing.T) {
 			ix.AccountValues[2].PublicKey = w.associated("other", solana.WrappedSol)
 		}, want: `{"Custom":6025}`},
 		"tokens into an account of somebody else": {in: sol, altered: func(w *world, ix *solana.GenericInstruction) {
-			ix.AccountValues[3].PublicKey = w.associated("other", w.at.Mint)
+			ix.AccountValues[3].PublicKey = w.associated("other", w.market.Mint)
 		}, want: `{"Custom":6025}`},
 		"tokens into a missing account": {in: sol, altered: at(3, address("x")), want: `{"Custom":6025}`},
 		"tokens into wrapped SOL":       {in: sol, altered: func(w *world, ix *solana.GenericInstruction) { ix.AccountValues[3].PublicKey = w.wsol }, want: `{"Custom":3}`},
@@ -299,14 +299,14 @@ func TestSwapRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ix := w.at.Swap(w.trade(test.in, test.minimum))
+			ix := w.market.Swap(w.trade(test.in, test.minimum))
 			if test.altered != nil {
 				test.altered(w, ix)
 			}
 			if _, got, logs := w.run(ix); got != test.want {
 				t.Errorf("got %s, want %s; logs %q", got, test.want, logs)
 			}
-			if w.amount(w.wsol) != 100*sol || w.amount(w.at.VaultTokens) != stock {
+			if w.amount(w.wsol) != 100*sol || w.amount(w.market.VaultTokens) != stock {
 				t.Error("a refused swap moved tokens")
 			}
 		})
@@ -316,7 +316,7 @@ func TestSwapRefuses(t *testing.T) {
 func TestSwapIgnoresFurtherAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ix := w.at.Swap(w.trade(sol, 1))
+	ix := w.market.Swap(w.trade(sol, 1))
 	for i := range 10 {
 		ix.AccountValues = append(ix.AccountValues, solana.Meta(address(string(rune('a'+i)))))
 	}

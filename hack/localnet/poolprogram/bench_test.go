@@ -24,7 +24,7 @@ func BenchmarkTransact(b *testing.B) {
 		}
 		w.simulate(tx)
 		if landed, err := w.Submit(tx); !landed || err != nil {
-			b.Fatalf("landed %v with error %v", landed, err)
+			b.Fatalf("landed %v with error %v, want success", landed, err)
 		}
 		if i%64 == 63 {
 			w.Advance(1)
@@ -75,7 +75,7 @@ func BenchmarkSimulateDuringExecution(b *testing.B) {
 		for pb.Next() {
 			if n := turn.Add(1) - 1; n%16 == 0 && int(n/16) < len(txs) {
 				if landed, err := w.Submit(txs[n/16]); !landed || err != nil {
-					b.Errorf("landed %v with error %v", landed, err)
+					b.Errorf("landed %v with error %v, want success", landed, err)
 				}
 			}
 			w.simulate(tx)

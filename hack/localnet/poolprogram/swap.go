@@ -59,11 +59,11 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 // stateTokens returns the balance of a token account, which must be the associated
 // token account of the swap's state for the mint.
 func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solana.PublicKey) (uint64, error) {
-	at, err := associated(v, state, mint)
+	address, err := associated(v, state, mint)
 	if err != nil {
 		return 0, err
 	}
-	if account.Key() != at {
+	if account.Key() != address {
 		return 0, bank.ErrInvalidSeeds
 	}
 	return balance(v, account, mint, state)
@@ -71,11 +71,11 @@ func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solan
 
 // execution is one running ExecuteSwap.
 type execution struct {
-	program  *program
-	v        *bank.Invocation
-	accounts map[shieldpool.Role]*bank.AccountRef
-	at       programAddress
-	state    *swapState
+	program      *program
+	v            *bank.Invocation
+	accounts     map[shieldpool.Role]*bank.AccountRef
+	stateAddress programAddress
+	state        *swapState
 	// wsol and recipient are the balances of the state's wrapped SOL and of the
 	// recipient's tokens before the router runs, in the smallest unit of each.
 	wsol, recipient uint64
@@ -104,10 +104,10 @@ func (x *execution) checkState() (err error) {
 		return err
 	}
 	account := x.accounts[shieldpool.RoleSwapState]
-	if x.at, err = x.program.stateAt(x.v, x.accounts[shieldpool.RolePool], nullifier); err != nil {
+	if x.stateAddress, err = x.program.stateAt(x.v, x.accounts[shieldpool.RolePool], nullifier); err != nil {
 		return err
 	}
-	if account.Key() != x.at.key {
+	if account.Key() != x.stateAddress.key {
 		return bank.ErrInvalidSeeds
 	}
 	if x.state, err = readSwapState(x.v, account); err != nil {
@@ -130,18 +130,18 @@ func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, null
 	if err != nil {
 		return programAddress{}, err
 	}
-	at, err := p.derive(pool, p.profile.Seeds.SwapState, nullifier)
+	address, err := p.derive(pool, p.profile.Seeds.SwapState, nullifier)
 	if err != nil {
-		return at, bank.ErrInvalidSeeds
+		return address, bank.ErrInvalidSeeds
 	}
-	return at, v.Consume(at.searchUnits())
+	return address, v.Consume(address.searchUnits())
 }
 
 func (x *execution) checkTokens() (err error) {
-	if x.wsol, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapWSOL], x.at.key, solana.WrappedSol); err != nil {
+	if x.wsol, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapWSOL], x.stateAddress.key, solana.WrappedSol); err != nil {
 		return err
 	}
-	if _, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapOutput], x.at.key, x.state.OutputMint); err != nil {
+	if _, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapOutput], x.stateAddress.key, x.state.OutputMint); err != nil {
 		return err
 	}
 	recipient := x.accounts[shieldpool.RoleRecipientATA]
@@ -164,15 +164,15 @@ func (x *execution) route() error {
 		}
 		metas = append(metas, &solana.AccountMeta{
 			PublicKey: account.Key(), IsWritable: account.IsWritable(),
-			IsSigner: account.IsSigner() || account.Key() == x.at.key,
+			IsSigner: account.IsSigner() || account.Key() == x.stateAddress.key,
 		})
 	}
 	router := x.accounts[shieldpool.RoleRouterProgram].Key()
-	return x.v.Invoke(solana.NewInstruction(router, metas, x.v.Data[1+field:]), x.at.seeds)
+	return x.v.Invoke(solana.NewInstruction(router, metas, x.v.Data[1+field:]), x.stateAddress.seeds)
 }
 
 func (x *execution) checkConsumed() error {
-	left, err := balance(x.v, x.accounts[shieldpool.RoleSwapWSOL], solana.WrappedSol, x.at.key)
+	left, err := balance(x.v, x.accounts[shieldpool.RoleSwapWSOL], solana.WrappedSol, x.stateAddress.key)
 	if err != nil {
 		return err
 	}
@@ -187,13 +187,13 @@ func (x *execution) checkConsumed() error {
 func (x *execution) pay() error {
 	mint := x.state.OutputMint
 	output, recipient := x.accounts[shieldpool.RoleSwapOutput], x.accounts[shieldpool.RoleRecipientATA]
-	got, err := balance(x.v, output, mint, x.at.key)
+	got, err := balance(x.v, output, mint, x.stateAddress.key)
 	if err != nil {
 		return err
 	}
 	if got > 0 {
-		transfer := token.NewTransferInstruction(got, output.Key(), recipient.Key(), x.at.key, nil).Build()
-		if err := x.v.Invoke(transfer, x.at.seeds); err != nil {
+		transfer := token.NewTransferInstruction(got, output.Key(), recipient.Key(), x.stateAddress.key, nil).Build()
+		if err := x.v.Invoke(transfer, x.stateAddress.seeds); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (x *execution) pay() error {
 func (x *execution) close() error {
 	payer := x.accounts[shieldpool.RolePayer]
 	for _, role := range []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput} {
-		if err := closeTokens(x.v, x.accounts[role], payer, x.at); err != nil {
+		if err := closeTokens(x.v, x.accounts[role], payer, x.stateAddress); err != nil {
 			return err
 		}
 	}
@@ -235,11 +235,11 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	if err != nil {
 		return err
 	}
-	at, err := p.stateAt(v, accounts[shieldpool.RolePool], state.Nullifier[:])
+	address, err := p.stateAt(v, accounts[shieldpool.RolePool], state.Nullifier[:])
 	if err != nil {
 		return err
 	}
-	if account.Key() != at.key {
+	if account.Key() != address.key {
 		return bank.ErrInvalidSeeds
 	}
 	recipient, err := associated(v, wallet.Key(), state.OutputMint)
@@ -253,7 +253,7 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 		return v.Refuse(errSwapNotReady, "the swap's timeout slot is not reached")
 	}
 	if state.wrapped || v.Accounts() > len(order) {
-		if err := p.unwrap(v, len(order), wallet, at); err != nil {
+		if err := p.unwrap(v, len(order), wallet, address); err != nil {
 			return err
 		}
 	}

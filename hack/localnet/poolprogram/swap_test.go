@@ -181,7 +181,7 @@ func TestExecuteSwapPaysTheRecipientAndReturnsTheRents(t *testing.T) {
 					t.Errorf("the account of %s is still there: %+v", what, a)
 				}
 			}
-			if got := s.tokens(s.at.VaultSOL); got != s.net {
+			if got := s.tokens(s.market.VaultSOL); got != s.net {
 				t.Errorf("the market got %d lamports, want %d", got, s.net)
 			}
 		})
@@ -272,10 +272,10 @@ func TestExecuteSwapRefuses(t *testing.T) {
 		"another pool":                                   {altered: at(1, stranger), want: `"InvalidSeeds"`},
 		"another state":                                  {altered: at(2, stranger), want: `"InvalidSeeds"`},
 		"another account of wrapped SOL":                 {altered: at(3, stranger), want: `"InvalidSeeds"`},
-		"the market's vault in place of the wrapped SOL": {altered: at(3, func(s *swapFixture) solana.PublicKey { return s.at.VaultSOL }), want: `"InvalidSeeds"`},
+		"the market's vault in place of the wrapped SOL": {altered: at(3, func(s *swapFixture) solana.PublicKey { return s.market.VaultSOL }), want: `"InvalidSeeds"`},
 		"another output account":                         {altered: at(4, stranger), want: `"InvalidSeeds"`},
 		"the recipient in place of the output account":   {altered: at(4, func(s *swapFixture) solana.PublicKey { return s.Terms.RecipientATA }), want: `"InvalidSeeds"`},
-		"another recipient":                              {altered: at(5, func(s *swapFixture) solana.PublicKey { return s.at.VaultTokens }), want: `"InvalidArgument"`},
+		"another recipient":                              {altered: at(5, func(s *swapFixture) solana.PublicKey { return s.market.VaultTokens }), want: `"InvalidArgument"`},
 		"another token program":                          {altered: at(6, func(*swapFixture) solana.PublicKey { return solana.Token2022ProgramID }), want: `"IncorrectProgramId"`},
 		"the pool program as router":                     {altered: at(7, func(s *swapFixture) solana.PublicKey { return s.pool.Profile.ProgramID }), want: `"IncorrectProgramId"`},
 		"a router that is no program":                    {altered: at(7, stranger), want: `"UnsupportedProgramId"`},
@@ -328,7 +328,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 			if test.altered != nil {
 				test.altered(s, ix)
 			}
-			vault, state := s.tokens(s.at.VaultSOL), s.account(s.State)
+			vault, state := s.tokens(s.market.VaultSOL), s.account(s.State)
 			instructions, failing := []solana.Instruction{s.prepare(s.payer.PublicKey()), ix}, "2"
 			if test.unprepared {
 				instructions, failing = instructions[1:], "1"
@@ -337,7 +337,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 			if got := refusal(t, err, failing); got != test.want {
 				t.Errorf("got %s, want %s; logs %q", got, test.want, s.meta(tx).Logs)
 			}
-			if diff := cmp.Diff(state, s.account(s.State)); diff != "" || s.tokens(s.at.VaultSOL) != vault {
+			if diff := cmp.Diff(state, s.account(s.State)); diff != "" || s.tokens(s.market.VaultSOL) != vault {
 				t.Errorf("a refused execution changed the market or the state (-want +got):\n%s", diff)
 			}
 			s.Advance(1)
@@ -394,7 +394,7 @@ func (s *swapFixture) freezeRecipient() {
 	s.t.Helper()
 	authority := key("authority")
 	s.fund(authority.PublicKey(), uint64(sol))
-	freeze := tokenprogram.NewFreezeAccountInstruction(s.Terms.RecipientATA, s.at.Mint, authority.PublicKey(), nil).Build()
+	freeze := tokenprogram.NewFreezeAccountInstruction(s.Terms.RecipientATA, s.market.Mint, authority.PublicKey(), nil).Build()
 	if _, err := s.run(authority, freeze); err != nil {
 		s.t.Fatal(err)
 	}

@@ -29,11 +29,11 @@ var (
 // swapAccounts are the accounts at genesis for swaps: the native mint, a mint and its market.
 func swapAccounts(t testing.TB) map[solana.PublicKey]bank.Account {
 	t.Helper()
-	at := usdMarket(t)
+	m := usdMarket(t)
 	authority := address("authority")
-	accounts := at.Genesis(authority, market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, marketFee, marketStock)
+	accounts := m.Genesis(authority, market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, marketFee, marketStock)
 	accounts[solana.WrappedSol] = token.NativeMint()
-	accounts[at.Mint] = token.MintAccount(tokenprogram.Mint{
+	accounts[m.Mint] = token.MintAccount(tokenprogram.Mint{
 		MintAuthority: &authority, Supply: marketStock, Decimals: 6, IsInitialized: true, FreezeAuthority: &authority,
 	})
 	return accounts
@@ -41,18 +41,18 @@ func swapAccounts(t testing.TB) map[solana.PublicKey]bank.Account {
 
 func usdMarket(t testing.TB) *market.Market {
 	t.Helper()
-	at, err := market.For(address("usd"))
+	m, err := market.For(address("usd"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return at
+	return m
 }
 
 // swapFixture is a swap after its first leg (TransactSwap), with the user's wallet.
 type swapFixture struct {
 	*world
 	*shieldpool.Swap
-	at     *market.Market
+	market *market.Market
 	wallet solana.PublicKey
 	// net is the swap's lamports after the fee.
 	net uint64
@@ -85,7 +85,7 @@ func (w *world) fundedSwap(minOutput uint64) *swapFixture {
 
 func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapFixture {
 	w.t.Helper()
-	s := &swapFixture{world: w, at: usdMarket(w.t), wallet: address("wallet")}
+	s := &swapFixture{world: w, market: usdMarket(w.t), wallet: address("wallet")}
 	call := w.call(swapOf(sol, terms))
 	var err error
 	if s.Swap, err = w.pool.Swap(call.Inputs.Nullifiers[0], terms); err != nil {
@@ -142,7 +142,7 @@ func (s *swapFixture) execute(change func(*market.Trade)) *solana.GenericInstruc
 	if change != nil {
 		change(&trade)
 	}
-	swap := s.at.Swap(trade)
+	swap := s.market.Swap(trade)
 	return generic(s.t)(s.Execute(s.payer.PublicKey(), market.ProgramID, swap.AccountValues, swap.DataBytes))
 }
 
@@ -198,7 +198,7 @@ func (w *world) tokens(at solana.PublicKey) uint64 {
 // marketOutput is the market's current output for the swap's lamports.
 func (s *swapFixture) marketOutput() uint64 {
 	s.t.Helper()
-	state, err := market.ParseState(s.account(s.at.Address).Data)
+	state, err := market.ParseState(s.account(s.market.Address).Data)
 	if err != nil {
 		s.t.Fatal(err)
 	}

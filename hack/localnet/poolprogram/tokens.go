@@ -10,11 +10,11 @@ import (
 // associated finds the associated token account of a wallet. It consumes the compute
 // units of the search for the address.
 func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.PublicKey, error) {
-	at, bump, err := solana.FindAssociatedTokenAddress(wallet, mint)
+	address, bump, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
-		return at, bank.ErrInvalidSeeds
+		return address, bank.ErrInvalidSeeds
 	}
-	return at, v.Consume(addressUnits * (256 - uint64(bump)))
+	return address, v.Consume(addressUnits * (256 - uint64(bump)))
 }
 
 // balance returns the balance of a token account. It returns an error when the

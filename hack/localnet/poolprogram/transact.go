@@ -87,12 +87,12 @@ func (t *transaction) checkAddresses() (err error) {
 		shieldpool.RoleMerkleTree: t.pool.tree,
 		shieldpool.RoleTreasury:   t.pool.treasury,
 	}
-	find := func(role shieldpool.Role, seeds []shieldpool.Seed, nullifier [32]byte) (at programAddress, err error) {
-		if at, err = t.program.derive(t.pool, seeds, nullifier[:]); err != nil {
-			return at, bank.ErrInvalidSeeds
+	find := func(role shieldpool.Role, seeds []shieldpool.Seed, nullifier [32]byte) (address programAddress, err error) {
+		if address, err = t.program.derive(t.pool, seeds, nullifier[:]); err != nil {
+			return address, bank.ErrInvalidSeeds
 		}
-		expected[role] = at
-		return at, t.v.Consume(at.searchUnits())
+		expected[role] = address
+		return address, t.v.Consume(address.searchUnits())
 	}
 	for i, role := range nullifierRoles {
 		if t.nullifiers[i], err = find(role, t.program.profile.Seeds.Nullifier, t.Inputs.Nullifiers[i]); err != nil {
@@ -104,8 +104,8 @@ func (t *transaction) checkAddresses() (err error) {
 			return err
 		}
 	}
-	for role, at := range expected {
-		if t.accounts[role].Key() != at.key {
+	for role, address := range expected {
+		if t.accounts[role].Key() != address.key {
 			return bank.ErrInvalidSeeds
 		}
 	}

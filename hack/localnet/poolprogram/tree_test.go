@@ -148,7 +148,7 @@ func TestALongHistoryIsNotCopied(t *testing.T) {
 		landed, err := w.Submit(tx)
 		runtime.ReadMemStats(&after)
 		if !landed || err != nil {
-			t.Fatalf("landed %v with %v", landed, err)
+			t.Fatalf("landed %v with error %v, want success", landed, err)
 		}
 		total += after.TotalAlloc - before.TotalAlloc
 	}
@@ -172,7 +172,7 @@ func BenchmarkRootHistory(b *testing.B) {
 				w.simulate(tx)
 				b.StartTimer()
 				if landed, err := w.Submit(tx); !landed || err != nil {
-					b.Fatalf("landed %v with error %v", landed, err)
+					b.Fatalf("landed %v with error %v, want success", landed, err)
 				}
 			}
 		})

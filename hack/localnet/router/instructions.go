@@ -72,8 +72,8 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	case request.Wrap == nil || *request.Wrap:
 		return nil, invalidRequest("the local router does not wrap SOL: wrapAndUnwrapSol must be false")
 	}
-	at, _, _ := r.market(request.Quote.OutputMint)
-	if at == nil || request.Quote.InputMint != solana.WrappedSol || request.Quote.SwapMode != exactIn {
+	m, _, _ := r.market(request.Quote.OutputMint)
+	if m == nil || request.Quote.InputMint != solana.WrappedSol || request.Quote.SwapMode != exactIn {
 		return nil, noRoute()
 	}
 	user := request.User
@@ -99,12 +99,12 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	if !request.Destination.IsZero() {
 		trade.Tokens, out.Setup = request.Destination, []instruction{}
 	}
-	swap := at.Swap(*trade)
+	swap := m.Swap(*trade)
 	swap.AccountValues = append(swap.AccountValues, paddingAccounts(request.Quote)...)
 	if !r.opts.Table.IsZero() {
 		out.Tables = append(out.Tables, r.opts.Table)
 	}
-	applyLies(swap, out, at, d)
+	applyLies(swap, out, m, d)
 	out.Swap = encode(swap.ProgID, swap.AccountValues, swap.DataBytes)
 	return out, nil
 }
@@ -145,7 +145,7 @@ func paddingAccounts(q *quote) []*solana.AccountMeta {
 }
 
 // applyLies applies the draft's lies about program, accounts and tables to an answer.
-func applyLies(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
+func applyLies(swap *solana.GenericInstruction, out *instructions, m *market.Market, d *draft) {
 	add := func(m *solana.AccountMeta) { swap.AccountValues = append(swap.AccountValues, m) }
 	if d.applies(WrongProgram) {
 		swap.ProgID = solana.MemoProgramID
@@ -163,6 +163,6 @@ func applyLies(swap *solana.GenericInstruction, out *instructions, at *market.Ma
 		out.Tables = []solana.PublicKey{padding(3)}
 	}
 	if d.applies(ForeignTable) {
-		out.Tables = []solana.PublicKey{at.Address}
+		out.Tables = []solana.PublicKey{m.Address}
 	}
 }

@@ -146,8 +146,8 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 	if params.input == params.output {
 		return nil, &apiError{Message: "Circular arbitrage is disabled", Code: codeCircular}
 	}
-	at, state, slot := r.market(params.output)
-	if params.input != solana.WrappedSol || at == nil {
+	m, state, slot := r.market(params.output)
+	if params.input != solana.WrappedSol || m == nil {
 		return nil, &apiError{Message: "The token is not tradable", Code: codeNotTradable}
 	}
 	out := state.Output(params.amount)
@@ -162,7 +162,7 @@ func (r *Router) quote(req *http.Request, d *draft) (any, error) {
 		Threshold: amount(threshold(out, params.slippage)), SwapMode: exactIn, SlippageBPS: params.slippage,
 		PriceImpact: impact(state, params.amount), ContextSlot: slot, TimeTaken: 0.001,
 		RoutePlan: []hop{{Percent: 100, SwapInfo: swapInfo{
-			AMM: at.Address, Label: "Local market", InputMint: params.input, OutputMint: params.output,
+			AMM: m.Address, Label: "Local market", InputMint: params.input, OutputMint: params.output,
 			InAmount: amount(params.amount), OutAmount: amount(out),
 			FeeAmount: amount(share(params.amount, uint64(state.FeeBPS))), FeeMint: params.input,
 		}}},

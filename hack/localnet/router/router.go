@@ -109,20 +109,20 @@ func (r *Router) Stats() Stats {
 	}
 }
 
-// market reads a mint's market and its state, and returns the slot of that state. at
-// is nil when the mint has no market.
-func (r *Router) market(mint solana.PublicKey) (at *market.Market, state *market.State, slot uint64) {
-	at, err := market.For(mint)
+// market reads a mint's market and its state, and returns the slot of that state. m is
+// nil when the mint has no market.
+func (r *Router) market(mint solana.PublicKey) (m *market.Market, state *market.State, slot uint64) {
+	m, err := market.For(mint)
 	if err != nil {
 		return nil, nil, 0
 	}
 	var account *bank.Account
-	r.opts.Ledger.Read(bank.Processed, func(v bank.View) { account, slot = v.Account(at.Address), v.Slot() })
+	r.opts.Ledger.Read(bank.Processed, func(v bank.View) { account, slot = v.Account(m.Address), v.Slot() })
 	if account == nil || account.Owner != market.ProgramID {
 		return nil, nil, 0
 	}
 	if state, err = market.ParseState(account.Data); err != nil {
 		return nil, nil, 0
 	}
-	return at, state, slot
+	return m, state, slot
 }

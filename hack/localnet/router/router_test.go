@@ -43,23 +43,23 @@ func address(name string) solana.PublicKey {
 // world is a router over a chain with one market, behind a server.
 type world struct {
 	*router.Router
-	t   testing.TB
-	at  *market.Market
-	url string
+	t      testing.TB
+	market *market.Market
+	url    string
 }
 
 func newWorld(t testing.TB, change func(*router.Options)) *world {
 	t.Helper()
 	w := &world{t: t}
 	var err error
-	if w.at, err = market.For(address("usd")); err != nil {
+	if w.market, err = market.For(address("usd")); err != nil {
 		t.Fatal(err)
 	}
 	chain, err := bank.New(bank.Options{
 		Genesis: sha256.Sum256([]byte("test")), ConfirmAfter: 1, FinalizeAfter: 32, History: 1000,
 		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
 		Programs: []bank.Program{bank.SystemProgram(), market.Program()},
-		Accounts: w.at.Genesis(address("admin"), reserves, 30, reserves.Tokens),
+		Accounts: w.market.Genesis(address("admin"), reserves, 30, reserves.Tokens),
 		Faucet:   address("admin"), FaucetLamports: sol,
 	})
 	if err != nil {
@@ -205,7 +205,7 @@ func (w *world) trueSwap(in, minimum uint64) *solana.GenericInstruction {
 	trade := market.Trade{User: user, AmountIn: in, MinOut: minimum}
 	trade.WSOL, _, _ = solana.FindAssociatedTokenAddress(user, solana.WrappedSol)
 	trade.Tokens, _, _ = solana.FindAssociatedTokenAddress(user, address("usd"))
-	return w.at.Swap(trade)
+	return w.market.Swap(trade)
 }
 
 func encoded(ix *solana.GenericInstruction) wire {
@@ -237,7 +237,7 @@ func TestAQuoteMatchesTheMarket(t *testing.T) {
 	w := newWorld(t, nil)
 	// The output is 150 tokens a SOL, minus the fee of 30 basis points and the price impact.
 	const out, minimum = 149_535_091, 148_039_741
-	market, mint, wsol := w.at.Address.String(), address("usd").String(), solana.WrappedSol.String()
+	market, mint, wsol := w.market.Address.String(), address("usd").String(), solana.WrappedSol.String()
 	want := map[string]any{
 		"inputMint": wsol, "inAmount": "1000000000", "outputMint": mint,
 		"outAmount": strconv.Itoa(out), "otherAmountThreshold": strconv.Itoa(minimum), "swapMode": "ExactIn", "slippageBps": 100.0,
@@ -381,7 +381,7 @@ func TestInstructionsAreRefused(t *testing.T) {
 
 func TestWideRouteObeysTheAccountLimit(t *testing.T) {
 	t.Parallel()
-	table := router.TableAddresses(newWorld(t, nil).at)
+	table := router.TableAddresses(newWorld(t, nil).market)
 	for name, test := range map[string]struct {
 		settings router.Settings
 		more     []string
@@ -492,10 +492,10 @@ func TestLiesOfInstructions(t *testing.T) {
 			return cmp.Equal(encoded(w.trueSwap(sol, 0)), got.Swap)
 		}},
 		router.BogusTable: {check: func(w *world, honest wire, got *answer) bool {
-			return cmp.Equal(honest, got.Swap) && len(got.Tables) == 1 && got.Tables[0] != address("table").String() && got.Tables[0] != w.at.Address.String()
+			return cmp.Equal(honest, got.Swap) && len(got.Tables) == 1 && got.Tables[0] != address("table").String() && got.Tables[0] != w.market.Address.String()
 		}},
 		router.ForeignTable: {check: func(w *world, honest wire, got *answer) bool {
-			return cmp.Equal(honest, got.Swap) && cmp.Equal(got.Tables, []string{w.at.Address.String()})
+			return cmp.Equal(honest, got.Swap) && cmp.Equal(got.Tables, []string{w.market.Address.String()})
 		}},
 	} {
 		w := newWorld(t, nil)

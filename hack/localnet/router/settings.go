@@ -13,7 +13,7 @@ import (
 // Lie is one way in which an answer is false or broken.
 type Lie string
 
-// The lies. lies says to which calls each applies.
+// The lies. The function lies returns the calls to which each can apply.
 const (
 	// WrongMint quotes another output mint than the client asked for.
 	WrongMint Lie = "wrong_mint"

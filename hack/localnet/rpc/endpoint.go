@@ -164,8 +164,8 @@ func (e *Endpoint) freeze() {
 		}
 	}
 	frozen := make(map[bank.Commitment]any)
-	for _, at := range []bank.Commitment{bank.Processed, bank.Confirmed, bank.Finalized} {
-		e.bank.Read(at, func(v bank.View) { frozen[at] = latestBlockhash(view{View: v}) })
+	for _, commitment := range []bank.Commitment{bank.Processed, bank.Confirmed, bank.Finalized} {
+		e.bank.Read(commitment, func(v bank.View) { frozen[commitment] = latestBlockhash(view{View: v}) })
 	}
 	e.frozen.Store(&frozen)
 }

@@ -116,8 +116,8 @@ func (c *call) getSignaturesForAddress(p params) (any, error) {
 }
 
 func unixTime(block *bank.Block) *solana.UnixTimeSeconds {
-	at := solana.UnixTimeSeconds(block.Time)
-	return &at
+	unix := solana.UnixTimeSeconds(block.Time)
+	return &unix
 }
 
 type historyConfig struct {

@@ -22,11 +22,11 @@ func (c *call) sendTransaction(p params) (any, error) {
 	if err := p.read(1, &raw, &cfg); err != nil {
 		return nil, err
 	}
-	at := contextConfig{Commitment: cfg.PreflightCommitment, MinContextSlot: cfg.MinContextSlot}
+	config := contextConfig{Commitment: cfg.PreflightCommitment, MinContextSlot: cfg.MinContextSlot}
 	if cfg.SkipPreflight {
-		at.Commitment = level(bank.Processed)
+		config.Commitment = level(bank.Processed)
 	}
-	tx, err := c.decode(raw, at)
+	tx, err := c.decode(raw, config)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *call) sendTransaction(p params) (any, error) {
 // decode reads a transaction and resolves its lookup tables at the commitment
 // level. With or without preflight, a transaction with a table that does not
 // resolve is an invalid transaction, as on a node.
-func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err error) {
+func (c *call) decode(raw []byte, config contextConfig) (tx *bank.Transaction, err error) {
 	if len(raw) > bank.MaxTransactionSize {
 		return nil, invalidParams("decoded %s too large: %d bytes (max: %d bytes)", versionedTransaction, len(raw), bank.MaxTransactionSize)
 	}
@@ -60,7 +60,7 @@ func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err e
 	if err != nil {
 		return nil, invalidParams("failed to deserialize %s: %v", versionedTransaction, err)
 	}
-	if _, err := c.read(at, func(v view) (any, error) { tx, broken = v.Resolve(tx); return nil, nil }); err != nil {
+	if _, err := c.read(config, func(v view) (any, error) { tx, broken = v.Resolve(tx); return nil, nil }); err != nil {
 		return nil, err
 	}
 	if broken != nil {
@@ -71,14 +71,14 @@ func (c *call) decode(raw []byte, at contextConfig) (tx *bank.Transaction, err e
 
 // preflight returns the error of a transaction that would fail at the commitment
 // level, or that the endpoint's faults fail.
-func (c *call) preflight(tx *bank.Transaction, at bank.Commitment, verified bool) error {
+func (c *call) preflight(tx *bank.Transaction, commitment bank.Commitment, verified bool) error {
 	if !verified {
 		return errSignatureFailure()
 	}
 	if behind := c.unhealthyLag(); behind > 0 {
 		return errNodeBehind(behind)
 	}
-	sim, result := c.simulate(tx, at, false)
+	sim, result := c.simulate(tx, commitment, false)
 	message := ""
 	switch {
 	case c.plan.Outcome == fault.OutcomeFails:
@@ -124,8 +124,8 @@ func (c *call) simulateTransaction(p params) (any, error) {
 // simulate runs a transaction on the state at a commitment level. sim has the true
 // outcome. result is the answer to the client: under the fault outcome it has a
 // false outcome.
-func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {
-	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash)
+func (c *call) simulate(tx *bank.Transaction, commitment bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {
+	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, commitment, replaceBlockhash)
 	sim.Slot += c.plan.Ahead
 	result = map[string]any{
 		"err": sim.Meta.Err, "logs": sim.Meta.Logs, "unitsConsumed": sim.Meta.Units,

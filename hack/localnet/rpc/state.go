@@ -82,8 +82,8 @@ func (c *call) read(cfg contextConfig, fn func(view) (any, error)) (any, error) 
 
 // readAt calls fn with the state at a commitment level, under the call's faults,
 // and returns fn's result.
-func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, err error) {
-	c.bank.Behind(c.plan.Lag).Read(at, func(v bank.View) {
+func (c *call) readAt(commitment bank.Commitment, fn func(view) (any, error)) (out any, err error) {
+	c.bank.Behind(c.plan.Lag).Read(commitment, func(v bank.View) {
 		seen := view{View: v, empty: c.plan.Empty, plan: &c.plan}
 		if n := c.plan.History; n > 0 {
 			seen.oldest = v.Tip() - min(v.Tip(), n-1)

@@ -27,9 +27,9 @@ type notificationParams struct {
 
 // subscription is an account with the state that its subscriber has last received.
 type subscription struct {
-	id  uint64
-	key solana.PublicKey
-	at  bank.Commitment
+	id         uint64
+	key        solana.PublicKey
+	commitment bank.Commitment
 	// slot is the slot in which the account was last written; 0 without an account.
 	slot uint64
 	last *bank.Account
@@ -42,8 +42,8 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 	if err := p.read(1, &sub.key, &cfg); err != nil {
 		return nil, err
 	}
-	sub.at, sub.id = bank.Commitment(cfg.Commitment), s.subscribed.Add(1)-1
-	if _, err := c.readAt(sub.at, func(v view) (any, error) { return sub.changed(v), nil }); err != nil {
+	sub.commitment, sub.id = bank.Commitment(cfg.Commitment), s.subscribed.Add(1)-1
+	if _, err := c.readAt(sub.commitment, func(v view) (any, error) { return sub.changed(v), nil }); err != nil {
 		return nil, err
 	}
 	s.unanswered = append(s.unanswered, sub)
@@ -77,7 +77,7 @@ func (s *socket) checkSubscription(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
 	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}
 	out := &notification{Version: "2.0", Method: "accountNotification", Params: notificationParams{Subscription: sub.id}}
-	changed, _ := c.readAt(sub.at, func(v view) (any, error) { // the callback cannot fail
+	changed, _ := c.readAt(sub.commitment, func(v view) (any, error) { // the callback cannot fail
 		out.Params.Result.Context.Slot = v.Slot()
 		return sub.changed(v), nil
 	})

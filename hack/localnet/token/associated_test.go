@@ -68,7 +68,7 @@ func TestAssociatedAccountsAreCreated(t *testing.T) {
 }
 
 // TestCreationRecordsItsInnerInstructions compares the inner instructions, logs and units of a
-// creation with those of mainnet.
+// creation with mainnet's.
 func TestCreationRecordsItsInnerInstructions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

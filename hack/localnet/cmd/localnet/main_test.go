@@ -66,15 +66,15 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	var admin, router string
 	for lines.Scan() {
 		for i, prefix := range []string{"  JSON-RPC  ", "  endpoint  slow is at ", "  endpoint  default is at "} {
-			if at, ok := strings.CutPrefix(lines.Text(), prefix); ok {
-				urls[i] = at
+			if url, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+				urls[i] = url
 			}
 		}
-		if at, ok := strings.CutPrefix(lines.Text(), "  admin     "); ok {
-			admin = at
+		if url, ok := strings.CutPrefix(lines.Text(), "  admin     "); ok {
+			admin = url
 		}
-		if at, ok := strings.CutPrefix(lines.Text(), "  router    "); ok {
-			router, _, _ = strings.Cut(at, " ")
+		if url, ok := strings.CutPrefix(lines.Text(), "  router    "); ok {
+			router, _, _ = strings.Cut(url, " ")
 		}
 		if strings.Contains(lines.Text(), "Ctrl-C") {
 			break
