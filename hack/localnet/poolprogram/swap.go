@@ -104,7 +104,7 @@ func (x *execution) checkState() (err error) {
 		return err
 	}
 	account := x.accounts[shieldpool.RoleSwapState]
-	if x.stateAddress, err = x.program.stateAt(x.v, x.accounts[shieldpool.RolePool], nullifier); err != nil {
+	if x.stateAddress, err = x.program.deriveState(x.v, x.accounts[shieldpool.RolePool], nullifier); err != nil {
 		return err
 	}
 	if account.Key() != x.stateAddress.key {
@@ -124,8 +124,8 @@ func (x *execution) checkState() (err error) {
 	return nil
 }
 
-// stateAt derives the address of a swap's state from its pool and nullifier.
-func (p *program) stateAt(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (programAddress, error) {
+// deriveState derives the address of a swap's state from its pool and nullifier.
+func (p *program) deriveState(v *bank.Invocation, poolAccount *bank.AccountRef, nullifier []byte) (programAddress, error) {
 	pool, err := p.byAddress(v, poolAccount.Key())
 	if err != nil {
 		return programAddress{}, err
@@ -235,7 +235,7 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	if err != nil {
 		return err
 	}
-	address, err := p.stateAt(v, accounts[shieldpool.RolePool], state.Nullifier[:])
+	address, err := p.deriveState(v, accounts[shieldpool.RolePool], state.Nullifier[:])
 	if err != nil {
 		return err
 	}
