@@ -71,10 +71,10 @@ func (h HTTPBacklog) Backlog(ctx context.Context, ip string) (Backlog, error) {
 		return Backlog{}, fmt.Errorf("read the backlog: %w", err)
 	}
 	if answer.Due == nil || *answer.Due < 0 {
-		return Backlog{}, errors.New("read the backlog: expected due_count, a number of 0 or more, received none")
+		return Backlog{}, errors.New("read the backlog: expected due_count with a number of 0 or more")
 	}
 	if answer.Age < 0 {
-		return Backlog{}, errors.New("read the backlog: expected oldest_due_age_seconds, a number of 0 or more, received a negative one")
+		return Backlog{}, errors.New("read the backlog: expected oldest_due_age_seconds with a number of 0 or more")
 	}
 	return Backlog{Due: *answer.Due, Oldest: time.Duration(answer.Age) * time.Second, Held: answer.Held}, nil
 }

@@ -27,9 +27,9 @@ func TestHTTPBacklog(t *testing.T) {
 		want    Backlog
 		wantErr string
 	}{
-		"an answer":                  {status: 200, body: `{"pending_count":9,"due_count":4,"oldest_due_age_seconds":12,"held":{"fee_payer_empty":5}}`, want: Backlog{Due: 4, Oldest: 12 * time.Second, Held: map[string]int64{"fee_payer_empty": 5}}},
+		"a valid answer":             {status: 200, body: `{"pending_count":9,"due_count":4,"oldest_due_age_seconds":12,"held":{"fee_payer_empty":5}}`, want: Backlog{Due: 4, Oldest: 12 * time.Second, Held: map[string]int64{"fee_payer_empty": 5}}},
 		"a negative age":             {status: 200, body: `{"due_count":1,"oldest_due_age_seconds":-1}`, wantErr: "oldest_due_age_seconds"},
-		"a pod that starts":          {status: 503, body: `{}`, wantErr: "received 503"},
+		"a pod that is starting":     {status: 503, body: `{}`, wantErr: "received 503"},
 		"an answer that is not JSON": {status: 200, body: `<html>`, wantErr: "read the backlog"},
 		"no count":                   {status: 200, body: `{}`, wantErr: "due_count"},
 		"a negative count":           {status: 200, body: `{"due_count":-1}`, wantErr: "due_count"},
@@ -38,15 +38,15 @@ func TestHTTPBacklog(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked := ""
+			requested := ""
 			reader := HTTPBacklog{Client: &http.Client{Transport: transport{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked = r.URL.String()
+				requested = r.URL.String()
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.body))
 			})}}}
 			got, err := reader.Backlog(t.Context(), "fd00::1")
-			if asked != "http://[fd00::1]:9090/backlog" {
-				t.Errorf("asked %s: want the operations port of the pod", asked)
+			if requested != "http://[fd00::1]:9090/backlog" {
+				t.Errorf("requested %s; want the path of the backlog at the pod's operations port", requested)
 			}
 			if (err != nil) != (tc.wantErr != "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
 				t.Fatalf("error %v: want %q", err, tc.wantErr)

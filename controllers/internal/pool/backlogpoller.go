@@ -20,18 +20,18 @@ import (
 
 const (
 	// backlogInterval is the time between polls of a fleet for its status. watchedInterval
-	// is that of a watched fleet, because its autoscaler needs a reading from the last 30
-	// s.
+	// is the time between polls of a watched fleet: its autoscaler needs a reading from the
+	// last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// recentlyScaled is how old a reading may be and still describe the present queue. A
+	// maxBacklogAge is how old a reading may be and still describe the present queue. A
 	// process that cannot reach the pods keeps an older reading.
-	recentlyScaled = 5 * time.Minute
+	maxBacklogAge = 5 * time.Minute
 	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
 	// its polls doubles up to a limit: the operator may run outside the pods' network.
 	// Watched fleets have a lower limit. While pods answer with an error, the fleet is
-	// polled as often as before: its database is down, and the queue is longest when it is
-	// back.
+	// polled as often as before: its database is down, and the queue is longest once the
+	// database is back.
 	backlogTimeout  = 2 * time.Second
 	maxBacklogPause = 10 * time.Minute
 	maxWatchedPause = time.Minute
@@ -52,7 +52,7 @@ type Poller struct {
 	fleets client.Reader // nil: nothing is watched
 	events chan event.GenericEvent
 	queue  chan pollRequest
-	// wake signals that changed names RelayPools that need a pass.
+	// wake receives a value when changed has RelayPools that need a pass.
 	wake chan struct{}
 
 	mutex       sync.Mutex
@@ -69,9 +69,9 @@ type pollRequest struct {
 type fleetBacklog struct {
 	last     Backlog
 	err      error // why the last poll failed; nil after a reading
-	due      time.Time
-	asking   bool
-	failures int
+	nextPoll time.Time
+	polling  bool // a poll is queued or under way
+	failures int  // failed polls in a row
 	// watched: the fleet is polled more often, for its autoscaler. ready is how many ready
 	// pods it has.
 	watched bool
@@ -84,7 +84,7 @@ type Reading struct {
 	Backlog
 	// Ready is how many pods of the fleet are ready.
 	Ready int
-	// Err is why the last poll got no answer; nil when it got one.
+	// Err is why the last poll got no answer; nil if it got one.
 	Err error
 }
 
@@ -144,15 +144,15 @@ func (p *Poller) sendEvents(ctx context.Context) {
 		case <-p.wake:
 		}
 		p.mutex.Lock()
-		ready := p.changed
+		keys := p.changed
 		p.changed = nil
 		p.mutex.Unlock()
-		for _, key := range ready {
-			changed := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		for _, key := range keys {
+			pool := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			select {
 			case <-ctx.Done():
 				return
-			case p.events <- event.GenericEvent{Object: changed}:
+			case p.events <- event.GenericEvent{Object: pool}:
 			}
 		}
 	}
@@ -225,15 +225,15 @@ func (p *Poller) state(key types.NamespacedName) *fleetBacklog {
 
 // enqueue schedules a poll of the pods if one is due.
 func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []string) {
-	if len(ips) == 0 || state.asking || p.now().Before(state.due) {
+	if len(ips) == 0 || state.polling || p.now().Before(state.nextPoll) {
 		return
 	}
 	// After a failure other pods are asked first.
-	from := state.failures * podsPerReading % len(ips)
-	tried := slices.Concat(ips[from:], ips[:from])
+	first := state.failures * podsPerReading % len(ips)
+	ordered := slices.Concat(ips[first:], ips[:first])
 	select {
-	case p.queue <- pollRequest{key, tried[:min(len(tried), podsPerReading)]}:
-		state.asking = true
+	case p.queue <- pollRequest{key, ordered[:min(len(ordered), podsPerReading)]}:
+		state.polling = true
 	default: // the queue is full; the next call tries again
 	}
 }
@@ -277,10 +277,10 @@ func (p *Poller) listFleets(ctx context.Context) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fleetsKnown = true
-	there := map[types.NamespacedName]bool{}
+	listed := map[types.NamespacedName]bool{}
 	for i := range pools.Items {
 		key := client.ObjectKeyFromObject(&pools.Items[i])
-		there[key] = true
+		listed[key] = true
 		if !ScaledByMetric(&pools.Items[i]) {
 			if state := p.pools[key]; state != nil {
 				state.watched = false
@@ -290,7 +290,7 @@ func (p *Poller) listFleets(ctx context.Context) error {
 		p.watch(key, ready[key])
 	}
 	for key := range p.pools {
-		if !there[key] {
+		if !listed[key] {
 			delete(p.pools, key)
 		}
 	}
@@ -302,7 +302,7 @@ func (p *Poller) watch(key types.NamespacedName, ips []string) {
 	state := p.state(key)
 	if !state.watched || state.ready == 0 && len(ips) > 0 {
 		// A fleet that is newly watched, or had no ready pod before, is polled at once.
-		state.due, state.failures = time.Time{}, 0
+		state.nextPoll, state.failures = time.Time{}, 0
 	}
 	state.watched, state.ready = true, len(ips)
 	p.enqueue(key, state, ips)
@@ -332,9 +332,9 @@ func (p *Poller) readBacklog(ctx context.Context, q pollRequest) {
 }
 
 func (p *Poller) readPod(ctx context.Context, ip string) (Backlog, error) {
-	asking, cancel := context.WithTimeout(ctx, backlogTimeout)
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
-	return p.reader.Backlog(asking, ip)
+	return p.reader.Backlog(ctx, ip)
 }
 
 // store keeps the result of a poll, and reports whether the status needs a pass to show it.
@@ -345,21 +345,21 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	if state == nil {
 		return false // Forget was called meanwhile
 	}
-	interval, pause := backlogInterval, maxBacklogPause
+	interval, maxInterval := backlogInterval, maxBacklogPause
 	if state.watched {
-		interval, pause = watchedInterval, maxWatchedPause
+		interval, maxInterval = watchedInterval, maxWatchedPause
 	}
-	state.asking, state.err = false, err
+	state.polling, state.err = false, err
 	if err != nil {
-		// Unknown is not zero: the last reading stays, and grows older.
+		// A failed poll does not mean an empty queue, so the last reading is kept.
 		state.failures++
 		if answered := (*StatusError)(nil); !errors.As(err, &answered) {
-			interval = min(interval<<min(state.failures-1, 10), pause)
+			interval = min(interval<<min(state.failures-1, 10), maxInterval)
 		}
-		state.due = p.now().Add(interval)
+		state.nextPoll = p.now().Add(interval)
 		return false
 	}
-	state.failures, state.due = 0, p.now().Add(interval)
+	state.failures, state.nextPoll = 0, p.now().Add(interval)
 	reading.At = p.now()
 	changed := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.heldTotal() == 0) != (reading.heldTotal() == 0)
 	state.last = reading

@@ -60,17 +60,17 @@ func TestPollerPollsConcurrentlyWithPasses(t *testing.T) {
 		synctest.Wait()
 		got := poller.Backlog(key, ips)
 		if got.Due != 3 || got.At.IsZero() || events != 1 {
-			t.Errorf("backlog %+v, %d events: want 3, and one event", got, events)
+			t.Errorf("backlog %+v, %d events: want 3 due, and one event", got, events)
 		}
 		if n := asked["10.0.0.2"]; n > 20 || n < 15 || asked["10.0.0.1"] != n {
-			t.Errorf("asked %v in ten minutes: want every half a minute, the next pod when one does not answer", asked)
+			t.Errorf("requests to each pod in ten minutes: %v; want one every half a minute, as the second pod is asked when the first does not answer", asked)
 		}
 		due = 6
 		time.Sleep(backlogInterval + 2*backlogTimeout)
 		poller.Backlog(key, []string{"10.0.0.2"})
 		synctest.Wait()
 		if got := poller.Backlog(key, ips); got.Due != 6 || events != 2 {
-			t.Errorf("backlog %d, %d events: want 6, and an event for the double", got.Due, events)
+			t.Errorf("backlog %d, %d events: want 6, and a second event because the backlog doubled", got.Due, events)
 		}
 		poller.Forget(key)
 		if got := poller.Backlog(key, nil); !got.At.IsZero() {
@@ -84,7 +84,7 @@ func TestPollerPollsConcurrentlyWithPasses(t *testing.T) {
 	})
 }
 
-func TestPodsThatNeverAnswerArePolledSeldom(t *testing.T) {
+func TestUnreachablePodsArePolledLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -97,7 +97,7 @@ func TestPodsThatNeverAnswerArePolledSeldom(t *testing.T) {
 		go func() { _ = poller.Start(ctx) }()
 		for range 24 * 60 {
 			if got := poller.Backlog(types.NamespacedName{Name: "p"}, []string{"10.0.0.1"}); !got.At.IsZero() {
-				t.Fatal("nothing was answered, and the backlog is known")
+				t.Fatal("the backlog is known, although no pod has answered")
 			}
 			time.Sleep(time.Minute)
 		}
@@ -116,11 +116,11 @@ type fleets struct {
 	err   error
 }
 
-// change calls to, which changes the cache while a Poller reads it.
-func (f *fleets) change(to func()) {
+// change calls update, which changes the cache while a Poller reads it.
+func (f *fleets) change(update func()) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	to()
+	update()
 }
 
 func (f *fleets) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -132,7 +132,7 @@ func (f *fleets) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	case *corev1.PodList:
 		l.Items = slices.Clone(f.pods)
 	default:
-		return fmt.Errorf("a list of %T", list)
+		return fmt.Errorf("unexpected list of %T", list)
 	}
 	return f.err
 }
@@ -150,8 +150,8 @@ func podAt(pool, ip string, component string) corev1.Pod {
 	}
 }
 
-// watching runs try with a Poller that watches f, in a synctest bubble.
-func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)) {
+// withPoller runs check with a Poller that watches f, in a synctest bubble.
+func withPoller(t *testing.T, reader BacklogReader, f *fleets, check func(p *Poller)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, err := NewPoller(reader, time.Now)
@@ -162,7 +162,7 @@ func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- p.Start(ctx) }()
-		try(p) // no receiver of events, as in a process that does not lead
+		check(p) // no receiver of events, as in a process that does not lead
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -193,10 +193,10 @@ func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 		},
 	}
 	reader := answers{"10.0.0.1": answer("10.0.0.1"), "10.0.0.2": answer("10.0.0.2"), "10.0.0.3": answer("10.0.0.3"), "10.0.0.4": answer("10.0.0.4")}
-	watching(t, reader, f, func(p *Poller) {
+	withPoller(t, reader, f, func(p *Poller) {
 		synctest.Wait()
 		if !p.AllRead() {
-			t.Error("all that can be asked was asked, and it has not settled")
+			t.Error("AllRead is false after every watched fleet was polled")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -204,11 +204,11 @@ func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 		diff := cmp.Diff(map[string]int{"10.0.0.3": 7}, asked)
 		mutex.Unlock()
 		if diff != "" {
-			t.Errorf("questions in a minute (-want +got):\n%s", diff)
+			t.Errorf("requests in a minute (-want +got):\n%s", diff)
 		}
 		got, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"})
 		if !ok || got.Due != 7 || got.Ready != 1 || got.Err != nil || time.Since(got.At) > watchedInterval {
-			t.Errorf("reading %+v, %t: want 7 of a moment ago", got, ok)
+			t.Errorf("reading %+v, %t: want 7, read a moment ago", got, ok)
 		}
 		if n := len(p.Watched()); n != 1 {
 			t.Errorf("%d fleets are watched: want 1", n)
@@ -222,7 +222,7 @@ func TestAutoscaledFleetsArePolledWithoutAPass(t *testing.T) {
 	})
 }
 
-func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableWatchedFleetIsPolledEveryMinute(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	var dead atomic.Bool
@@ -239,18 +239,18 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 			return Backlog{Due: 1}, nil
 		}
 	}
-	watching(t, reader, f, func(p *Poller) {
+	withPoller(t, reader, f, func(p *Poller) {
 		synctest.Wait()
 		if n := asked.Load(); n != podsPerReading {
 			t.Errorf("%d pods were asked at first: want %d", n, podsPerReading)
 		}
 		got, ok := p.Reading(key)
 		if !ok || !got.At.IsZero() || got.Err == nil || got.Ready != 4 {
-			t.Errorf("reading %+v: want none, with an error", got)
+			t.Errorf("reading %+v: want no backlog, and an error", got)
 		}
 		time.Sleep(time.Hour)
-		if turns := asked.Load() / podsPerReading; turns > 65 || turns < 55 {
-			t.Errorf("%d turns in an hour: want about one a minute", turns)
+		if polls := asked.Load() / podsPerReading; polls > 65 || polls < 55 {
+			t.Errorf("%d polls in an hour: want about one a minute", polls)
 		}
 		dead.Store(false)
 		time.Sleep(maxWatchedPause + listInterval)
@@ -268,23 +268,23 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 		time.Sleep(listInterval)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Ready != 0 {
-			t.Errorf("reading %+v: want no pod", got)
+			t.Errorf("reading %+v: want no ready pod", got)
 		}
-		// A new pod is polled at once, however long other pods did not answer.
+		// A new pod is polled at once, however long the other pods have not answered.
 		dead.Store(false)
 		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
 		before := asked.Load()
 		time.Sleep(listInterval)
 		synctest.Wait()
 		if n := asked.Load(); n != before+1 {
-			t.Errorf("a new pod was polled %d times: want at once", n-before)
+			t.Errorf("a new pod was polled %d times: want once, at once", n-before)
 		}
 	})
 }
 
-// The queue is longest when the database is back, so the outage must not delay the next
+// The queue is longest once the database is back, so the outage must not delay the next
 // poll.
-func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
+func TestDatabaseOutageDoesNotSlowPollsOfAWatchedFleet(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	f := &fleets{pools: []v1alpha1.RelayPool{scaledPool("hpa", &v1alpha1.Autoscaling{})}, pods: []corev1.Pod{podAt("hpa", "10.0.0.1", build.ComponentRelay)}}
@@ -292,10 +292,10 @@ func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 		asked.Add(1)
 		return Backlog{}, fmt.Errorf("ask: %w", &StatusError{Status: 503})
 	}}
-	watching(t, reader, f, func(*Poller) {
+	withPoller(t, reader, f, func(*Poller) {
 		time.Sleep(time.Hour)
 		if least := int64(time.Hour / (watchedInterval + listInterval)); asked.Load() < least {
-			t.Errorf("%d questions in an hour: want at least %d", asked.Load(), least)
+			t.Errorf("%d requests in an hour: want at least %d", asked.Load(), least)
 		}
 	})
 }
@@ -303,16 +303,16 @@ func TestAWatchedFleetWithoutItsDatabaseIsPolledAsOften(t *testing.T) {
 func TestPollerIsNotReadyWhileTheCacheFills(t *testing.T) {
 	t.Parallel()
 	f := &fleets{err: errors.New("not yet")}
-	watching(t, answers{}, f, func(p *Poller) {
+	withPoller(t, answers{}, f, func(p *Poller) {
 		time.Sleep(time.Minute)
 		if p.AllRead() {
-			t.Error("it has settled without knowing a fleet")
+			t.Error("AllRead is true before the fleets were listed")
 		}
 		f.change(func() { f.err = nil })
 		time.Sleep(listInterval)
 		synctest.Wait()
 		if !p.AllRead() {
-			t.Error("there is no fleet, and it has not settled")
+			t.Error("AllRead is false although there is no fleet to read")
 		}
 	})
 }

@@ -24,35 +24,35 @@ type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alph
 
 // targetOf returns what to check on the chain for a RelayPool. A check that needs an
 // unresolved object is left out, and its result is unknown.
-func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
+func targetOf(pool *v1alpha1.RelayPool, references *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
 	spec := &pool.Spec
 	var t Target
 	q := &t.Query
 	q.Finalized = spec.Solana.Commitment == v1alpha1.CommitmentFinalized
 	q.Interval = time.Duration(spec.Pool.CheckIntervalSeconds) * time.Second
-	q.Endpoints = endpoints(pool, known, value)
+	q.Endpoints = endpoints(pool, references, value)
 	// An invalid cluster is a fault of the spec, which the condition Accepted reports.
 	q.Target.Genesis, _ = Genesis(spec.Solana.Cluster)
 
-	declared, err := declaredProfile(spec, known.Profile)
+	declared, err := declaredProfile(spec, references.Profile)
 	switch {
 	case err != nil:
 		from := spec.Pool.Profile.ConfigMapRef
-		t.Problems = append(t.Problems, malformed(from, "a program profile", err))
+		t.Problems = append(t.Problems, malformedConfigMap(from, "a program profile", err))
 	case declared != nil:
 		q.Target.Profile = declared
 	}
-	if known.VerifyingKey != nil {
-		key, err := parse(known.VerifyingKey)
+	if references.VerifyingKey != nil {
+		key, err := parse(references.VerifyingKey)
 		if err != nil {
-			t.Problems = append(t.Problems, malformed(&spec.Pool.VerifyingKeyConfigMapRef, "snarkjs' verification_key.json", err))
+			t.Problems = append(t.Problems, malformedConfigMap(&spec.Pool.VerifyingKeyConfigMapRef, "snarkjs' verification_key.json", err))
 		}
 		q.Target.Key = key
 	}
 	return t
 }
 
-func malformed(from *v1alpha1.ConfigMapKeyReference, expected string, err error) refs.Problem {
+func malformedConfigMap(from *v1alpha1.ConfigMapKeyReference, expected string, err error) refs.Problem {
 	p := refs.Problem{Kind: refs.ConfigMap, Reason: v1alpha1.ReasonConfigMapMalformed}
 	if from != nil {
 		p.Name, p.Key = from.Name, from.Key
@@ -107,10 +107,10 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 }
 
 // endpoints returns the endpoints that serve reads, in the order of the spec.
-func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) []chainwatch.Endpoint {
+func endpoints(pool *v1alpha1.RelayPool, references *refs.Facts, value secretValue) []chainwatch.Endpoint {
 	var out []chainwatch.Endpoint
 	for _, e := range pool.Spec.Solana.Endpoints {
-		if !reads(e.Roles) {
+		if !servesReads(e.Roles) {
 			continue
 		}
 		at := chainwatch.Endpoint{Name: e.Name}
@@ -120,7 +120,7 @@ func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) [
 			at.URL = func(context.Context) (string, error) { return e.URL, nil }
 		} else {
 			from, key := *e.URLSecretRef, client.ObjectKeyFromObject(pool)
-			at.Identity = identity(known, from)
+			at.Identity = identity(references, from)
 			at.URL = func(ctx context.Context) (string, error) { return value(ctx, key, from) }
 		}
 		out = append(out, at)
@@ -128,7 +128,7 @@ func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) [
 	return out
 }
 
-func reads(roles []v1alpha1.Role) bool {
+func servesReads(roles []v1alpha1.Role) bool {
 	for _, r := range roles {
 		if r == v1alpha1.RoleRead {
 			return true
@@ -137,9 +137,9 @@ func reads(roles []v1alpha1.Role) bool {
 	return len(roles) == 0
 }
 
-// identity returns a text that changes with the Secret in which an endpoint's URL is.
-func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
-	for _, o := range known.Resolved {
+// identity returns a text that changes when the Secret with an endpoint's URL changes.
+func identity(references *refs.Facts, from v1alpha1.SecretKeyReference) string {
+	for _, o := range references.Resolved {
 		if o.Kind == refs.Secret && o.Name == from.Name {
 			return from.Name + "/" + from.Key + "/" + string(o.UID) + "/" + o.ResourceVersion
 		}
@@ -150,29 +150,30 @@ func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
 // parser parses verifying keys and keeps the results. Parsing takes about 20 ms, and fleets
 // with the same circuit have the same key.
 type parser struct {
-	mutex sync.Mutex
-	known map[[sha256.Size]byte]parsed
+	mutex   sync.Mutex
+	results map[[sha256.Size]byte]parseResult
 }
 
-type parsed struct {
+type parseResult struct {
 	key *poolcheck.Key
 	err error
 }
 
-// maxParsed is how many results a parser keeps. Then it drops all of them.
+// maxParsed is how many results a parser keeps. When it has that many, it drops all of
+// them.
 const maxParsed = 256
 
 func (p *parser) parse(content []byte) (*poolcheck.Key, error) {
 	sum := sha256.Sum256(content)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if was, ok := p.known[sum]; ok {
-		return was.key, was.err
+	if cached, ok := p.results[sum]; ok {
+		return cached.key, cached.err
 	}
-	if p.known == nil || len(p.known) >= maxParsed {
-		p.known = map[[sha256.Size]byte]parsed{}
+	if p.results == nil || len(p.results) >= maxParsed {
+		p.results = map[[sha256.Size]byte]parseResult{}
 	}
 	key, err := poolcheck.ParseKey(content)
-	p.known[sum] = parsed{key, err}
+	p.results[sum] = parseResult{key, err}
 	return key, err
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // The last write of the status has a time in the future: another operator's clock was
-// ahead, or this one was set back. Figures are still written, with the present time.
-func TestAStatusFromTheFutureDelaysNothing(t *testing.T) {
+// ahead, or this operator's clock was set back. Figures are still written, with the present time.
+func TestStatusTimeInTheFutureDelaysNoFigures(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Status = statusOf(t, f)
 	f.Pool.Status.ObservedAt = ptr.To(metav1.NewTime(now().Add(3 * time.Hour)))
 	f.Backlog.Due = 50

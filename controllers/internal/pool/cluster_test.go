@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	manager.Redirect(slog.New(slog.DiscardHandler)) // what the libraries log
+	manager.Redirect(slog.New(slog.DiscardHandler)) // discards the logs of libraries
 	os.Exit(apiservertest.Run(m, apiserver.Options{Controllers: pooltest.Controllers()}))
 }
 
@@ -34,7 +34,7 @@ func stand(t *testing.T, kubelet pooltest.KubeletOptions) (*pooltest.Stand, *poo
 }
 
 // The chain does not have the pool at first, and the fleet is held at 0 pods. After the
-// pool is initialised and the key funded, the fleet serves.
+// pool is initialised and the key is funded, the fleet serves.
 func TestAFleetFromItsCreationToReady(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
@@ -43,7 +43,7 @@ func TestAFleetFromItsCreationToReady(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "True/Resolved")
 	missing := s.Await(t, "demo", v1alpha1.ConditionPoolInitialised, "False/AccountMissing")
 	if !strings.Contains(missing.Message, "expected") {
-		t.Errorf("message %q: want what was expected", missing.Message)
+		t.Errorf("message %q: want it to say what was expected", missing.Message)
 	}
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/Held")
 	var deployment appsv1.Deployment
@@ -51,9 +51,9 @@ func TestAFleetFromItsCreationToReady(t *testing.T) {
 	if ptr.Deref(deployment.Spec.Replicas, -1) != 0 {
 		t.Fatalf("held fleet has %d replicas: want 0", ptr.Deref(deployment.Spec.Replicas, -1))
 	}
-	short := s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
-	if address := s.Status(t, "demo").FeePayers[0].Address; !strings.Contains(short.Message, address) || !strings.Contains(short.Message, "1 SOL") {
-		t.Errorf("message %q: want the address %s and 1 SOL", short.Message, address)
+	underfunded := s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
+	if address := s.Status(t, "demo").FeePayers[0].Address; !strings.Contains(underfunded.Message, address) || !strings.Contains(underfunded.Message, "1 SOL") {
+		t.Errorf("message %q: want the address %s and 1 SOL", underfunded.Message, address)
 	}
 	s.AwaitEvent(t, "demo", v1alpha1.EventKeyGenerated)
 
@@ -92,7 +92,7 @@ func TestAvailableHasThePodsOwnReason(t *testing.T) {
 	}
 	s.Create(t, s.Pool("demo"))
 	got := s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/PodsNotReady")
-	pooltest.Eventually(t, "the message has the relay's last words", func() error {
+	pooltest.Eventually(t, "the message has the relay's termination message", func() error {
 		if got = s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/PodsNotReady"); !strings.Contains(got.Message, "exit code 2: relay: --genesis-hash") {
 			return fmt.Errorf("message %q", got.Message)
 		}
@@ -106,13 +106,13 @@ func TestScalingAndPause(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	ready(t, s, "demo")
-	replicas := func(want int32) {
+	awaitReplicas := func(want int32) {
 		t.Helper()
 		pooltest.Eventually(t, fmt.Sprintf("%d replicas", want), func() error {
 			var d appsv1.Deployment
 			s.Get(t, "demo", &d)
 			if got := ptr.Deref(d.Spec.Replicas, -1); got != want {
-				return fmt.Errorf("there are %d", got)
+				return fmt.Errorf("the Deployment has %d", got)
 			}
 			return nil
 		})
@@ -122,14 +122,14 @@ func TestScalingAndPause(t *testing.T) {
 		pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, change)
 	}
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](3) })
-	replicas(3)
+	awaitReplicas(3)
 	set(func(p *v1alpha1.RelayPool) {
 		p.Spec.Replicas = nil
 		p.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 9}
 	})
 	s.AwaitEvent(t, "demo", v1alpha1.EventScalingHandedOver)
 	s.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "Unknown/Pending")
-	replicas(3)
+	awaitReplicas(3)
 	// The operator keeps the number of replicas that the autoscaler sets.
 	pooltest.Change(t, s, "demo", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](5) })
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Template.Labels = map[string]string{"team": "pools"} })
@@ -137,7 +137,7 @@ func TestScalingAndPause(t *testing.T) {
 		var d appsv1.Deployment
 		s.Get(t, "demo", &d)
 		if d.Spec.Template.Labels["team"] != "pools" {
-			return errors.New("it is not")
+			return errors.New("the label is missing")
 		}
 		if got := ptr.Deref(d.Spec.Replicas, -1); got != 5 {
 			t.Fatalf("the autoscaler's 5 replicas became %d", got)
@@ -147,15 +147,15 @@ func TestScalingAndPause(t *testing.T) {
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = nil })
 	s.AwaitAbsent(t, "demo", v1alpha1.ConditionAutoscalingActive)
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
-	replicas(5)
+	awaitReplicas(5)
 
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Paused = true })
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Paused")
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](1) })
 	s.Await(t, "demo", v1alpha1.ConditionAccepted, "True/Valid")
-	replicas(5)
+	awaitReplicas(5)
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Paused = false })
-	replicas(1)
+	awaitReplicas(1)
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](0) })
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/ScaledToZero")
 }

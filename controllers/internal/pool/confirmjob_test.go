@@ -25,13 +25,13 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// writes is a KeyWriter that records the plans, and returns err.
-type writes struct {
+// keyWriter is a KeyWriter that records the plans, and returns err.
+type keyWriter struct {
 	plans []keys.Plan
 	err   error
 }
 
-func (w *writes) Apply(_ context.Context, _ *v1alpha1.RelayPool, plan keys.Plan, _ runtime.ApplyConfiguration) error {
+func (w *keyWriter) Apply(_ context.Context, _ *v1alpha1.RelayPool, plan keys.Plan, _ runtime.ApplyConfiguration) error {
 	w.plans = append(w.plans, plan)
 	return w.err
 }
@@ -59,13 +59,13 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 			Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: mounting(secret)}},
 		}
 	}
-	account := func(owners ...metav1.OwnerReference) client.Object {
+	serviceAccount := func(owners ...metav1.OwnerReference) client.Object {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", OwnerReferences: owners}}
 	}
-	files := func(owners ...metav1.OwnerReference) client.Object {
+	configMap := func(owners ...metav1.OwnerReference) client.Object {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", OwnerReferences: owners}}
 	}
-	ours := metav1.OwnerReference{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: "demo", UID: "demo-uid", Controller: new(true)}
+	ownedByPool := metav1.OwnerReference{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: "demo", UID: "demo-uid", Controller: new(true)}
 	rotation := build.Labels("demo")
 	rotation[build.LabelComponent] = build.ComponentRotation
 	for name, test := range map[string]struct {
@@ -81,15 +81,15 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 		"a pod has the key that is to be swept":             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationSweep, false, false},
 		"a pod of the rotation has the old key":             {[]client.Object{deployment(fresh), pod(old, rotation)}, v1alpha1.RotationDrain, false, true},
 		"pods have the old key while the new key is funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
-		"the service account is foreign":                    {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
-		"the service account is the fleet's":                {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
-		"the ConfigMap with the endpoints is foreign":       {[]client.Object{deployment(old), account(ours), files()}, v1alpha1.RotationFund, false, false},
-		"the ConfigMap with the endpoints is the fleet's":   {[]client.Object{deployment(old), account(ours), files(ours)}, v1alpha1.RotationFund, false, true},
+		"the service account is foreign":                    {[]client.Object{deployment(old), serviceAccount()}, v1alpha1.RotationFund, false, false},
+		"the service account is the fleet's":                {[]client.Object{deployment(old), serviceAccount(ownedByPool)}, v1alpha1.RotationFund, false, true},
+		"the ConfigMap with the endpoints is foreign":       {[]client.Object{deployment(old), serviceAccount(ownedByPool), configMap()}, v1alpha1.RotationFund, false, false},
+		"the ConfigMap with the endpoints is the fleet's":   {[]client.Object{deployment(old), serviceAccount(ownedByPool), configMap(ownedByPool)}, v1alpha1.RotationFund, false, true},
 		"the Job exists already":                            {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, written := running(), &writes{}
+			f, written := healthyFacts(), &keyWriter{}
 			r := &Reconciler{Options: Options{Live: fake.NewClientBuilder().WithObjects(test.live...).Build(), KeyWriter: written}}
 			p := Plan{Keys: keys.Plan{Job: &keys.JobWanted{
 				Name: "demo-payer-1-drain", Step: test.step, Revision: 1,
@@ -103,21 +103,21 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(written.plans) != 1 || (written.plans[0].Job != nil) != test.want {
-				t.Errorf("the Job is made: %+v, want %t", written.plans, test.want)
+				t.Errorf("plans written: %+v; want one, and the Job in it: %t", written.plans, test.want)
 			}
 		})
 	}
 }
 
-// applied is an Applier that counts its calls.
-type applied struct{ passes int }
+// countingApplier counts its calls, and applies nothing.
+type countingApplier struct{ passes int }
 
-func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
+func (a *countingApplier) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
 	a.passes++
 	return apply.Result{}, nil
 }
 
-func (a *applied) Forget(types.NamespacedName) {}
+func (a *countingApplier) Forget(types.NamespacedName) {}
 
 // If the API server refuses the Job of a rotation, this is reported, and the rest of the
 // spec is applied to the fleet. If a key cannot be made, the pass stops, because the fleet
@@ -146,13 +146,13 @@ func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, fleet := running(), &applied{}
-			r := &Reconciler{Options: Options{Live: fake.NewClientBuilder().Build(), KeyWriter: &writes{err: test.err}, Applier: fleet}}
+			f, fleet := healthyFacts(), &countingApplier{}
+			r := &Reconciler{Options: Options{Live: fake.NewClientBuilder().Build(), KeyWriter: &keyWriter{err: test.err}, Applier: fleet}}
 			p := Plan{Keys: test.plan, Deploy: true, Input: build.Input{Pool: f.Pool, Image: "relay:1"}}
 			p.Keys.Rotation = test.plan.Rotation.DeepCopy()
 			o, err := r.apply(t.Context(), f, &p)
 			if fleet.passes != test.wantApplied || (err != nil) != test.wantErr {
-				t.Errorf("the fleet was applied %d times, error %v: want %d, an error %t", fleet.passes, err, test.wantApplied, test.wantErr)
+				t.Errorf("the fleet was applied %d times, error %v; want %d times, and an error: %t", fleet.passes, err, test.wantApplied, test.wantErr)
 			}
 			status := Report(f, &p, &o)
 			reason := ""
@@ -166,17 +166,17 @@ func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 				}
 			}
 			if reason != test.wantStalled {
-				t.Errorf("it is stalled with the reason %q, want %q", reason, test.wantStalled)
+				t.Errorf("Stalled has the reason %q, want %q", reason, test.wantStalled)
 			}
 		})
 	}
 }
 
-// A cache that is behind shows the RelayPool before the last write of its status. A pass on
-// it could take a step and then fail to record it.
-func TestAReplacedStatusStartsNoPass(t *testing.T) {
+// A stale cache shows the RelayPool as it was before the last write of its status. A pass
+// on that version could take a step of a rotation and then fail to record the step.
+func TestStaleCachedRelayPoolIsNotReconciled(t *testing.T) {
 	t.Parallel()
-	pool := running().Pool
+	pool := healthyFacts().Pool
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	r := &Reconciler{Options: Options{Client: cached, Now: now}} // too few options for a pass
 	status := before.Status.DeepCopy()
 	status.ObservedGeneration++
-	r.Recorder = quiet{}
+	r.Recorder = discardRecorder{}
 	if err := r.write(t.Context(), &Facts{Pool: before}, &Plan{}, status); err != nil {
 		t.Fatal(err)
 	}
@@ -218,6 +218,7 @@ func TestAReplacedStatusStartsNoPass(t *testing.T) {
 	}
 }
 
-type quiet struct{}
+type discardRecorder struct{}
 
-func (quiet) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+func (discardRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+}

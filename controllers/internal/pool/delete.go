@@ -21,8 +21,9 @@ import (
 // garbage-collected, and keys stay, because they have no owner.
 const Finalizer = v1alpha1.Group + "/keys"
 
-// guardKeys adds the finalizer before the first key is made.
-func (r *Reconciler) guardKeys(ctx context.Context, pool *v1alpha1.RelayPool) error {
+// addFinalizer adds the finalizer to a RelayPool with generated keys, before the first key
+// is made.
+func (r *Reconciler) addFinalizer(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	if pool.Spec.FeePayers.Generate == nil || pool.Spec.Paused || controllerutil.ContainsFinalizer(pool, Finalizer) {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ignoreNotFound(fmt.Errorf("remove finalizer: %w", err))
 	}
-	log.FromContext(ctx).Info("Let RelayPool go", "keys_left", len(pool.Status.FeePayers))
+	log.FromContext(ctx).Info("Removed finalizer of deleted RelayPool", "keys_left", len(pool.Status.FeePayers))
 	r.forget(client.ObjectKeyFromObject(pool))
 	return nil
 }
@@ -77,7 +78,7 @@ func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPoo
 	}
 	meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleting,
-		Message:            "the RelayPool is being deleted, and waits for the finalizers of others; fee payers' keys stay",
+		Message:            "the RelayPool is being deleted, and waits for other finalizers; fee payers' keys stay",
 		ObservedGeneration: pool.Generation, LastTransitionTime: metav1.NewTime(r.Now()),
 	})
 	if equality.Semantic.DeepEqual(pool.Status, next.Status) {

@@ -16,49 +16,49 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// diary is a fake of the client and the recorder that a deletion uses. It records their
+// callRecorder is a fake of the client and the recorder that a deletion uses. It records their
 // calls in order.
-type diary struct {
+type callRecorder struct {
 	client.Client
-	lines []string
-	// patched is the error returned for the patch that removes the finalizer.
-	patched error
+	calls []string
+	// patchErr is returned by the patch that removes the finalizer.
+	patchErr error
 }
 
-func (d *diary) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
-	d.lines = append(d.lines, "event "+reason)
+func (d *callRecorder) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	d.calls = append(d.calls, "event "+reason)
 }
 
-func (d *diary) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
-	d.lines = append(d.lines, fmt.Sprintf("patch to %d finalizers", len(object.GetFinalizers())))
-	return d.patched
+func (d *callRecorder) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	d.calls = append(d.calls, fmt.Sprintf("patch to %d finalizers", len(object.GetFinalizers())))
+	return d.patchErr
 }
 
-// applier applies nothing.
-type applier struct{ Applier }
+// nopApplier does nothing.
+type nopApplier struct{ Applier }
 
-func (applier) Forget(types.NamespacedName) {}
+func (nopApplier) Forget(types.NamespacedName) {}
 
-// While the finalizer is there, the operator retries an unfinished deletion. So the funded
-// keys are named before the finalizer is removed. Otherwise, if the operator died in
+// While the finalizer is there, the operator retries an unfinished deletion. So events name the
+// funded keys before the finalizer is removed. Otherwise, if the operator died in
 // between or the answer to the patch was lost, no event would name their lamports.
-func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
+func TestFundedKeysAreReportedBeforeTheFinalizerIsRemoved(t *testing.T) {
 	t.Parallel()
 	funded := int64(20_000_000)
 	wantCalls := []string{"event FundedKeyLeft", "event FundedKeyLeft", "patch to 0 finalizers"}
 	tests := map[string]struct {
-		patched error
-		want    []string
+		patchErr error
+		want     []string
 	}{
-		"the finalizer is removed":                                        {nil, wantCalls},
-		"the removal fails, and is tried again with the keys named again": {errors.New("connection refused"), append(slices.Clone(wantCalls), wantCalls...)},
+		"the finalizer is removed":                                {nil, wantCalls},
+		"the removal fails, and the retry reports the keys again": {errors.New("connection refused"), append(slices.Clone(wantCalls), wantCalls...)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &diary{patched: tc.patched}
+			d := &callRecorder{patchErr: tc.patchErr}
 			r := &Reconciler{Options: Options{
-				Client: d, Recorder: d, Watcher: noChain{}, Backlogs: noBacklog{}, References: given{}, KeyObserver: given{}, Applier: applier{}, Now: now,
+				Client: d, Recorder: d, Watcher: noChain{}, Backlogs: noBacklog{}, References: fixedReadings{}, KeyObserver: fixedReadings{}, Applier: nopApplier{}, Now: now,
 			}}
 			deleted := metav1.NewTime(now())
 			pool := &v1alpha1.RelayPool{
@@ -69,17 +69,17 @@ func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 				}},
 			}
 			err := r.finalize(t.Context(), pool.DeepCopy())
-			if tc.patched != nil {
-				if !errors.Is(err, tc.patched) {
-					t.Errorf("error is %v, want the patch's", err)
+			if tc.patchErr != nil {
+				if !errors.Is(err, tc.patchErr) {
+					t.Errorf("error is %v, want the patch's error", err)
 				}
 				err = r.finalize(t.Context(), pool.DeepCopy())
 			}
-			if !errors.Is(err, tc.patched) {
-				t.Errorf("error is %v, want %v", err, tc.patched)
+			if !errors.Is(err, tc.patchErr) {
+				t.Errorf("error is %v, want %v", err, tc.patchErr)
 			}
-			if diff := cmp.Diff(tc.want, d.lines); diff != "" {
-				t.Errorf("what was done, in its order (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, d.calls); diff != "" {
+				t.Errorf("calls, in order (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -30,11 +30,11 @@ func (r *Reconciler) emitApplied(pool *v1alpha1.RelayPool, result *apply.Result)
 		emit(ref, v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
 	}
 	if result.HandedOver {
-		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionApply, "%s", "the autoscaler sizes the fleet from now on, beginning with as many pods as there are")
+		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionApply, "%s", "the autoscaler sizes the fleet from now on, starting with the present number of pods")
 	}
 }
 
-// emitStatusChanges emits the events of a written status: those of its changes, and those
+// emitStatusChanges emits the events for the changes in a written status, and the events
 // of the keys.
 func (r *Reconciler) emitStatusChanges(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
 	for _, e := range statusEvents(f, p, next) {
@@ -64,12 +64,13 @@ func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string
 // statusEvent is an event to be emitted.
 type statusEvent struct{ kind, reason, action, note string }
 
-// statusEvents returns the events of the differences between a status and the last one.
+// statusEvents returns the events for the differences between the next status and the last
+// one.
 func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEvent {
 	var out []statusEvent
 	if p.RecordInitialised {
 		out = append(out, statusEvent{corev1.EventTypeNormal, v1alpha1.EventPoolInitialised, actionReport,
-			"the pool was seen initialised: the gate is open from now on"})
+			"the pool is initialised: the gate is open from now on"})
 	}
 	last := f.Pool.Status.Conditions
 	was, is := meta.FindStatusCondition(last, v1alpha1.ConditionStalled), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionStalled)

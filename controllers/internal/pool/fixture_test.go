@@ -26,9 +26,9 @@ func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 func payerA() solana.PublicKey { return solana.PublicKey{1} }
 func payerB() solana.PublicKey { return solana.PublicKey{2} }
 
-// running returns the facts of a healthy fleet of two pods. Its status has only
+// healthyFacts returns the facts of a healthy fleet of two pods. Its status has only
 // InitialisedAt.
-func running() *Facts {
+func healthyFacts() *Facts {
 	pool := &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", UID: "demo-uid", Generation: 3, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))},
 		Spec: v1alpha1.RelayPoolSpec{
@@ -66,7 +66,7 @@ func running() *Facts {
 		Backlog: Backlog{At: now(), Due: 3},
 	}
 	f.Target = targetOf(pool, &f.References, (&parser{}).parse, nil)
-	fleet(f, 2, 2)
+	setFleet(f, 2, 2)
 	return f
 }
 
@@ -79,9 +79,9 @@ func reportOf(state poolcheck.State, reason poolcheck.Reason) poolcheck.Report {
 	}
 }
 
-// fleet sets a Deployment with the given replicas, and as many pods. Of the pods, the given
-// number is ready.
-func fleet(f *Facts, replicas, ready int32) {
+// setFleet sets a Deployment with that many replicas and pods. The parameter ready is how
+// many of the pods are ready.
+func setFleet(f *Facts, replicas, ready int32) {
 	f.Fleet.Deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, ResourceVersion: "7"},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
@@ -102,8 +102,8 @@ func fleet(f *Facts, replicas, ready int32) {
 	}
 }
 
-// relayOf sets the state of the relay's container in every pod.
-func relayOf(f *Facts, state, last corev1.ContainerState) {
+// setRelayState sets the state of the relay's container in every pod.
+func setRelayState(f *Facts, state, last corev1.ContainerState) {
 	for i := range f.Fleet.Pods {
 		f.Fleet.Pods[i].Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: build.RelayContainer, Image: "relay:1", State: state, LastTerminationState: last,

@@ -24,9 +24,9 @@ import (
 	"github.com/relaypool/relaypool/hack/process"
 )
 
-// Two operators run as processes. The leader is killed several times, each time between a
-// write that the API server has executed and its answer. Each time another operator takes
-// over. Only the leader writes, and there is one set of keys.
+// Two operators run as processes. The leader is killed four times, each time after the API
+// server has executed a write and before the leader gets the answer. Each time another
+// operator takes over. Only the leader writes, and no key is made twice.
 func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	t.Parallel()
 	program := pooltest.BuildOperator(t)
@@ -35,38 +35,38 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	if err := s.Chain.Initialize(); err != nil {
 		t.Fatal(err)
 	}
-	two := newSuccession(t, s, program)
-	two.start()
-	defer two.stop()
+	operators := newOperatorPair(t, s, program)
+	operators.start()
+	defer operators.stop()
 
-	// Two deaths while the first keys and the fleet are made.
-	two.dieAt(t, "a key was made", wrote(http.MethodPost, "secrets"), func() {
+	// Two leaders are killed while the first keys and the fleet are made.
+	operators.killLeaderAt(t, "a key was made", created(http.MethodPost, "secrets"), func() {
 		s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = 2 }))
 	})
 	first := keySecrets(t, s)
 	if len(first) != 1 {
-		t.Errorf("there are %d keys when the leader dies that made the first: want 1", len(first))
+		t.Errorf("there are %d keys after the leader that made the first one was killed: want 1", len(first))
 	}
-	two.dieAt(t, "the Deployment was made", wrote(http.MethodPatch, "deployments"), func() {})
+	operators.killLeaderAt(t, "the Deployment was made", created(http.MethodPatch, "deployments"), func() {})
 	pooltest.Eventually(t, "both keys are known", func() error {
 		if known := len(s.Status(t, "demo").FeePayers); known != 2 {
-			return fmt.Errorf("there are %d", known)
+			return fmt.Errorf("the status shows %d", known)
 		}
 		return nil
 	})
 	s.Fund(t, "demo", 2_000_000_000)
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
 	made := keySecrets(t, s)
-	keptAll(t, first, made, 2)
+	checkKeysKept(t, first, made, 2)
 
-	// Two deaths while the keys and the first Job of a rotation are made.
-	two.dieAt(t, "a key of the rotation was made", wrote(http.MethodPost, "secrets"), func() {
+	// Two leaders are killed while the keys and the first Job of a rotation are made.
+	operators.killLeaderAt(t, "a key of the rotation was made", created(http.MethodPost, "secrets"), func() {
 		pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: 1} })
 	})
 	half := keySecrets(t, s)
-	two.dieAt(t, "the rotation's Job was made", wrote(http.MethodPost, "jobs"), func() {})
+	operators.killLeaderAt(t, "the rotation's Job was made", created(http.MethodPost, "jobs"), func() {})
 	pooltest.Eventually(t, "the next leader continues the rotation", func() error {
-		if two.leader() == two.died { // no operator has become leader since
+		if operators.leader() == operators.lastKilled {
 			return errors.New("no operator leads")
 		}
 		if r := s.Status(t, "demo").Rotation; r == nil || r.Step != v1alpha1.RotationFund || r.Revision != 1 {
@@ -74,8 +74,8 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 		}
 		return nil
 	})
-	keptAll(t, made, half, 3)
-	keptAll(t, half, keySecrets(t, s), 4)
+	checkKeysKept(t, made, half, 3)
+	checkKeysKept(t, half, keySecrets(t, s), 4)
 	var jobs batchv1.JobList
 	if err := s.Client.List(t.Context(), &jobs, client.InNamespace(s.Namespace)); err != nil {
 		t.Fatal(err)
@@ -83,12 +83,12 @@ func TestTheOtherOperatorTakesOverFromAKilledLeader(t *testing.T) {
 	if len(jobs.Items) != 1 || jobs.Items[0].Name != keys.JobName("demo", 1, v1alpha1.RotationFund) {
 		t.Errorf("there are %d Jobs: want the one that funds", len(jobs.Items))
 	}
-	two.judge(t)
+	operators.checkLeaders(t)
 }
 
-// wrote returns a test for requests with which the API server has created an object of the
-// resource.
-func wrote(method, resource string) func(pooltest.Request) bool {
+// created returns a predicate of requests: whether the API server has created an object of
+// the resource.
+func created(method, resource string) func(pooltest.Request) bool {
 	return func(r pooltest.Request) bool {
 		return r.Method == method && r.Resource == resource && r.Status == http.StatusCreated
 	}
@@ -111,7 +111,8 @@ func keySecrets(t *testing.T, s *pooltest.Stand) map[string]types.UID {
 	return out
 }
 
-func keptAll(t *testing.T, before, after map[string]types.UID, want int) {
+// checkKeysKept checks that no key of before is missing, and that there are want keys.
+func checkKeysKept(t *testing.T, before, after map[string]types.UID, want int) {
 	t.Helper()
 	for address, uid := range before {
 		if after[address] != uid {
@@ -123,52 +124,54 @@ func keptAll(t *testing.T, before, after map[string]types.UID, want int) {
 	}
 }
 
-// succession runs two operators at any time. When one ends it starts another, as a
-// Deployment would.
-type succession struct {
+// operatorPair keeps two operators running. When one ends, another is started, as a
+// Deployment would do.
+type operatorPair struct {
 	t       *testing.T
 	stand   *pooltest.Stand
 	program string
 	stopped chan struct{}
-	keepers sync.WaitGroup
-	died    int // the last operator that dieAt killed
+	runners sync.WaitGroup
+	// lastKilled is the number of the last operator that killLeaderAt killed.
+	lastKilled int
 
-	mutex  sync.Mutex
-	lives  int
-	holder int // the owner of the Lease
-	led    map[int]bool
-	faults []string
-	dies   func(pooltest.Request) bool
-	dead   chan int
+	mutex   sync.Mutex
+	started int // how many operators were started; they are numbered from 1
+	holder  int // the owner of the Lease
+	leaders map[int]bool
+	faults  []string
+	// killAt selects the request at which the leader is killed. killed receives its number.
+	killAt func(pooltest.Request) bool
+	killed chan int
 }
 
-func newSuccession(t *testing.T, s *pooltest.Stand, program string) *succession {
+func newOperatorPair(t *testing.T, s *pooltest.Stand, program string) *operatorPair {
 	t.Helper()
-	return &succession{t: t, stand: s, program: program, stopped: make(chan struct{}), led: map[int]bool{}}
+	return &operatorPair{t: t, stand: s, program: program, stopped: make(chan struct{}), leaders: map[int]bool{}}
 }
 
-func (s *succession) start() {
+func (s *operatorPair) start() {
 	for range 2 {
-		s.keepers.Go(func() {
-			for s.live() {
+		s.runners.Go(func() {
+			for s.runOperator() {
 			}
 		})
 	}
 }
 
-func (s *succession) stop() {
+func (s *operatorPair) stop() {
 	close(s.stopped)
-	s.keepers.Wait()
+	s.runners.Wait()
 }
 
-// live runs one operator to its end, and reports whether another has to follow.
-func (s *succession) live() bool {
+// runOperator runs one operator to its end, and reports whether to start another.
+func (s *operatorPair) runOperator() bool {
 	s.mutex.Lock()
-	s.lives++
-	life := s.lives
+	s.started++
+	number := s.started
 	s.mutex.Unlock()
 	var running atomic.Pointer[process.Process]
-	traffic := &pooltest.Traffic{Answered: func(r pooltest.Request) { s.answered(life, r, &running) }}
+	traffic := &pooltest.Traffic{Answered: func(r pooltest.Request) { s.answered(number, r, &running) }}
 	folder := s.t.TempDir()
 	access := filepath.Join(folder, "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
@@ -200,9 +203,9 @@ func (s *succession) live() bool {
 	return false
 }
 
-// answered records who leads, and who writes without leading. If the test wants the leader
-// to die at this request, answered kills it before it gets the answer.
-func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[process.Process]) {
+// answered records which operator leads, and the writes of other operators. If killAt
+// selects the request, answered kills the leader before the leader gets the answer.
+func (s *operatorPair) answered(number int, r pooltest.Request, p *atomic.Pointer[process.Process]) {
 	if !r.Writes() {
 		return
 	}
@@ -210,61 +213,62 @@ func (s *succession) answered(life int, r pooltest.Request, p *atomic.Pointer[pr
 	switch {
 	case r.Resource == "leases":
 		if r.Status < http.StatusMultipleChoices {
-			s.holder, s.led[life] = life, true
+			s.holder, s.leaders[number] = number, true
 		}
-	case life != s.holder:
-		s.faults = append(s.faults, fmt.Sprintf("operator %d: %s, while %d led", life, r, s.holder))
+	case number != s.holder:
+		s.faults = append(s.faults, fmt.Sprintf("operator %d: %s, although operator %d is the leader", number, r, s.holder))
 	}
-	dead := s.dead
-	dies := s.dies != nil && life == s.holder && s.dies(r)
-	if dies {
-		s.dies = nil
+	killed := s.killed
+	kill := s.killAt != nil && number == s.holder && s.killAt(r)
+	if kill {
+		s.killAt = nil
 	}
 	s.mutex.Unlock()
-	if !dies {
+	if !kill {
 		return
 	}
 	if err := p.Load().Kill(); err != nil {
 		s.t.Error(err)
 	}
-	dead <- life
+	killed <- number
 }
 
-// dieAt calls cause, and waits until the leader is killed at its next request for which at
-// is true.
-func (s *succession) dieAt(t *testing.T, what string, at func(pooltest.Request) bool, cause func()) {
+// killLeaderAt calls cause, and waits until the leader is killed at its next request that
+// at selects.
+func (s *operatorPair) killLeaderAt(t *testing.T, what string, at func(pooltest.Request) bool, cause func()) {
 	t.Helper()
-	dead := make(chan int, 1)
+	killed := make(chan int, 1)
 	s.mutex.Lock()
-	s.dies, s.dead = at, dead
+	s.killAt, s.killed = at, killed
 	s.mutex.Unlock()
 	cause()
-	pooltest.Eventually(t, "the leader dies as "+what, func() error {
+	pooltest.Eventually(t, "the leader is killed when "+what, func() error {
 		select {
-		case s.died = <-dead:
+		case s.lastKilled = <-killed:
 			return nil
 		default:
-			return errors.New("it lives")
+			return errors.New("it still runs")
 		}
 	})
 }
 
-func (s *succession) leader() int {
+func (s *operatorPair) leader() int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.holder
 }
 
-// judge checks that only leaders wrote, and that every death had a successor.
-func (s *succession) judge(t *testing.T) {
+// checkLeaders checks that only leaders wrote, and that every killed leader had a
+// successor.
+func (s *operatorPair) checkLeaders(t *testing.T) {
 	t.Helper()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, fault := range s.faults {
 		t.Error(fault)
 	}
-	if len(s.led) < 5 {
-		t.Errorf("%d operators led: want one after each of four that were killed", len(s.led))
+	if len(s.leaders) < 5 {
+		t.Errorf("%d operators became leader: want at least 5, as four were killed", len(s.leaders))
 	}
-	t.Logf("%d of %d operators led", len(s.led), s.lives)
+	t.Logf("%d of %d operators became leader", len(s.leaders), s.started)
 }

@@ -27,20 +27,20 @@ import (
 // After any sequence of facts, four invariants hold. Once the gate has opened, only
 // spec.replicas sets a fleet to 0. There is at most one scaler. Every condition is set.
 // Unchanged facts give an unchanged status.
-func TestAnySequenceOfFacts(t *testing.T) {
+func TestInvariantsHoldForAnySequenceOfFacts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		f := running()
+		f := healthyFacts()
 		f.Pool.Status = v1alpha1.RelayPoolStatus{}
 		f.Fleet = Fleet{}
 		for pass := range 60 {
 			f.Now = f.Now.Add(time.Duration(random.IntN(90)) * time.Second)
-			change(random, f)
+			changeFacts(random, f)
 			p := Decide(f, settings())
 			o := outcomeOf(random, f, &p)
 			status := Report(f, &p, &o)
-			if err := wrong(f, &p, &status); err != nil {
+			if err := violation(f, &p, &status); err != nil {
 				t.Fatalf("seed %d, pass %d: %v", seed, pass, err)
 			}
 			again := *f
@@ -48,24 +48,24 @@ func TestAnySequenceOfFacts(t *testing.T) {
 			again.Pool.Status = *status.DeepCopy()
 			again.Now = f.Now.Add(time.Duration(random.IntN(3600)) * time.Second)
 			p = Decide(&again, settings())
-			p.RecordInitialised = false // the first pass has done it
+			p.RecordInitialised = false // the first pass has recorded it
 			repeated := p
 			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Withheld == deploymentWithheld(f, chainState(f)) {
-				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresPutOff(f, &status, &next) {
+				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresDeferred(f, &status, &next) {
 					t.Fatalf("seed %d, pass %d: the same facts give another status:\n%s", seed, pass, cmp.Diff(status, next))
 				}
 			}
 			f.Pool.Status = status
 			if o.Applied {
-				take(f, &p)
+				applyPlan(f, &p)
 			}
 		}
 	}
 }
 
-// figuresPutOff reports whether the second status differs only in figures that the first
+// figuresDeferred reports whether the second status differs only in figures that the first
 // deferred, because a minute had not passed.
-func figuresPutOff(f *Facts, first, second *v1alpha1.RelayPoolStatus) bool {
+func figuresDeferred(f *Facts, first, second *v1alpha1.RelayPoolStatus) bool {
 	if f.Pool.Status.ObservedAt == nil || f.Now.Sub(f.Pool.Status.ObservedAt.Time) >= figuresInterval {
 		return false
 	}
@@ -82,8 +82,8 @@ func chainState(f *Facts) poolcheck.State {
 	return state
 }
 
-// change makes one random change of the facts.
-func change(random *rand.Rand, f *Facts) {
+// changeFacts makes one random change of the facts.
+func changeFacts(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
 	switch random.IntN(16) {
 	case 0:
@@ -122,7 +122,7 @@ func change(random *rand.Rand, f *Facts) {
 		spec.Paused = random.IntN(3) == 0
 	case 13:
 		if d := f.Fleet.Deployment; d != nil && f.Fleet.live() > 0 {
-			fleet(f, f.Fleet.live(), random.Int32N(f.Fleet.live()+1))
+			setFleet(f, f.Fleet.live(), random.Int32N(f.Fleet.live()+1))
 		}
 	case 14:
 		f.Autoscaler = Autoscaler{Present: random.IntN(2) == 0, Working: ptr.To(random.IntN(2) == 0)}
@@ -139,8 +139,8 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 	return o
 }
 
-// take changes the facts as if the objects of the plan had been applied.
-func take(f *Facts, p *Plan) {
+// applyPlan changes the facts as if the objects of the plan had been applied.
+func applyPlan(f *Facts, p *Plan) {
 	replicas := f.Fleet.live()
 	switch {
 	case p.Withheld:
@@ -151,12 +151,12 @@ func take(f *Facts, p *Plan) {
 		replicas = 1 // the default of the API server
 	}
 	if f.Fleet.Deployment == nil || f.Fleet.live() != replicas {
-		fleet(f, replicas, replicas)
+		setFleet(f, replicas, replicas)
 	}
 }
 
-// wrong returns the first violated invariant, or nil.
-func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
+// violation returns the first violated invariant, or nil.
+func violation(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	scalers := 0
 	for _, o := range p.Objects {
 		if o.Kind == build.KindHorizontalPodAutoscaler || o.Kind == build.KindScaledObject {
@@ -164,18 +164,18 @@ func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 		}
 	}
 	zero := p.Withheld || p.Input.Replicas != nil && *p.Input.Replicas == 0
-	byHand := f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0
+	bySpec := f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0
 	switch {
 	case scalers > 1:
 		return fmt.Errorf("%d scalers", scalers)
 	case p.Withheld && scalers > 0:
 		return errors.New("a held fleet has an autoscaler")
-	case f.Pool.Status.InitialisedAt != nil && zero && !byHand:
-		return errors.New("the gate had opened, and the fleet is brought to 0")
+	case f.Pool.Status.InitialisedAt != nil && zero && !bySpec:
+		return errors.New("the fleet is set to 0 although the gate had opened")
 	case f.Pool.Status.InitialisedAt != nil && status.InitialisedAt == nil:
 		return errors.New("the gate has closed")
 	case status.ObservedGeneration != f.Pool.Generation:
-		return errors.New("the generation is not observed")
+		return errors.New("the status does not have the generation")
 	}
 	for _, kind := range []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
@@ -183,7 +183,7 @@ func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	} {
 		c := meta.FindStatusCondition(status.Conditions, kind)
 		if c == nil || c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
-			return fmt.Errorf("condition %s is not set whole: %v", kind, c)
+			return fmt.Errorf("condition %s is missing or incomplete: %v", kind, c)
 		}
 	}
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingActive); (c != nil) != (f.Pool.Spec.Autoscaling != nil) {
@@ -191,11 +191,11 @@ func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	}
 	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return fmt.Errorf("condition %s is there and is %s", kind, c.Status)
+			return fmt.Errorf("condition %s has the status %s: want True, or no condition", kind, c.Status)
 		}
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReconciling) && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
-		return errors.New("it is stalled and reconciling")
+		return errors.New("the RelayPool is Stalled and Reconciling at once")
 	}
 	if slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool { return len(c.Message) > maxMessage }) {
 		return errors.New("a message is too long")

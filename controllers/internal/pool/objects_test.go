@@ -39,7 +39,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "demo"}}); err != nil {
 		t.Fatal(err)
 	}
-	pooltest.Eventually(t, "the image and the Service are as they were", func() error {
+	pooltest.Eventually(t, "the image and the Service are restored", func() error {
 		var d appsv1.Deployment
 		s.Get(t, "demo", &d)
 		if image := d.Spec.Template.Spec.Containers[0].Image; image != pooltest.Image {
@@ -48,7 +48,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, &corev1.Service{})
 	})
 	if note := s.AwaitEvent(t, "demo", v1alpha1.EventDriftRepaired); !strings.Contains(note, "demo") {
-		t.Errorf("note %q: want the object", note)
+		t.Errorf("note %q: want it to name the object", note)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestForeignObjectsAreNotChanged(t *testing.T) {
 	if err := s.Chain.Initialize(); err != nil {
 		t.Fatal(err)
 	}
-	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	s.Create(t, theirs)
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	s.Create(t, foreign)
 	s.Create(t, s.Pool("demo"))
 	stalled := s.Await(t, "demo", v1alpha1.ConditionStalled, "True/ForeignObject")
 	if !strings.Contains(stalled.Message, "Service demo") {
@@ -69,17 +69,17 @@ func TestForeignObjectsAreNotChanged(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 	var now corev1.Service
 	s.Get(t, "demo", &now)
-	if now.ResourceVersion != theirs.ResourceVersion {
+	if now.ResourceVersion != foreign.ResourceVersion {
 		t.Error("a foreign Service was changed")
 	}
-	if err := s.Client.Delete(t.Context(), theirs); err != nil {
+	if err := s.Client.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	s.Fund(t, "demo", 2_000_000_000)
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
 	s.Get(t, "demo", &now)
 	if len(now.OwnerReferences) != 1 || now.OwnerReferences[0].Kind != v1alpha1.Kind {
-		t.Error("the Service is not the RelayPool's after the foreign one was deleted")
+		t.Error("the Service does not belong to the RelayPool after the foreign one was deleted")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 	pooltest.Eventually(t, "both are deleted", func() error {
 		for _, object := range []client.Object{&networkingv1.NetworkPolicy{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
 			if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
+				return fmt.Errorf("%T still exists, or cannot be read: %w", object, errors.Join(err))
 			}
 		}
 		return nil
@@ -121,7 +121,7 @@ func TestARefusedObjectIsNamed(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/NotDeployed")
 }
 
-func TestSecretsThatAreMadeLateOrDeleted(t *testing.T) {
+func TestSecretIsCreatedLateAndDeleted(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	if err := s.Chain.Initialize(); err != nil {
@@ -155,11 +155,11 @@ func TestSecretsThatAreMadeLateOrDeleted(t *testing.T) {
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 	s.Get(t, "demo", &after)
 	if before.Generation != after.Generation {
-		t.Error("the fleet was changed because a Secret was deleted")
+		t.Error("the deletion of a Secret changed the fleet")
 	}
 }
 
-func TestTheChainIsLostAndFound(t *testing.T) {
+func TestStatusWhileTheChainIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s, _ := stand(t, pooltest.KubeletOptions{})
 	ready(t, s, "demo")
@@ -179,8 +179,8 @@ func TestTheChainIsLostAndFound(t *testing.T) {
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		lamports uint64
-		wantTold bool
+		lamports  uint64
+		wantEvent bool
 	}{
 		"funded keys are named":    {2_000_000_000, true},
 		"empty keys are not named": {0, false},
@@ -193,7 +193,7 @@ func TestDeletion(t *testing.T) {
 			s.Create(t, s.Pool("demo", two))
 			s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
 			payers := s.Status(t, "demo").FeePayers
-			awaitTold(t, s, v1alpha1.EventKeyGenerated, payers)
+			awaitPayerEvents(t, s, v1alpha1.EventKeyGenerated, payers)
 			if tc.lamports > 0 {
 				s.Fund(t, "demo", tc.lamports)
 				s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
@@ -208,7 +208,7 @@ func TestDeletion(t *testing.T) {
 			pooltest.Eventually(t, "the RelayPool and its Deployment are deleted", func() error {
 				for _, object := range []client.Object{&v1alpha1.RelayPool{}, &appsv1.Deployment{}} {
 					if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
-						return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
+						return fmt.Errorf("%T still exists, or cannot be read: %w", object, errors.Join(err))
 					}
 				}
 				return nil
@@ -216,45 +216,45 @@ func TestDeletion(t *testing.T) {
 			var secret corev1.Secret
 			s.Get(t, payers[0].SecretName, &secret)
 			s.Get(t, payers[1].SecretName, &secret)
-			if tc.wantTold {
-				awaitTold(t, s, v1alpha1.EventFundedKeyLeft, payers)
+			if tc.wantEvent {
+				awaitPayerEvents(t, s, v1alpha1.EventFundedKeyLeft, payers)
 			}
 			if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
 				t.Fatal(err)
 			}
 			// The event KeyAdopted needs a RelayPool that is younger than the key, and
 			// creation times have whole seconds.
-			pooltest.Eventually(t, "the key's second is over", func() error {
+			pooltest.Eventually(t, "a second has passed since the key was made", func() error {
 				if time.Since(secret.CreationTimestamp.Time) < time.Second {
-					return errors.New("it is not")
+					return errors.New("not yet")
 				}
 				return nil
 			})
 			s.Create(t, s.Pool("demo", two))
-			awaitTold(t, s, v1alpha1.EventKeyAdopted, payers)
-			if left := notes(t, s, v1alpha1.EventFundedKeyLeft); !tc.wantTold && len(left) > 0 {
-				t.Errorf("empty keys were named: %v", left)
+			awaitPayerEvents(t, s, v1alpha1.EventKeyAdopted, payers)
+			if left := notes(t, s, v1alpha1.EventFundedKeyLeft); !tc.wantEvent && len(left) > 0 {
+				t.Errorf("events named empty keys: %v", left)
 			}
 		})
 	}
 }
 
-// awaitTold waits until each payer has an event with its address.
-func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1.FeePayerStatus) {
+// awaitPayerEvents waits until each payer has an event with its address.
+func awaitPayerEvents(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1.FeePayerStatus) {
 	t.Helper()
 	pooltest.Eventually(t, "an event "+reason+" for each payer", func() error {
 		messages := notes(t, s, reason)
 		for _, p := range payers {
 			if !strings.Contains(messages[p.SecretName], p.Address) {
-				return fmt.Errorf("there are %v: want one about Secret %s with %s", messages, p.SecretName, p.Address)
+				return fmt.Errorf("notes are %v: want one about Secret %s with %s", messages, p.SecretName, p.Address)
 			}
 		}
 		return nil
 	})
 }
 
-// notes returns the notes of the events with a reason, by the name of the object that each
-// is about.
+// notes returns the notes of the events with a reason, by the name of the object that the
+// event is about.
 func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	t.Helper()
 	var list eventsv1.EventList
@@ -270,31 +270,33 @@ func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	return notes
 }
 
-// constant is a BacklogReader that gives the same answer for every pod.
-type constant struct{ backlog pool.Backlog }
+// constantBacklog is a BacklogReader that gives the same answer for every pod.
+type constantBacklog struct{ backlog pool.Backlog }
 
-func (c constant) Backlog(context.Context, string) (pool.Backlog, error) { return c.backlog, nil }
+func (c constantBacklog) Backlog(context.Context, string) (pool.Backlog, error) {
+	return c.backlog, nil
+}
 
 // The backlog of an idle fleet is shown. After that, no pass writes anything.
-func TestAFleetAtRestIsNotWritten(t *testing.T) {
+func TestIdleFleetCausesNoWrites(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
 	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
-		Namespaces: []string{s.Namespace}, RefsInterval: 50 * time.Millisecond, Backlog: constant{pool.Backlog{Due: 42}},
+		Namespaces: []string{s.Namespace}, RefsInterval: 50 * time.Millisecond, Backlog: constantBacklog{pool.Backlog{Due: 42}},
 	})
 	ready(t, s, "demo")
 	pooltest.Eventually(t, "the backlog is shown, and the figures are written", func() error {
 		status := s.Status(t, "demo")
 		if status.Backlog == nil || *status.Backlog != 42 || status.FeePayers[0].BalanceLamports == nil || *status.FeePayers[0].BalanceLamports != 2_000_000_000 {
-			return errors.New("not yet")
+			return errors.New("the status does not show them yet")
 		}
 		return nil
 	})
 	before := versions(t, s)
 	time.Sleep(15 * time.Second) // hundreds of passes, none of which may write
 	if diff := cmp.Diff(before, versions(t, s)); diff != "" {
-		t.Errorf("what was written at rest (-before +after):\n%s", diff)
+		t.Errorf("objects written at rest (-before +after):\n%s", diff)
 	}
 }
 
@@ -324,15 +326,15 @@ func versions(t *testing.T, s *pooltest.Stand) map[string]string {
 		}
 	}
 	if len(out) < 8 {
-		t.Fatalf("there are %d objects: the test would check nothing", len(out))
+		t.Fatalf("there are %d objects: want at least 8, or the test would check nothing", len(out))
 	}
 	return out
 }
 
-// An optional kind is reported as missing until it is installed, and used from then on. The
+// An optional kind is reported as missing until it is installed, and is used from then on. The
 // test has an API server of its own, because a new kind changes the status of every fleet
 // on the server.
-func TestKindsThatAreInstalledLater(t *testing.T) {
+func TestOptionalKindIsUsedOnceInstalled(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{})
 	config, err := server.Config()
@@ -342,21 +344,21 @@ func TestKindsThatAreInstalledLater(t *testing.T) {
 	s := pooltest.NewStand(t, config)
 	pooltest.StartOperator(t, config, pooltest.OperatorOptions{Namespaces: []string{s.Namespace}})
 	s.Create(t, s.Pool("demo"))
-	says := func(want string) {
+	awaitAccepted := func(want string) {
 		t.Helper()
 		pooltest.Eventually(t, "Accepted says "+want, func() error {
 			c := meta.FindStatusCondition(s.Status(t, "demo").Conditions, v1alpha1.ConditionAccepted)
 			if c == nil || c.Reason != v1alpha1.ReasonValid || !strings.Contains(c.Message, want) {
-				return fmt.Errorf("it is %+v", c)
+				return fmt.Errorf("the condition is %+v", c)
 			}
 			return nil
 		})
 	}
-	says("no PodMonitor and no PrometheusRule is made")
+	awaitAccepted("no PodMonitor and no PrometheusRule is made")
 	pooltest.InstallOptional(t, server, build.KindPodMonitor, "podmonitors")
 	pooltest.Eventually(t, "the PodMonitor is there", func() error {
 		monitor := pooltest.Object(build.KindPodMonitor)
 		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, monitor)
 	})
-	says("together; no PrometheusRule is made")
+	awaitAccepted("valid; no PrometheusRule is made")
 }

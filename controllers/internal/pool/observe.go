@@ -48,13 +48,13 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
-	// The watcher gets this spec's query only after Decide. Its last reading may be of
-	// another pool, which an earlier spec or an earlier RelayPool of the same name
-	// declared. Such a reading must not open the gate for this RelayPool.
+	// The watcher gets this spec's query only after Decide. Its last reading may be of a
+	// pool that an earlier spec, or an earlier RelayPool of the same name, declared. Such a
+	// reading must not open the gate for this RelayPool.
 	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
-	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > recentlyScaled
+	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > maxBacklogAge
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
@@ -70,14 +70,14 @@ func (f *Facts) err() error {
 	return errors.Join(all...)
 }
 
-// logUnread logs the errors of the references that this pass has read. The status says only
-// that a reading failed.
+// logUnread logs why references could not be read in this pass. The status says only that
+// they could not be read.
 func (r *Reconciler) logUnread(ctx context.Context, f *Facts) {
 	if f.References.ReadAt.Before(f.Now) {
-		return // an earlier pass read them and logged the errors
+		return // an earlier pass tried to read them, and logged the errors
 	}
 	for _, u := range f.References.Unread {
-		log.FromContext(ctx).Error(u.Err, "Could not read what the RelayPool names", "kind", string(u.Kind), "object", u.Name)
+		log.FromContext(ctx).Error(u.Err, "Could not read a Secret or ConfigMap of the RelayPool", "kind", string(u.Kind), "object", u.Name)
 	}
 }
 
@@ -86,8 +86,9 @@ func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 	deployment := new(appsv1.Deployment)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	if apierrors.IsNotFound(err) {
-		// The cache has only labelled Deployments, so it lacks one that lost its label. If
-		// that one counted as missing, the operator would set its size as for a new fleet.
+		// The cache has only labelled Deployments, so it lacks a Deployment that lost its
+		// label. If that Deployment counted as missing, its size would be set as for a new
+		// fleet.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
 	}
 	switch {
@@ -124,10 +125,10 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 	return nil
 }
 
-// lastLogLine returns the last line of the termination message that a Job's pods left most
-// recently; empty if they left none.
+// lastLogLine returns the last line of the newest termination message of a Job's pods;
+// empty if they have none.
 func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
-	var words string
+	var line string
 	var newest metav1.Time
 	for i := range pods {
 		pod := &pods[i]
@@ -136,11 +137,11 @@ func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
-				words, newest = shortened(lastLine(ended.Message), maxTerminationMessage), ended.FinishedAt
+				line, newest = shortened(lastLine(ended.Message), maxTerminationMessage), ended.FinishedAt
 			}
 		}
 	}
-	return words
+	return line
 }
 
 // readyIPs returns the addresses of ready pods, in a fixed order.

@@ -26,8 +26,7 @@ type Facts struct {
 	// Target is what to read from the chain for the declared pool. It lacks the parts that
 	// need unresolved objects.
 	Target Target
-	// Keys are the generated fee payers' keys, and Jobs the Jobs of their
-	// rotation. KeysKnown is false when the keys could not be read.
+	// Keys are the generated keys of fee payers, and Jobs are the Jobs that rotate them. KeysKnown is false when the keys could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
@@ -64,7 +63,7 @@ func (f *Facts) isUnread(p Part) bool { return f.Unread[p] != nil }
 
 // Fleet is the Deployment and its pods.
 type Fleet struct {
-	// Deployment is the RelayPool's; nil when there is none or a foreign one.
+	// Deployment is the Deployment that the RelayPool owns; nil without one.
 	Deployment *appsv1.Deployment
 	// Pods are all pods that the fleet's selector matches, including terminating ones.
 	Pods []corev1.Pod
@@ -124,10 +123,11 @@ type Target struct {
 	Problems []refs.Problem
 }
 
-// firstSentences joins parts of a message: the first ones in full, and a count of the others.
-func firstSentences(parts []string, most int) string {
-	if len(parts) <= most {
+// firstSentences joins the first parts of a message, at most that many, and adds a count of
+// the others.
+func firstSentences(parts []string, limit int) string {
+	if len(parts) <= limit {
 		return strings.Join(parts, "; ")
 	}
-	return strings.Join(parts[:most], "; ") + "; and " + plural(len(parts)-most, "more", "more")
+	return strings.Join(parts[:limit], "; ") + "; and " + plural(len(parts)-limit, "more", "more")
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// payerC is the address of the generated key of leftKey.
+// payerC is the address of generatedKey.
 func payerC() solana.PublicKey { return solana.PublicKey{3} }
 
-// leftKey returns a generated key of the fleet in the fixtures.
-func leftKey(state v1alpha1.FeePayerState) keys.Key {
+// generatedKey returns a key that was generated for the fleet in the fixtures.
+func generatedKey(state v1alpha1.FeePayerState) keys.Key {
 	return keys.Key{
 		Secret: keys.SecretName("demo", 0, 0), UID: "key-uid", ResourceVersion: "1", Created: now().Add(-time.Hour),
 		Address: payerC().String(), State: state,
@@ -28,21 +28,21 @@ func leftKey(state v1alpha1.FeePayerState) keys.Key {
 }
 
 // When the spec names Secrets, a generated key is unused, and the status does not show it
-// while it is empty. If only shown keys were read, its balance would be unknown. It would
-// be shown, read, found empty and hidden again, with a write and a call to the chain each
-// time.
+// while it is empty. If only shown keys were read, its balance would be unknown. So the
+// key would be shown, its balance read, and the key hidden again, with a write and a call
+// to the chain each time.
 func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, lamports := range map[string]uint64{"an empty key": 0, "a key with dust": 5000, "a funded key": 3_000_000_000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
-			f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerActive)}
+			f := healthyFacts()
+			f.Keys.Keys = []keys.Key{generatedKey(v1alpha1.PayerActive)}
 			balances := map[solana.PublicKey]uint64{payerA(): 1_000_000_000, payerB(): 2_000_000_000, payerC(): lamports}
-			var asked []chainwatch.Query
+			var queries []chainwatch.Query
 			for range 6 {
 				p := Decide(f, settings())
-				asked = append(asked, p.Query)
+				queries = append(queries, p.Query)
 				f.Pool.Status = Report(f, &p, &Outcome{Applied: true})
 				// The watcher returns only the requested balances.
 				f.Now = f.Now.Add(time.Minute)
@@ -51,31 +51,31 @@ func TestReadPayersDoNotDependOnTheStatus(t *testing.T) {
 					f.Chain.Payers[payer] = chainwatch.Payer{Lamports: balances[payer], At: f.Now}
 				}
 			}
-			for i, q := range asked[1:] {
-				if diff := cmp.Diff(asked[i].Payers, q.Payers); diff != "" {
-					t.Fatalf("pass %d asks for other payers than the one before (-before +after):\n%s", i+1, diff)
+			for i, q := range queries[1:] {
+				if diff := cmp.Diff(queries[i].Payers, q.Payers); diff != "" {
+					t.Fatalf("the query of pass %d has other payers than the query before (-before +after):\n%s", i+1, diff)
 				}
 			}
-			shown := 2
+			want := 2
 			if lamports > 1_000_000 {
-				shown = 3
+				want = 3
 			}
-			if got := len(f.Pool.Status.FeePayers); got != shown {
-				t.Errorf("the status shows %d payers, want %d", got, shown)
+			if got := len(f.Pool.Status.FeePayers); got != want {
+				t.Errorf("the status shows %d payers, want %d", got, want)
 			}
 		})
 	}
 }
 
-// A balance that was read before a sweep of the key does not raise an alarm about funds.
-func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
+// A balance that was read before the key was swept does not raise an alarm about funds.
+func TestBalanceReadBeforeASweepRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}, Rotation: &v1alpha1.Rotation{Revision: 1}}
 	f.References.Payers = nil
-	active := leftKey(v1alpha1.PayerActive)
+	active := generatedKey(v1alpha1.PayerActive)
 	active.Revision, active.Secret, active.Address = 1, keys.SecretName("demo", 1, 0), payerA().String()
-	f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerRetired), active}
+	f.Keys.Keys = []keys.Key{generatedKey(v1alpha1.PayerRetired), active}
 	done := metav1.NewTime(now().Add(-10 * time.Second))
 	f.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &done}
 	for name, test := range map[string]struct {
@@ -99,18 +99,18 @@ func TestABalanceFromBeforeASweepRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// While the spec is invalid nothing is written, so another pass changes nothing until
-// somebody corrects the spec.
+// While the spec is invalid nothing is written, so an earlier pass would change
+// nothing.
 func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}
 	f.Pool.Spec.Template.Labels = map[string]string{"no label": "x"}
 	f.References.Payers, f.Keys.Keys = nil, nil
 	f.References.Next, f.Keys.Next = now().Add(time.Hour), now().Add(time.Hour)
 	p := Decide(f, settings())
 	if !p.Keys.Writes() || len(p.Faults) == 0 {
-		t.Fatalf("the plan makes keys: %t, and has the faults %q: want a key to be made, and a fault", p.Keys.Writes(), p.Faults)
+		t.Fatalf("the plan makes keys: %t, faults %q; want a key to be made, and a fault", p.Keys.Writes(), p.Faults)
 	}
 	r := &Reconciler{Options: Options{Random: func() float64 { return 0.5 }}}
 	f.Pool.Status.ObservedAt = ptr.To(metav1.NewTime(now()))
@@ -120,16 +120,18 @@ func TestAnInvalidSpecIsNotRequeuedSooner(t *testing.T) {
 	}
 }
 
-// queried records the queries that the watcher gets.
-type queried struct {
-	given
+// queryRecorder records the queries that the watcher gets.
+type queryRecorder struct {
+	fixedReadings
 	set []chainwatch.Query
 }
 
-func (q *queried) Set(_ types.NamespacedName, query chainwatch.Query) { q.set = append(q.set, query) }
+func (q *queryRecorder) Set(_ types.NamespacedName, query chainwatch.Query) {
+	q.set = append(q.set, query)
+}
 
 // While the keys cannot be read, the query has no payers. If the watcher got this query, it
-// would drop their balances of the last hour, from which it computes what they spend.
+// would drop the payers' balances of the last hour, from which it computes their spending.
 func TestBalancesAreKeptWhileTheKeysCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -143,12 +145,12 @@ func TestBalancesAreKeptWhileTheKeysCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, watcher := running(), new(queried)
+			f, watcher := healthyFacts(), new(queryRecorder)
 			test.change(f)
 			p := Decide(f, settings())
 			(&Reconciler{Options: Options{Watcher: watcher}}).watch(f, &p)
 			if len(watcher.set) != test.want {
-				t.Errorf("the watcher was given %d queries, want %d", len(watcher.set), test.want)
+				t.Errorf("the watcher got %d queries, want %d", len(watcher.set), test.want)
 			}
 		})
 	}

@@ -53,8 +53,8 @@ type Plan struct {
 	// written. FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
-	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems has
-	// those of generated keys.
+	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems are
+	// about generated keys.
 	Problems []refs.Problem
 	// Withheld: the gate keeps the fleet at 0 pods.
 	Withheld bool
@@ -99,7 +99,7 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
-	if anyShort(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
+	if anyUnderfunded(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
 		p.Query.Interval = shortInterval
 	}
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
@@ -116,8 +116,8 @@ func Decide(f *Facts, s Settings) Plan {
 	return p
 }
 
-// deploymentWithheld reports whether the gate keeps the fleet at 0 pods. The gate never does so once a
-// pass has found the pool initialised, and unknown facts never stop a running fleet.
+// deploymentWithheld reports whether the gate keeps the fleet at 0 pods. The gate stays open
+// once a pass has found the pool initialised. Unknown facts never stop a running fleet.
 func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
@@ -136,7 +136,7 @@ func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	}
 	switch {
 	case f.Pool.Spec.Paused:
-		in.Blocked = "spec.paused holds the operator off"
+		in.Blocked = "spec.paused is true"
 	case !f.References.Known():
 		in.Blocked = "the Secrets and ConfigMaps that the spec names could not be read yet"
 	case len(problems) > 0:
@@ -174,7 +174,7 @@ func rollout(f *Facts, k *keys.Plan) []string {
 
 // payers returns the addresses whose balances are to be read: the payers that the status
 // shows, and every generated key. The status shows an unused key depending on its balance.
-// If only shown payers were read, such a key would be shown and hidden in turns.
+// If only shown payers were read, such a key would be shown and hidden alternately.
 func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
 	var out []solana.PublicKey
 	add := func(text string) {
@@ -191,8 +191,9 @@ func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.Publ
 	return out
 }
 
-// anyShort reports whether a payer in use is known to have less than the minimum, in lamports.
-func anyShort(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
+// anyUnderfunded reports whether a payer in use is known to have less than the minimum, in
+// lamports.
+func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
 	})
@@ -202,17 +203,16 @@ func thresholds(p *v1alpha1.FeePayers) []uint64 {
 	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
 }
 
-// These are the defaults of the resource, in lamports, for RelayPools without the defaults
-// that the API server fills in.
+// These are the resource's defaults, in lamports. The API server normally fills them in.
 const (
 	defaultMinimum = 50_000_000
 	defaultTarget  = 1_000_000_000
 )
 
-// lamports returns an amount, or otherwise if the amount is not set or negative.
-func lamports(amount *int64, otherwise uint64) uint64 {
+// lamports returns an amount, or fallback if the amount is not set or negative.
+func lamports(amount *int64, fallback uint64) uint64 {
 	if amount == nil || *amount < 0 {
-		return otherwise
+		return fallback
 	}
 	return uint64(*amount)
 }

@@ -17,11 +17,11 @@ import (
 func TestGate(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change    func(f *Facts)
-		wantHeld  bool
-		wantLatch bool
+		change       func(f *Facts)
+		wantWithheld bool
+		wantRecorded bool
 	}{
-		"the chain was never read and no pod runs": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false; f.Fleet = Fleet{} }, wantHeld: true},
+		"the chain was never read and no pod runs": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false; f.Fleet = Fleet{} }, wantWithheld: true},
 		"the chain was never read and pods run":    {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
 		"the chain was lost and pods run": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
@@ -30,10 +30,10 @@ func TestGate(t *testing.T) {
 		"the pool is not initialised": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
 			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
-		}, wantHeld: true},
-		"the pool is first found initialised and no pod runs":               {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; fleet(f, 0, 0) }, wantHeld: true, wantLatch: true},
-		"the pool is first found initialised and pods run":                  {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantLatch: true},
-		"the status has the pool as initialised":                            {change: func(f *Facts) { fleet(f, 0, 0) }},
+		}, wantWithheld: true},
+		"the pool is first found initialised and no pod runs":               {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; setFleet(f, 0, 0) }, wantWithheld: true, wantRecorded: true},
+		"the pool is first found initialised and pods run":                  {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantRecorded: true},
+		"the status has the pool as initialised":                            {change: func(f *Facts) { setFleet(f, 0, 0) }},
 		"the status has the pool as initialised and the account is missing": {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
 		"the gate only warns": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt, f.Pool.Spec.Pool.Gate = nil, v1alpha1.GateWarn
@@ -44,11 +44,11 @@ func TestGate(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			tc.change(f)
 			p := Decide(f, settings())
-			if p.Withheld != tc.wantHeld || p.RecordInitialised != tc.wantLatch {
-				t.Errorf("held %t, latch %t: want %t, %t", p.Withheld, p.RecordInitialised, tc.wantHeld, tc.wantLatch)
+			if p.Withheld != tc.wantWithheld || p.RecordInitialised != tc.wantRecorded {
+				t.Errorf("withheld %t, initialisation recorded %t; want %t, %t", p.Withheld, p.RecordInitialised, tc.wantWithheld, tc.wantRecorded)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func TestReplicas(t *testing.T) {
 		replicas   *int32
 		auto       *v1alpha1.Autoscaling
 		live       int32 // -1: no Deployment
-		held       bool
+		withheld   bool
 		want       *int32
 		wantCopied bool
 	}{
@@ -73,21 +73,21 @@ func TestReplicas(t *testing.T) {
 		"an autoscaler on a running fleet":              {auto: auto, live: 1},
 		"an autoscaler on a fleet without pods":         {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
 		"an autoscaler on a new fleet":                  {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
-		"the gate overrides spec.replicas":              {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
-		"the gate overrides an autoscaler":              {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
+		"the gate overrides spec.replicas":              {replicas: ptr.To[int32](4), live: 0, withheld: true, want: ptr.To[int32](0)},
+		"the gate overrides an autoscaler":              {auto: auto, live: 0, withheld: true, want: ptr.To[int32](0)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			f.Pool.Spec.Replicas, f.Pool.Spec.Autoscaling = tc.replicas, tc.auto
-			fleet(f, max(tc.live, 0), 0)
+			setFleet(f, max(tc.live, 0), 0)
 			if tc.live < 0 {
 				f.Fleet = Fleet{}
 			}
-			got, copied := replicas(f, tc.held)
+			got, copied := replicas(f, tc.withheld)
 			if !ptr.Equal(got, tc.want) || copied != tc.wantCopied {
-				t.Errorf("replicas %v, copied %t: want %v, %t", ptr.Deref(got, -1), copied, ptr.Deref(tc.want, -1), tc.wantCopied)
+				t.Errorf("replicas %v, derived from the live number: %t; want %v, %t", ptr.Deref(got, -1), copied, ptr.Deref(tc.want, -1), tc.wantCopied)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			tc.change(f)
 			p := Decide(f, settings())
 			if p.Deploy != tc.want || (len(p.Objects) > 0) != tc.want {
@@ -124,27 +124,27 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 	}
 }
 
-// TestPodsThatCouldNotBeReadMayHaveAnyKey: if pods that could not be read counted as
+// TestRolloutIsUnknownWhenPodsCannotBeRead: if pods that could not be read counted as
 // absent, the keys with which they sign would be drained and swept.
-func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
+func TestRolloutIsUnknownWhenPodsCannotBeRead(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	if !keysInput(f, nil).Rollout.Known {
-		t.Error("a fleet that was read is not known")
+		t.Error("Rollout.Known is false for a fleet that was read")
 	}
 	f.Fleet = Fleet{}
 	if r := keysInput(f, nil).Rollout; !r.Known || !r.Complete {
-		t.Errorf("a fleet that is not there is %+v, want it known, and nothing under way", r)
+		t.Errorf("rollout of an absent fleet is %+v, want Known and Complete", r)
 	}
 	f.Unread[PartFleet] = errors.New("boom")
 	if r := keysInput(f, nil).Rollout; r.Known || r.Complete {
-		t.Errorf("a fleet that could not be read is %+v, want it not known", r)
+		t.Errorf("rollout of a fleet that could not be read is %+v, want neither Known nor Complete", r)
 	}
 }
 
 func TestTheChainIsCheckedForTheDeclaredPool(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Spec.Pool.RootHistorySize = 64
 	f.Pool.Spec.Pool.ProgramID = payerB().String()
 	f.Pool.Spec.Solana.Endpoints = append(f.Pool.Spec.Solana.Endpoints,
@@ -153,24 +153,24 @@ func TestTheChainIsCheckedForTheDeclaredPool(t *testing.T) {
 	f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
 	q := Decide(f, settings()).Query
 	if len(q.Endpoints) != 2 || q.Endpoints[0].Name != "main" || q.Endpoints[1].Name != "secret" {
-		t.Fatalf("%d endpoints: want main and secret, those that read", len(q.Endpoints))
+		t.Fatalf("%d endpoints: want main and secret, which serve reads", len(q.Endpoints))
 	}
 	before := q.Endpoints[1].Identity
 	f.References.Resolved[0].ResourceVersion = "2"
 	if after := targetOf(f.Pool, &f.References, (&parser{}).parse, nil).Query.Endpoints[1].Identity; after == before {
-		t.Error("a Secret that changed leaves the endpoint's identity as it was")
+		t.Error("the endpoint's identity is unchanged after its Secret changed")
 	}
 	if q.Target.Profile.RootHistory != 64 || q.Target.Profile.ProgramID != payerB() {
-		t.Errorf("ring %d, program %s: want what the spec says", q.Target.Profile.RootHistory, q.Target.Profile.ProgramID)
+		t.Errorf("root history %d, program %s: want 64 and the program in the spec", q.Target.Profile.RootHistory, q.Target.Profile.ProgramID)
 	}
 	if len(q.Payers) != 2 || len(q.Thresholds) != 2 {
 		t.Errorf("%d payers and %d thresholds: want 2 and 2", len(q.Payers), len(q.Thresholds))
 	}
 }
 
-func TestRenderEqualsWhatAPassApplies(t *testing.T) {
+func TestRenderEqualsTheObjectsOfAPass(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	all := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true}
 	f.Capabilities = all
 	wanted := Decide(f, settings()).Objects
@@ -192,9 +192,9 @@ func TestRenderEqualsWhatAPassApplies(t *testing.T) {
 	}
 }
 
-func TestAShortPayerIsReadSooner(t *testing.T) {
+func TestUnderfundedPayerIsReadMoreOften(t *testing.T) {
 	t.Parallel()
-	holds := func(f *Facts, lamports uint64) {
+	setBalance := func(f *Facts, lamports uint64) {
 		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: lamports, At: now()}
 	}
 	tests := map[string]struct {
@@ -202,14 +202,14 @@ func TestAShortPayerIsReadSooner(t *testing.T) {
 		want   time.Duration
 	}{
 		"all are above their minimum":                                 {want: time.Minute},
-		"one is below its minimum":                                    {change: func(f *Facts) { holds(f, 1) }, want: shortInterval},
-		"one is below its minimum, and the interval is short already": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
+		"one is below its minimum":                                    {change: func(f *Facts) { setBalance(f, 1) }, want: shortInterval},
+		"one is below its minimum, and the interval is short already": {change: func(f *Facts) { setBalance(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
 		"one was never read":                                          {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			if tc.change != nil {
 				tc.change(f)
 			}

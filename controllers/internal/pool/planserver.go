@@ -48,12 +48,12 @@ type Previewer struct {
 type Preview struct {
 	// New: the cluster has no RelayPool of this name.
 	New bool
-	// Written are the objects that would be made or changed, as they would be applied. An
-	// object that would be changed has a uid, and one that would be made has none.
+	// Written are the objects that would be made or changed, as they would be applied. Only
+	// objects that would be changed have a uid.
 	Written []*unstructured.Unstructured
 	// Kept is how many objects would not change.
 	Kept int
-	// Result has the objects that would be deleted or refused, and foreign ones.
+	// Result has the objects that would be deleted or refused, and foreign objects.
 	Result apply.Result
 	// Generated names the Secrets in which keys would be generated.
 	Generated []string
@@ -79,11 +79,11 @@ func NewPreviewer(o PreviewOptions) (*Previewer, error) {
 	return &Previewer{o, capabilities}, nil
 }
 
-// Preview previews one RelayPool as it is declared. An error means that the API
+// Preview computes the effect of applying the declared RelayPool. An error means that the API
 // server would refuse the RelayPool, or does not answer.
 func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (*Preview, error) {
 	out := &Preview{}
-	pool, err := v.admitted(ctx, declared, out)
+	pool, err := v.admit(ctx, declared, out)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	return out, v.apply(ctx, pool, objects, out)
 }
 
-// admitted returns the RelayPool as the API server would store it, with its present
+// admit returns the RelayPool as the API server would store it, with its present
 // status.
-func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, out *Preview) (*v1alpha1.RelayPool, error) {
+func (v *Previewer) admit(ctx context.Context, declared *v1alpha1.RelayPool, out *Preview) (*v1alpha1.RelayPool, error) {
 	pool := &v1alpha1.RelayPool{}
 	err := v.Client.Get(ctx, client.ObjectKeyFromObject(declared), pool)
 	switch {
@@ -125,7 +125,7 @@ func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, 
 		pool = declared.DeepCopy()
 		err = v.Client.Create(ctx, pool, client.DryRunAll)
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
+		return nil, errors.New("the cluster does not have the resource RelayPool: install it with kubectl apply --server-side -f config/crd, or by the chart")
 	case err == nil:
 		status := pool.Status
 		pool.Spec = *declared.Spec.DeepCopy()
@@ -176,8 +176,8 @@ func (p *Preview) problems(f *Facts, plan *Plan) {
 	}
 }
 
-// objects returns the plan's objects. If references or keys are missing the plan has none,
-// and objects returns those that it would have if nothing were missing.
+// objects returns the plan's objects. If references or keys are missing, the plan has no
+// objects, and objects returns the ones that a complete plan would have.
 func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	if plan.Deploy {
 		return plan.Objects, nil
@@ -187,15 +187,15 @@ func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 
 // apply applies the objects to the API server as a dry run.
 func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects []build.Object, out *Preview) error {
-	tried := &recorder{Client: client.NewDryRunClient(v.Client)}
-	applier, err := apply.New(apply.Options{Client: tried, Live: v.Client, Capabilities: v.capabilities, Now: v.Now})
+	dryRun := &recorder{Client: client.NewDryRunClient(v.Client)}
+	applier, err := apply.New(apply.Options{Client: dryRun, Live: v.Client, Capabilities: v.capabilities, Now: v.Now})
 	if err != nil {
 		return err
 	}
 	if out.Result, err = applier.Apply(ctx, pool, objects); err != nil {
 		return err
 	}
-	out.Written = tried.applied
+	out.Written = dryRun.applied
 	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds) - len(out.Result.Withheld)
 	if out.New {
 		for _, object := range out.Written {
@@ -223,7 +223,7 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	options := client.ApplyOptions{}
 	options.ApplyOptions(opts)
 	if options.FieldManager != apply.FieldOwner {
-		return nil // the handover of replicas
+		return nil // the write hands over spec.replicas
 	}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(content, object); err != nil {
@@ -242,22 +242,22 @@ func (noChain) Set(types.NamespacedName, chainwatch.Query) {}
 // Forget does nothing.
 func (noChain) Forget(types.NamespacedName) {}
 
-// Reading returns none.
+// Reading returns no reading.
 func (noChain) Reading(types.NamespacedName) (chainwatch.Reading, bool) {
 	return chainwatch.Reading{}, false
 }
 
-// Events returns none.
+// Events returns no channel.
 func (noChain) Events() <-chan event.GenericEvent { return nil }
 
 // noBacklog is a Backlogs without readings.
 type noBacklog struct{}
 
-// Backlog returns none.
+// Backlog returns no reading.
 func (noBacklog) Backlog(types.NamespacedName, []string) Backlog { return Backlog{} }
 
 // Forget does nothing.
 func (noBacklog) Forget(types.NamespacedName) {}
 
-// Events returns none.
+// Events returns no channel.
 func (noBacklog) Events() <-chan event.GenericEvent { return nil }

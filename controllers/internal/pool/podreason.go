@@ -19,20 +19,20 @@ const maxTerminationMessage = 450
 // These are reasons why a pod is not ready. Kubernetes alternates between two reasons for
 // the same fault, and both are reported as one of these.
 const (
-	crashLoopReason = "CrashLoopBackOff"
-	imagePull       = "ImagePullBackOff"
-	unschedulable   = "Unschedulable"
+	crashLoopReason     = "CrashLoopBackOff"
+	imagePullReason     = "ImagePullBackOff"
+	unschedulableReason = "Unschedulable"
 )
 
 // podReason is why one pod is not ready.
 type podReason struct {
-	severity int // 0 is the most specific
-	text     string
+	rank int // 0 is the most specific reason
+	text string
 }
 
-// podsReason returns why pods are not ready: the most specific reason of any pod, or else
-// why pods could not be created; empty if neither is known. It does not change while the
-// same fault lasts.
+// podsReason returns why pods are not ready: the most specific reason of any pod. If there
+// is none, it returns why pods could not be created; empty if that is unknown too. The
+// result does not change while the same fault lasts.
 func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 	var reasons []podReason
 	for i := range pods {
@@ -48,7 +48,7 @@ func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
 		return replicaFailure(d)
 	}
 	return slices.MinFunc(reasons, func(a, b podReason) int {
-		return cmp.Or(cmp.Compare(a.severity, b.severity), strings.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.text, b.text))
 	}).text
 }
 
@@ -71,13 +71,13 @@ func reasonOf(pod *corev1.Pod) (podReason, bool) {
 	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == unschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == unschedulableReason {
 			// The scheduler's message has a count of nodes, which varies.
-			return podReason{4, unschedulable + ": the pod cannot be scheduled (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
+			return podReason{4, unschedulableReason + ": the pod cannot be scheduled (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		return podReason{3, pod.Status.Reason + ": " + withoutGenerated(pod.Status.Message, pod)}, true
+		return podReason{3, pod.Status.Reason + ": " + withoutGeneratedNames(pod.Status.Message, pod)}, true
 	}
 	return podReason{}, false
 }
@@ -89,11 +89,11 @@ func containerReason(pod *corev1.Pod, c *corev1.ContainerStatus) (podReason, boo
 	}
 	if waiting := c.State.Waiting; waiting != nil {
 		switch waiting.Reason {
-		case imagePull, "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: compare spec.image and spec.template.imagePullSecrets", imagePull, c.Image)}, true
+		case imagePullReason, "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
+			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: compare spec.image and spec.template.imagePullSecrets", imagePullReason, c.Image)}, true
 		case crashLoopReason, "", "ContainerCreating", "PodInitializing":
 		default:
-			return podReason{2, waiting.Reason + ": " + withoutGenerated(waiting.Message, pod)}, true
+			return podReason{2, waiting.Reason + ": " + withoutGeneratedNames(waiting.Message, pod)}, true
 		}
 	}
 	if ended == nil {
@@ -103,8 +103,8 @@ func containerReason(pod *corev1.Pod, c *corev1.ContainerStatus) (podReason, boo
 	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {
 		text += " (" + ended.Reason + ")"
 	}
-	if words := lastLine(ended.Message); words != "" {
-		text += ": " + withoutGenerated(words, pod)
+	if line := lastLine(ended.Message); line != "" {
+		text += ": " + withoutGeneratedNames(line, pod)
 	}
 	return podReason{0, text}, true
 }
@@ -118,9 +118,9 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// withoutGenerated returns a message of another component on one line, without the parts that
+// withoutGeneratedNames returns a message of another component on one line, without the parts that
 // differ from pod to pod: uids and generated names.
-func withoutGenerated(text string, pod *corev1.Pod) string {
+func withoutGeneratedNames(text string, pod *corev1.Pod) string {
 	if pod != nil {
 		for _, generated := range []string{string(pod.UID), pod.Name} {
 			if generated != "" {

@@ -75,7 +75,7 @@ type Backlogs interface {
 type Options struct {
 	// Client reads from the cache, and writes to the API server.
 	Client client.Client
-	// Live reads from the API server, past the cache.
+	// Live reads from the API server, without the cache.
 	Live         client.Reader
 	References   References
 	KeyObserver  KeyObserver
@@ -153,10 +153,10 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
 	if r.replaced.isReplaced(req.NamespacedName, pool.ResourceVersion, r.Now()) {
-		log.FromContext(ctx).V(1).Info("Waiting for the cache, which shows the RelayPool as it was before the last status")
+		log.FromContext(ctx).V(1).Info("Waiting for the cache, which has the RelayPool before the last write of its status")
 		return ctrl.Result{RequeueAfter: minRequeue}, nil // or earlier, when the cache is updated
 	}
-	if err := r.guardKeys(ctx, &pool); err != nil {
+	if err := r.addFinalizer(ctx, &pool); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.pass(ctx, &pool)
@@ -180,8 +180,8 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 }
 
 // watch gives the plan's query to the watcher. While the keys are unknown, the new query
-// has no payers, and the watcher keeps the previous query: otherwise it would drop the
-// balances and their history.
+// has no payers, and the watcher keeps the previous query: with the new query it would
+// drop the balances and their history.
 func (r *Reconciler) watch(f *Facts, p *Plan) {
 	if len(p.Query.Endpoints) == 0 || !f.KeysKnown && len(f.Chain.Payers) > 0 {
 		return
@@ -197,10 +197,10 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	if p.Paused || len(p.Faults) > 0 {
 		return o, nil
 	}
-	refused, keysErr := r.applyKeys(ctx, f, p)
+	refusals, keysErr := r.applyKeys(ctx, f, p)
 	if !p.Deploy || p.Keys.Writes() {
 		o.Failed = keysErr != nil
-		o.refused(refused)
+		o.addRefusals(refusals)
 		return o, keysErr
 	}
 	var options []apply.Option
@@ -209,7 +209,7 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	}
 	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)
 	o = Outcome{Result: result, Applied: true, Failed: err != nil || keysErr != nil}
-	o.refused(refused)
+	o.addRefusals(refusals)
 	logResult(ctx, &result)
 	r.emitApplied(f.Pool, &result)
 	return o, errors.Join(keysErr, err)
@@ -286,7 +286,7 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // else only fractions of a second differed
+	if pool.ResourceVersion != f.Pool.ResourceVersion { // otherwise only fractions of a second differed
 		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
@@ -314,8 +314,8 @@ const (
 	idleInterval = 10 * time.Minute
 	// minRequeue is the shortest wait before another pass. It prevents a busy loop.
 	minRequeue = time.Second
-	// jitter is the fraction by which a wait varies, so that RelayPools that were made at
-	// the same time are not always reconciled at the same time.
+	// jitter is the fraction by which a wait varies. It spreads the passes of RelayPools that
+	// were made at the same time.
 	jitter = 0.1
 )
 
@@ -325,14 +325,14 @@ func (r *Reconciler) requeueAfter(f *Facts, p *Plan, o *Outcome, status *v1alpha
 		return minRequeue
 	}
 	wait := time.Duration(float64(idleInterval) * (1 - jitter + 2*jitter*r.Random()))
-	by := func(at time.Time) {
+	limitTo := func(at time.Time) {
 		if !at.IsZero() {
 			wait = min(wait, at.Sub(f.Now))
 		}
 	}
-	by(f.References.Next)
-	by(f.Keys.Next)
-	by(figuresDue(f, p, status))
+	limitTo(f.References.Next)
+	limitTo(f.Keys.Next)
+	limitTo(figuresDue(f, p, status))
 	if o.Result.RetryAfter > 0 {
 		wait = min(wait, o.Result.RetryAfter)
 	}

@@ -3,17 +3,18 @@ package pool
 import "k8s.io/utils/ptr"
 
 // replicas returns the number of pods to apply; nil leaves it to the autoscaler. copied
-// means that the number was derived from the live one, which may change before the write.
-func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
+// means that it was derived from the Deployment's number, which may change before the
+// write.
+func replicas(f *Facts, withheld bool) (wanted *int32, copied bool) {
 	live := f.Fleet.live()
 	spec := &f.Pool.Spec
 	switch {
-	case held:
+	case withheld:
 		return ptr.To[int32](0), false
 	case spec.Autoscaling != nil && live > 0:
 		return nil, false
 	case spec.Autoscaling != nil:
-		// An autoscaler does not start a fleet that is at 0.
+		// An autoscaler does not start a fleet of 0 pods.
 		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), true
 	case spec.Replicas != nil:
 		return spec.Replicas, false

@@ -27,7 +27,7 @@ func TestAlarmOfARetiredKeyNeedsAReadingAfterItsSweep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}, Rotation: &v1alpha1.Rotation{Revision: 1}}
 			f.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now()}}
 			f.References.Payers = nil

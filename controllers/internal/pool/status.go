@@ -26,9 +26,9 @@ type Outcome struct {
 	Failed bool
 }
 
-// refused adds the refusals of objects that the Applier does not write. A later pass tries
-// these writes again, unchanged.
-func (o *Outcome) refused(all []apply.Refusal) {
+// addRefusals adds the refusals of objects that the Applier does not write. A later pass
+// repeats these writes.
+func (o *Outcome) addRefusals(all []apply.Refusal) {
 	if len(all) == 0 {
 		return
 	}
@@ -56,12 +56,12 @@ func conditionUnknown(reason, message string) verdict {
 	return verdict{metav1.ConditionUnknown, reason, message}
 }
 
-// unreadable is the verdict on a fact that could not be read from the API server.
+// unreadable is the verdict for a fact that could not be read from the API server.
 func unreadable(what string) verdict {
-	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
+	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and the read is repeated")
 }
 
-// Report returns the status after a pass. It is pure: the last status is among the facts.
+// Report returns the status after a pass. It is pure: the facts contain the last status.
 func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 	last := &f.Pool.Status
 	next := *last.DeepCopy()
@@ -97,7 +97,7 @@ func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
 
 // conditions sets all conditions that apply, in a fixed order.
 func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
-	each := []struct {
+	list := []struct {
 		kind string
 		v    verdict
 	}{
@@ -110,26 +110,26 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		{v1alpha1.ConditionAutoscalingActive, autoscalingActive(f, p)},
 	}
 	stall := stalled(p, o)
-	busy := reconciling(f, p, o, stall)
-	sum := verdict{}
-	for _, c := range each {
+	progress := reconciling(f, p, o, stall)
+	worst := verdict{}
+	for _, c := range list {
 		if c.kind != v1alpha1.ConditionSpendingCapped { // a fleet without caps still serves
-			sum = mostSevere(sum, c.v)
+			worst = mostSevere(worst, c.v)
 		}
 	}
-	ready := readiness(sum, stall, p)
+	ready := readiness(worst, stall, p)
 
-	all := make([]metav1.Condition, 0, len(each)+3)
+	all := make([]metav1.Condition, 0, len(list)+3)
 	add := func(kind string, v verdict) {
 		if v.status != "" {
 			all = append(all, condition(f, kind, v))
 		}
 	}
-	for _, c := range each {
+	for _, c := range list {
 		add(c.kind, c.v)
 	}
 	add(v1alpha1.ConditionReady, ready)
-	add(v1alpha1.ConditionReconciling, busy)
+	add(v1alpha1.ConditionReconciling, progress)
 	add(v1alpha1.ConditionStalled, stall)
 	next.Conditions = all
 }
@@ -147,32 +147,33 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	}
 }
 
-// mostSevere returns the more severe of two verdicts: False, then Unknown. Of two equal
-// ones it returns the first. The result is zero while all verdicts are True.
-func mostSevere(sum, v verdict) verdict {
+// mostSevere returns the more severe of two verdicts, where False is more severe than
+// Unknown. Of two equally severe verdicts it returns the first. It returns the zero verdict
+// if neither is False or Unknown.
+func mostSevere(worst, v verdict) verdict {
 	switch {
-	case v.status == "", v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
-		return sum
-	case v.status == metav1.ConditionFalse, sum.status == "":
+	case v.status == "", v.status == metav1.ConditionTrue, worst.status == metav1.ConditionFalse:
+		return worst
+	case v.status == metav1.ConditionFalse, worst.status == "":
 		return v
 	default:
-		return sum
+		return worst
 	}
 }
 
-// readiness derives Ready from the most severe verdict and the stall. A verdict of False
-// comes first, because it matters most to clients. A stall comes before NotDeployed, which
-// it causes, and before Unknown.
-func readiness(sum, stall verdict, p *Plan) verdict {
+// readiness derives Ready from the most severe verdict and the stall. False takes
+// precedence, because it matters most to clients. A stall takes precedence over
+// NotDeployed, which it causes, and over Unknown.
+func readiness(worst, stall verdict, p *Plan) verdict {
 	switch {
-	case sum.status == metav1.ConditionFalse && (stall.status == "" || sum.reason != v1alpha1.ReasonNotDeployed):
-		return sum
+	case worst.status == metav1.ConditionFalse && (stall.status == "" || worst.reason != v1alpha1.ReasonNotDeployed):
+		return worst
 	case stall.status != "":
 		return conditionFalse(stall.reason, stall.message)
-	case sum.status != "":
-		return sum
+	case worst.status != "":
+		return worst
 	case p.Paused:
-		return conditionTrue(v1alpha1.ReasonPaused, "what runs is ready; spec.paused holds the operator off from changing it")
+		return conditionTrue(v1alpha1.ReasonPaused, "the fleet is ready; spec.paused is true, so the operator changes nothing")
 	default:
 		return conditionTrue(v1alpha1.ReasonReady, "the fleet serves the pool")
 	}
@@ -182,16 +183,16 @@ func accepted(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 {
 		return invalid(p)
 	}
-	return conditionTrue(v1alpha1.ReasonValid, "the spec holds together"+unmonitored(f))
+	return conditionTrue(v1alpha1.ReasonValid, "the spec is valid"+unmonitored(f))
 }
 
 func invalid(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
 }
 
-// unmonitored returns the end of a message: which monitoring objects are enabled (both, by
-// default) although the cluster lacks their kinds. It is empty if there are none. A missing
-// kind is not a fault of the spec.
+// unmonitored returns the end of a message. It names the monitoring objects that are
+// enabled, although the cluster lacks their kinds; both are enabled by default. It is empty
+// if there are none. A missing kind is not a fault of the spec.
 func unmonitored(f *Facts) string {
 	if f.isUnread(PartCapabilities) {
 		return ""
@@ -268,9 +269,9 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	case p.Keys.Rotating:
 		return conditionTrue(v1alpha1.ReasonRotating, "the fee payers' keys are being rotated: status.rotation has the step and what it waits for")
 	case o.Failed:
-		return conditionTrue(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and it is tried again")
+		return conditionTrue(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and the writes are repeated")
 	case len(o.Result.Waiting) > 0:
-		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made anew once it has gone")
+		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made again afterwards")
 	case len(o.Result.Contested) > 0:
 		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
 			" is changed by somebody else repeatedly, and is repaired less often: find out who writes it (kubectl get --show-managed-fields -o yaml)")
@@ -292,11 +293,11 @@ func deployed(r *apply.Result) bool {
 	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)
 }
 
-// shortened cuts a text to at most that many bytes, between two characters.
-func shortened(text string, most int) string {
-	if len(text) <= most {
+// shortened cuts a text to at most maxBytes bytes, between two characters.
+func shortened(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
 	const dots = "…"
-	return strings.ToValidUTF8(text[:most-len(dots)], "") + dots
+	return strings.ToValidUTF8(text[:maxBytes-len(dots)], "") + dots
 }

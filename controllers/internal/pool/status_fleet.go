@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// deadlineExceeded is the reason of the Deployment's condition Progressing when a rollout has exceeded
-// its deadline.
+// deadlineExceeded is the reason of the Deployment's condition Progressing after a rollout
+// has exceeded its deadline.
 const deadlineExceeded = "ProgressDeadlineExceeded"
 
 func available(f *Facts, p *Plan, o *Outcome) verdict {
@@ -41,14 +41,14 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	case ready == 0:
 		return conditionFalse(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orDefault(why, "they are being started"))
 	case rolloutStuck(d):
-		return conditionFalse(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orDefault(why, orDefault(replicaFailure(d), "its deadline has passed")))
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout makes no progress: "+orDefault(why, orDefault(replicaFailure(d), "its deadline has passed")))
 	case rollingOut(f):
 		if why != "" {
 			return conditionTrue(v1alpha1.ReasonRollingOut, "some pods serve while others start: "+why)
 		}
 		return conditionTrue(v1alpha1.ReasonRollingOut, "some pods serve while others are started or replaced")
 	default:
-		return conditionTrue(v1alpha1.ReasonAvailable, "all pods that are wanted are ready")
+		return conditionTrue(v1alpha1.ReasonAvailable, "all wanted pods are ready")
 	}
 }
 
@@ -57,7 +57,7 @@ func deploymentMissing(f *Facts, p *Plan, o *Outcome) verdict {
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: f.Pool.Name}
 	switch {
 	case p.Paused:
-		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because spec.paused holds the operator off")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because spec.paused is true")
 	case slices.Contains(o.Result.Foreign, deployment):
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because "+deployment.String()+" belongs to somebody else: see the condition Stalled")
 	case slices.ContainsFunc(o.Result.Refused, func(r apply.Refusal) bool { return r.Ref == deployment }):
@@ -65,15 +65,15 @@ func deploymentMissing(f *Facts, p *Plan, o *Outcome) verdict {
 	case slices.Contains(o.Result.Withheld, deployment):
 		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were created, because they would use an object that belongs to somebody else: see the condition Stalled")
 	case len(p.Faults) > 0:
-		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec is invalid or not allowed: see the condition Accepted")
 	case !f.References.Known() && f.References.ReadAt.IsZero():
-		return conditionUnknown(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names have not been read yet")
 	case !p.Deploy && secretsResolved(f, p).status != metav1.ConditionTrue:
-		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because a Secret or ConfigMap is not resolved: see the condition SecretsResolved")
 	case f.isUnread(PartCapabilities):
-		return unreadable("what kinds the cluster has")
+		return unreadable("the list of the cluster's kinds")
 	case !p.Deploy:
-		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because there is no fee payer to pay for them: see the condition FeePayersFunded")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because there is no fee payer: see the condition FeePayersFunded")
 	case p.Withheld:
 		return conditionFalse(v1alpha1.ReasonHeld, "the fleet starts once the pool is initialised: the condition PoolInitialised names what is missing; spec.pool.gate: Warn would start it at once")
 	default:
@@ -109,15 +109,15 @@ func rolloutStuck(d *appsv1.Deployment) bool {
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return "pods cannot be made (" + c.Reason + "): " + withoutGenerated(c.Message, nil)
+			return "pods cannot be made (" + c.Reason + "): " + withoutGeneratedNames(c.Message, nil)
 		}
 	}
 	return ""
 }
 
-func orDefault(text, otherwise string) string {
+func orDefault(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }

@@ -25,11 +25,11 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
 		return conditionUnknown(v1alpha1.ReasonPending, scalerName(a)+" has not reported yet")
 	case !*f.Autoscaler.Working:
-		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+withoutGenerated(f.Autoscaler.Message, nil))
+		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+withoutGeneratedNames(f.Autoscaler.Message, nil))
 	}
 	if reasons := f.Backlog.stoppedReasons(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
-		return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
-			strings.Join(reasons, ", ")+"), and held work does not count as backlog; "+heldRemedy(reasons))
+		return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: every waiting submission is held ("+
+			strings.Join(reasons, ", ")+"), and held submissions do not count as backlog; "+heldRemedy(reasons))
 	}
 	return conditionTrue(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }
@@ -43,10 +43,10 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 	return "the HPA"
 }
 
-// All but the last of these texts occur in the messages of an HPA's condition, and
-// distinguish causes: the condition's reason is always FailedGetExternalMetric. The causes
-// are an API without a server, a server that does not answer, an answer without a value, a
-// missing permission, and a backlog that the operator's own server does not know.
+// These texts, except the last, occur in the messages of an HPA's condition. They
+// distinguish causes, because the condition's reason is always FailedGetExternalMetric. The
+// causes are an API without a server, a server that does not answer, an answer without a
+// value, a missing permission, and a backlog that the operator's own server does not know.
 const (
 	noAPIMessage     = "could not find the requested resource"
 	noServerMessage  = "currently unable to handle the request"
@@ -59,31 +59,31 @@ const (
 // metricRemedy returns what is wrong with an autoscaler that does not work, and what to do
 // about it.
 func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
-	fails := scalerName(a) + " cannot read the backlog, and the fleet keeps its size: "
-	has := func(text string) bool { return strings.Contains(s.Message, text) }
+	prefix := scalerName(a) + " cannot read the backlog, and the fleet keeps its size: "
+	contains := func(text string) bool { return strings.Contains(s.Message, text) }
 	switch {
 	case s.Stuck:
 		return scalerName(a) + " cannot change the fleet's size"
 	case a.Provider == v1alpha1.ProviderKEDA:
-		return fails + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
-	case has(backlogMessage): // the message of the operator's own server
-		return fails + "the operator serves it, and does not get it from the fleet's pods"
-	case has(noAPIMessage):
-		return fails + "no server of external metrics exists in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
-	case has(noServerMessage):
-		return fails + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
-	case has(noValueMessage):
-		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: check its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
-	case has(forbiddenMessage):
-		return fails + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role that config/external-metrics and the chart have for it"
+		return prefix + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
+	case contains(backlogMessage): // the message of the operator's own server
+		return prefix + "the operator serves it, and does not get it from the fleet's pods"
+	case contains(noAPIMessage):
+		return prefix + "no server of external metrics exists in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
+	case contains(noServerMessage):
+		return prefix + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
+	case contains(noValueMessage):
+		return prefix + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: check its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
+	case contains(forbiddenMessage):
+		return prefix + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role for it, which is in config/external-metrics and the chart"
 	default:
-		return fails + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
+		return prefix + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
 	}
 }
 
-// stoppedReasons returns, sorted, the reasons for which submissions are held until a person acts.
-// It omits the reasons of swaps and of the router, because swaps normally wait for a price
-// or for their second leg.
+// stoppedReasons returns, sorted, the reasons for which submissions are held until a
+// person acts. It omits the reasons of swaps and of the router, because swaps often wait for a price or for
+// their second leg.
 func (b Backlog) stoppedReasons() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {
@@ -96,18 +96,18 @@ func (b Backlog) stoppedReasons() (reasons []string) {
 
 // heldRemedy returns what to do about each reason.
 func heldRemedy(reasons []string) string {
-	var does []string
+	var remedies []string
 	for _, reason := range reasons {
 		switch reason {
 		case string(refusal.FeePayerEmpty):
-			does = append(does, "fund the fee payers (condition FeePayersFunded)")
+			remedies = append(remedies, "fund the fee payers (condition FeePayersFunded)")
 		case string(refusal.SpendCapReached):
-			does = append(does, "raise spec.feePayers.spendCaps, or wait for their window")
+			remedies = append(remedies, "raise spec.feePayers.spendCaps, or wait for their window")
 		case string(refusal.ChainUnavailable):
-			does = append(does, "repair or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
+			remedies = append(remedies, "repair or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
 		default:
-			does = append(does, "docs/reference/alerts/RelaypoolSubmissionsHeld.md says what to do about "+reason)
+			remedies = append(remedies, "docs/reference/alerts/RelaypoolSubmissionsHeld.md says what to do about "+reason)
 		}
 	}
-	return strings.Join(does, "; ")
+	return strings.Join(remedies, "; ")
 }

@@ -24,11 +24,11 @@ import (
 
 // conditionCase is one condition of one set of facts.
 type conditionCase struct {
-	change  func(f *Facts)
-	outcome Outcome
-	want    string // status and reason
-	says    []string
-	not     []string // texts that the message must not have
+	change   func(f *Facts)
+	outcome  Outcome
+	want     string // status and reason
+	wantText []string
+	wantNot  []string // texts that the message must not have
 }
 
 const none = "none"
@@ -39,81 +39,81 @@ func TestConditions(t *testing.T) {
 	withheld := Outcome{Applied: true, Result: apply.Result{
 		Foreign: []apply.Ref{{Kind: build.KindServiceAccount, Name: "demo"}}, Withheld: []apply.Ref{deployment},
 	}}
-	unread := func(p Part) func(*Facts) { return func(f *Facts) { f.Unread[p] = errors.New("boom") } }
-	broken := func(reason string) func(*Facts) {
+	partUnread := func(p Part) func(*Facts) { return func(f *Facts) { f.Unread[p] = errors.New("boom") } }
+	badReference := func(reason string) func(*Facts) {
 		return func(f *Facts) {
 			f.References.Problems = []refs.Problem{{Kind: refs.Secret, Name: "postgres", Key: "url", Reason: reason, Message: "Secret postgres is not what it must be"}}
 		}
 	}
-	chain := func(state poolcheck.State, reason poolcheck.Reason) func(*Facts) {
+	chainReport := func(state poolcheck.State, reason poolcheck.Reason) func(*Facts) {
 		return func(f *Facts) { f.Chain.Report = reportOf(state, reason) }
 	}
-	lost := func(f *Facts) {
+	chainLost := func(f *Facts) {
 		f.Chain.Since, f.Chain.Cause = now(), "endpoint main does not answer"
 	}
-	held := func(f *Facts) {
+	gateClosed := func(f *Facts) {
 		f.Pool.Status.InitialisedAt = nil
-		chain(poolcheck.Failed, poolcheck.ReasonAccountMissing)(f)
-		fleet(f, 0, 0)
+		chainReport(poolcheck.Failed, poolcheck.ReasonAccountMissing)(f)
+		setFleet(f, 0, 0)
 	}
-	// begun changes the facts to a new leader's first pass over a RelayPool with a
+	// newLeader changes the facts to a new leader's first pass on a RelayPool with a
 	// status.
-	begun := func(f *Facts) {
+	newLeader := func(f *Facts) {
 		f.Pool.Status = statusOf(t, f)
 		f.Chain, f.ChainRead = chainwatch.Reading{}, false
 	}
-	earlier := func(f *Facts) {
+	olderGeneration := func(f *Facts) {
 		for i := range f.Pool.Status.Conditions {
 			f.Pool.Status.Conditions[i].ObservedGeneration--
 		}
 	}
-	retired := func(f *Facts) {
+	onlyRetiredKey := func(f *Facts) {
 		f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}
 		f.References.Payers = nil
-		f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerRetired)}
+		f.Keys.Keys = []keys.Key{generatedKey(v1alpha1.PayerRetired)}
 	}
-	scaled := func(f *Facts) {
+	autoscaled := func(f *Facts) {
 		f.Pool.Spec.Replicas = nil
 		f.Pool.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 5}
 		f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(true)}
 	}
-	unscaled := func(message string) func(*Facts) {
+	autoscalerFails := func(message string) func(*Facts) {
 		return func(f *Facts) {
-			scaled(f)
+			autoscaled(f)
 			f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: message}
 		}
 	}
 	tests := map[string]map[string]conditionCase{
 		v1alpha1.ConditionAccepted: {
 			"a valid spec": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
-				says: []string{"the spec holds together"}},
-			"the kinds of the monitors are not installed": {want: "True/Valid", says: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
+				wantText: []string{"the spec is valid"}},
+			"the kinds of the monitors are not installed": {want: "True/Valid", wantText: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
 			"the kind of the alerts is not installed": {change: func(f *Facts) { f.Capabilities.PodMonitor = true }, want: "True/Valid",
-				says: []string{"together; no PrometheusRule is made", "spec.monitoring.prometheusRule: Disabled"}},
+				wantText: []string{"valid; no PrometheusRule is made", "spec.monitoring.prometheusRule: Disabled"}},
 			"monitors that the spec disables": {change: func(f *Facts) {
 				f.Pool.Spec.Monitoring = v1alpha1.Monitoring{PodMonitor: v1alpha1.Disabled, PrometheusRule: v1alpha1.Disabled}
-			}, want: "True/Valid", not: []string{"PodMonitor", "PrometheusRule"}},
+			}, want: "True/Valid", wantNot: []string{"PodMonitor", "PrometheusRule"}},
 			"a cluster that is neither a name nor a hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
-				says: []string{"spec.solana.cluster", "32 bytes in base58", "40 characters"}},
+				wantText: []string{"spec.solana.cluster", "32 bytes in base58", "40 characters"}},
 			"a mint's field above the field's order": {change: func(f *Facts) {
 				f.Pool.Spec.Pool.Mints = []v1alpha1.Mint{{Address: payerA().String(), Field: strings.Repeat("f", 64)}}
-			}, want: "False/InvalidSpec", says: []string{"spec.pool.mints[0].field", "BN254"}},
+			}, want: "False/InvalidSpec", wantText: []string{"spec.pool.mints[0].field", "BN254"}},
 			"swaps with a policy that blocks the router": {change: func(f *Facts) {
 				f.Pool.Spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{URL: "https://router.example"}}
 				f.Pool.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{}
-			}, want: "False/InvalidSpec", says: []string{"spec.networkPolicy.router"}},
+			}, want: "False/InvalidSpec", wantText: []string{"spec.networkPolicy.router"}},
 			"an invalid pod label": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
-				says: []string{"spec.template.labels"}},
+				wantText: []string{"spec.template.labels"}},
 			"an invalid label of a monitor": {change: func(f *Facts) { f.Pool.Spec.Monitoring.Labels = map[string]string{"release": "a b"} }, want: "False/InvalidSpec",
-				says: []string{"spec.monitoring.labels"}},
+				wantText: []string{"spec.monitoring.labels"}},
 		},
 		v1alpha1.ConditionSecretsResolved: {
 			"everything is there":  {want: "True/Resolved"},
-			"a Secret is missing":  {change: broken(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", says: []string{"Secret postgres"}},
+			"a Secret is missing":  {change: badReference(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", wantText: []string{"Secret postgres"}},
 			"nothing was read yet": {change: func(f *Facts) { f.References = refs.Facts{} }, want: "Unknown/NotChecked"},
 			"an object was never read": {change: func(f *Facts) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
-			}, want: "Unknown/InternalError", says: []string{"Secret postgres (Forbidden)"}},
+			}, want: "Unknown/InternalError", wantText: []string{"Secret postgres (Forbidden)"}},
 			"an object was read before, but cannot be read now": {change: func(f *Facts) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", Since: now()}}
 			}, want: "True/Resolved"},
@@ -122,190 +122,190 @@ func TestConditions(t *testing.T) {
 				f.Pool.Spec.Pool.Profile = v1alpha1.Profile{ConfigMapRef: &v1alpha1.ConfigMapKeyReference{Name: "own", Key: "profile.yaml"}}
 				f.References.Profile = []byte("base: nothing-of-ours")
 				f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
-			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap own, key profile.yaml", "base"}},
+			}, want: "False/ConfigMapMalformed", wantText: []string{"ConfigMap own, key profile.yaml", "base"}},
 			"a verifying key is another file": {change: func(f *Facts) {
 				f.References.VerifyingKey = []byte("{}")
 				f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
-			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap circuit, key vk", "verification_key.json"}},
+			}, want: "False/ConfigMapMalformed", wantText: []string{"ConfigMap circuit, key vk", "verification_key.json"}},
 		},
 		v1alpha1.ConditionPoolInitialised: {
 			"every check is ok":                 {want: "True/Initialised"},
-			"an account is missing":             {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
-			"the chain was lost":                {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
+			"an account is missing":             {change: chainReport(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", wantText: []string{"POOL", "initialise it"}},
+			"the chain was lost":                {change: chainLost, want: "Unknown/ChainUnavailable", wantText: []string{"endpoint main"}},
 			"nothing was read yet":              {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
-			"a new leader has read nothing yet": {change: begun, want: "True/Initialised"},
-			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
+			"a new leader has read nothing yet": {change: newLeader, want: "True/Initialised"},
+			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { newLeader(f); olderGeneration(f) }, want: "Unknown/NotChecked"},
 			"the profile is not resolved":                                 {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
-			"something could not be checked": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
-				says: []string{"see the condition SecretsResolved"}},
+			"something could not be checked": {change: chainReport(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
+				wantText: []string{"see the condition SecretsResolved"}},
 		},
 		v1alpha1.ConditionSpendingCapped: {
 			"the spec sets no cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, want: "True/Capped",
-				says: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDayLamports"}},
+				wantText: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDayLamports"}},
 			"the spec sets a cap for transfers": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDayLamports = new(int64(7_000_000)) }, want: "True/Capped",
-				says: []string{"7000000 lamports"}},
+				wantText: []string{"7000000 lamports"}},
 			"no cap for transfers, but one for the day": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), DayLamports: 8_000_000}
-			}, want: "True/Capped", says: []string{"8000000 lamports in any 24 hours", "spendCaps.dayLamports"}},
+			}, want: "True/Capped", wantText: []string{"8000000 lamports in any 24 hours", "spendCaps.dayLamports"}},
 			"no cap for transfers, but one for the hour": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), HourLamports: 9_000_000}
-			}, want: "True/Capped", says: []string{"9000000 lamports in any 60 minutes"}},
+			}, want: "True/Capped", wantText: []string{"9000000 lamports in any 60 minutes"}},
 			"every cap is removed": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
-				says: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
+				wantText: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all are above their minimum": {want: "True/Funded"},
 			"one is below its minimum": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
-				says: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},
-			"one balance is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", says: []string{payerB().String()}},
+				wantText: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},
+			"one balance is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", wantText: []string{payerB().String()}},
 			"one is below its minimum and one is unknown": {change: func(f *Facts) {
 				delete(f.Chain.Payers, payerB())
 				f.Chain.Payers[payerA()] = chainwatch.Payer{At: now()}
 			}, want: "False/Underfunded"},
-			"a new leader has read nothing yet":                           {change: begun, want: "True/Funded"},
-			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/BalancesUnknown"},
+			"a new leader has read nothing yet":                           {change: newLeader, want: "True/Funded"},
+			"a new leader has read nothing yet, and the spec has changed": {change: func(f *Facts) { newLeader(f); olderGeneration(f) }, want: "Unknown/BalancesUnknown"},
 			"a new leader has read nothing yet, and a payer is new": {change: func(f *Facts) {
-				begun(f)
+				newLeader(f)
 				f.References.Payers[0].Address = solana.PublicKey{3}.String()
 			}, want: "Unknown/BalancesUnknown"},
 			"there is no fee payer":                           {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
 			"keys were not read":                              {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
-			"the chain was lost after the balances were read": {change: lost, want: "True/Funded"},
+			"the chain was lost after the balances were read": {change: chainLost, want: "True/Funded"},
 		},
 		v1alpha1.ConditionAvailable: {
 			"all are ready":               {want: "True/Available"},
-			"the fleet could not be read": {change: unread(PartFleet), want: "Unknown/InternalError"},
-			"the gate is closed":          {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
-			"somebody scaled the fleet to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); fleet(f, 0, 0) }, want: "False/ScaledToZero",
-				says: []string{"kubectl scale relaypool demo"}},
-			"a Secret of the pods is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
+			"the fleet could not be read": {change: partUnread(PartFleet), want: "Unknown/InternalError"},
+			"the gate is closed":          {change: gateClosed, want: "False/Held", wantText: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
+			"somebody scaled the fleet to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); setFleet(f, 0, 0) }, want: "False/ScaledToZero",
+				wantText: []string{"kubectl scale relaypool demo"}},
+			"a Secret of the pods is missing": {change: func(f *Facts) { badReference(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", wantText: []string{"SecretsResolved"}},
 			"the Deployment is foreign": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
-				says: []string{"belongs to somebody else"}},
+				wantText: []string{"belongs to somebody else"}},
 			"the pods would have a foreign service account": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/NotDeployed",
-				says: []string{"belongs to somebody else", "the condition Stalled"}},
-			"there is no fee payer": {change: func(f *Facts) { retired(f); f.Fleet = Fleet{} }, want: "False/NotDeployed",
-				says: []string{"the condition FeePayersFunded"}, not: []string{"SecretsResolved"}},
-			"a new fleet's optional kinds could not be read": {change: func(f *Facts) { f.Fleet = Fleet{}; unread(PartCapabilities)(f) }, want: "Unknown/InternalError"},
+				wantText: []string{"belongs to somebody else", "the condition Stalled"}},
+			"there is no fee payer": {change: func(f *Facts) { onlyRetiredKey(f); f.Fleet = Fleet{} }, want: "False/NotDeployed",
+				wantText: []string{"the condition FeePayersFunded"}, wantNot: []string{"SecretsResolved"}},
+			"a new fleet's optional kinds could not be read": {change: func(f *Facts) { f.Fleet = Fleet{}; partUnread(PartCapabilities)(f) }, want: "Unknown/InternalError"},
 			"the Deployment was refused": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden"}}}}, want: "False/NotDeployed",
-				says: []string{"refused"}},
-			"the operator is paused before the first pod": {change: func(f *Facts) { f.Fleet = Fleet{}; f.Pool.Spec.Paused = true }, want: "False/NotDeployed", says: []string{"spec.paused"}},
+				wantText: []string{"refused"}},
+			"the operator is paused before the first pod": {change: func(f *Facts) { f.Fleet = Fleet{}; f.Pool.Spec.Paused = true }, want: "False/NotDeployed", wantText: []string{"spec.paused"}},
 			"the fleet was just made":                     {change: func(f *Facts) { f.Fleet = Fleet{} }, want: "False/PodsNotReady"},
 			"a pod crashes": {change: func(f *Facts) {
-				fleet(f, 2, 0)
-				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 5m0s restarting failed container=relay pod=" + f.Fleet.Pods[0].Name}},
+				setFleet(f, 2, 0)
+				setRelayState(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 5m0s restarting failed container=relay pod=" + f.Fleet.Pods[0].Name}},
 					corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "starting\nrelay: --genesis-hash: expected 32 bytes\n"}})
-			}, want: "False/PodsNotReady", says: []string{"CrashLoopBackOff", "exit code 2", "--genesis-hash: expected 32 bytes"}},
+			}, want: "False/PodsNotReady", wantText: []string{"CrashLoopBackOff", "exit code 2", "--genesis-hash: expected 32 bytes"}},
 			"a pod runs again between two crashes": {change: func(f *Facts) {
-				fleet(f, 2, 0)
-				relayOf(f, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				setFleet(f, 2, 0)
+				setRelayState(f, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 					corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
-			}, want: "False/PodsNotReady", says: []string{"CrashLoopBackOff", "exit code 137 (OOMKilled)"}},
+			}, want: "False/PodsNotReady", wantText: []string{"CrashLoopBackOff", "exit code 137 (OOMKilled)"}},
 			"an image cannot be fetched": {change: func(f *Facts) {
-				fleet(f, 2, 0)
-				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "rpc error: 4711"}}, corev1.ContainerState{})
-			}, want: "False/PodsNotReady", says: []string{"ImagePullBackOff", "relay:1", "imagePullSecrets"}},
+				setFleet(f, 2, 0)
+				setRelayState(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "rpc error: 4711"}}, corev1.ContainerState{})
+			}, want: "False/PodsNotReady", wantText: []string{"ImagePullBackOff", "relay:1", "imagePullSecrets"}},
 			"the kubelet does not find a Secret": {change: func(f *Facts) {
-				fleet(f, 2, 0)
-				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "postgres" not found`}}, corev1.ContainerState{})
-			}, want: "False/PodsNotReady", says: []string{"CreateContainerConfigError", "postgres"}},
+				setFleet(f, 2, 0)
+				setRelayState(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "postgres" not found`}}, corev1.ContainerState{})
+			}, want: "False/PodsNotReady", wantText: []string{"CreateContainerConfigError", "postgres"}},
 			"no node has room for the pod": {change: func(f *Facts) {
-				fleet(f, 1, 0)
+				setFleet(f, 1, 0)
 				f.Fleet.Pods[0].Status.Conditions = append(f.Fleet.Pods[0].Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes"})
-			}, want: "False/PodsNotReady", says: []string{"Unschedulable", "kubectl describe pod -l app.kubernetes.io/instance=demo"}},
+			}, want: "False/PodsNotReady", wantText: []string{"Unschedulable", "kubectl describe pod -l app.kubernetes.io/instance=demo"}},
 			"a quota prevents the creation of pods": {change: func(f *Facts) {
-				fleet(f, 1, 0)
+				setFleet(f, 1, 0)
 				f.Fleet.Pods = nil
 				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: `pods "demo-7d9c5b8f6d-x2xz4" is forbidden: exceeded quota`}}
-			}, want: "False/PodsNotReady", says: []string{"FailedCreate", "exceeded quota"}},
-			"one of two is ready": {change: func(f *Facts) { fleet(f, 2, 1) }, want: "True/RollingOut"},
+			}, want: "False/PodsNotReady", wantText: []string{"FailedCreate", "exceeded quota"}},
+			"one of two is ready": {change: func(f *Facts) { setFleet(f, 2, 1) }, want: "True/RollingOut"},
 			"a rollout is stuck while the old pods serve": {change: func(f *Facts) {
-				fleet(f, 2, 2)
+				setFleet(f, 2, 2)
 				f.Fleet.Deployment.Status.UpdatedReplicas = 1
 				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
-			}, want: "False/PodsNotReady", says: []string{"does not get on"}},
+			}, want: "False/PodsNotReady", wantText: []string{"makes no progress"}},
 		},
 		v1alpha1.ConditionAutoscalingActive: {
 			"the spec has no autoscaler":        {want: none},
-			"the autoscaler works":              {change: scaled, want: "True/Scaling"},
-			"the autoscaler has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
-			"the autoscaler does not exist yet": {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
-			"the gate is closed":                {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
-			"KEDA is not installed":             {change: func(f *Facts) { scaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", says: []string{"scaledobjects.keda.sh"}},
+			"the autoscaler works":              {change: autoscaled, want: "True/Scaling"},
+			"the autoscaler has not reported":   {change: func(f *Facts) { autoscaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
+			"the autoscaler does not exist yet": {change: func(f *Facts) { autoscaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
+			"the gate is closed":                {change: func(f *Facts) { autoscaled(f); gateClosed(f) }, want: "Unknown/Pending"},
+			"KEDA is not installed":             {change: func(f *Facts) { autoscaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", wantText: []string{"scaledobjects.keda.sh"}},
 			"nothing serves the metric": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
-			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_submissions", "no metrics returned"}},
-			"the API has no server": {change: unscaled("the server could not find the requested resource"),
-				want: "False/MetricUnavailable", says: []string{"no server of external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
-			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_submissions.external.metrics.k8s.io)"),
-				want: "False/MetricUnavailable", says: []string{"the adapter that the APIService", "does not answer"}},
-			"another adapter has no value": {change: unscaled("no metrics returned from external metrics API"),
-				want: "False/MetricUnavailable", says: []string{"the cluster's adapter has no value", "Prometheus"}},
-			"the controller may not read it": {change: unscaled(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
-				want: "False/MetricUnavailable", says: []string{"may not read relaypool_backlog_submissions"}},
-			"our server does not reach the pods": {change: unscaled("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
-				want: "False/MetricUnavailable", says: []string{"does not get it from the fleet's pods", "i/o timeout"}, not: []string{"no server of"}},
+			}, want: "False/MetricUnavailable", wantText: []string{"the HPA cannot read", "relaypool_backlog_submissions", "no metrics returned"}},
+			"the API has no server": {change: autoscalerFails("the server could not find the requested resource"),
+				want: "False/MetricUnavailable", wantText: []string{"no server of external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
+			"the API's server does not answer": {change: autoscalerFails("the server is currently unable to handle the request (get relaypool_backlog_submissions.external.metrics.k8s.io)"),
+				want: "False/MetricUnavailable", wantText: []string{"the adapter that the APIService", "does not answer"}},
+			"another adapter has no value": {change: autoscalerFails("no metrics returned from external metrics API"),
+				want: "False/MetricUnavailable", wantText: []string{"the cluster's adapter has no value", "Prometheus"}},
+			"the controller may not read the metric": {change: autoscalerFails(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
+				want: "False/MetricUnavailable", wantText: []string{"may not read relaypool_backlog_submissions"}},
+			"the operator's server does not reach the pods": {change: autoscalerFails("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
+				want: "False/MetricUnavailable", wantText: []string{"does not get it from the fleet's pods", "i/o timeout"}, wantNot: []string{"no server of"}},
 			"KEDA does not reach the pods": {change: func(f *Facts) {
-				unscaled("boom")(f)
+				autoscalerFails("boom")(f)
 				f.Pool.Spec.Autoscaling.Provider, f.Capabilities.ScaledObject = v1alpha1.ProviderKEDA, true
-			}, want: "False/MetricUnavailable", says: []string{"KEDA cannot read", "spec.networkPolicy.operationsFrom"}},
+			}, want: "False/MetricUnavailable", wantText: []string{"KEDA cannot read", "spec.networkPolicy.operationsFrom"}},
 			"the size cannot be changed": {change: func(f *Facts) {
-				unscaled("the HPA controller was unable to update the target scale")(f)
+				autoscalerFails("the HPA controller was unable to update the target scale")(f)
 				f.Autoscaler.Stuck = true
-			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot change the fleet's size"}, not: []string{"cannot read"}},
+			}, want: "False/MetricUnavailable", wantText: []string{"the HPA cannot change the fleet's size"}, wantNot: []string{"cannot read"}},
 			"waiting submissions are held by empty payers": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"fee_payer_empty": 7, "spend_cap_reached": 0}}
-			}, want: "True/Limited", says: []string{"the HPA sizes the fleet", "(fee_payer_empty)", "FeePayersFunded"}, not: []string{"spendCaps", "7"}},
+			}, want: "True/Limited", wantText: []string{"the HPA sizes the fleet", "(fee_payer_empty)", "FeePayersFunded"}, wantNot: []string{"spendCaps", "7"}},
 			"waiting submissions are held by the RPC's budget": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"chain_unavailable": 7, "swap_price": 3}}
-			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
+			}, want: "True/Limited", wantText: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
 			"submissions were held at the last reading, an hour ago": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Backlog = Backlog{At: now().Add(-time.Hour), Old: true, Held: map[string]int64{"chain_unavailable": 7}}
 			}, want: "True/Scaling"},
 			"swaps wait for their price": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"swap_price": 7, "router_busy": 1, "no_route": 2}}
 			}, want: "True/Scaling"},
 			"some submissions are held and some are due": {change: func(f *Facts) {
-				scaled(f)
+				autoscaled(f)
 				f.Backlog = Backlog{At: now(), Due: 1, Held: map[string]int64{"fee_payer_empty": 7}}
 			}, want: "True/Scaling"},
-			"the optional kinds could not be read": {change: func(f *Facts) { scaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
+			"the optional kinds could not be read": {change: func(f *Facts) { autoscaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
 		},
 		v1alpha1.ConditionReady: {
 			"all is well":                            {want: "True/Ready"},
 			"all is well and the operator is paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
-			"False comes before Unknown":             {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
-			"the first False is copied":              {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
-			"the chain was lost":                     {change: lost, want: "Unknown/ChainUnavailable"},
-			"the autoscaler does not work":           {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"False comes before Unknown":             {change: func(f *Facts) { chainLost(f); setFleet(f, 2, 0) }, want: "False/PodsNotReady"},
+			"the first False is copied":              {change: func(f *Facts) { badReference(v1alpha1.ReasonSecretMalformed)(f); setFleet(f, 2, 0) }, want: "False/SecretMalformed"},
+			"the chain was lost":                     {change: chainLost, want: "Unknown/ChainUnavailable"},
+			"the autoscaler does not work":           {change: func(f *Facts) { autoscaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
 			"a foreign object prevents the creation of pods": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: withheld, want: "False/ForeignObject",
-				says: []string{"ServiceAccount demo", "Deployment demo is not made"}},
+				wantText: []string{"ServiceAccount demo", "Deployment demo is not made"}},
 			"a foreign object without effect on clients": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
 		},
 		v1alpha1.ConditionReconciling: {
 			"all is well":       {want: none},
-			"pods are replaced": {change: func(f *Facts) { fleet(f, 2, 2); f.Fleet.Deployment.Status.UpdatedReplicas = 1 }, want: "True/Progressing"},
+			"pods are replaced": {change: func(f *Facts) { setFleet(f, 2, 2); f.Fleet.Deployment.Status.UpdatedReplicas = 1 }, want: "True/Progressing"},
 			"the Deployment was written in this pass":  {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{deployment}}}, want: "True/Progressing"},
 			"the Deployment was repaired in this pass": {outcome: Outcome{Applied: true, Result: apply.Result{Repaired: []apply.Ref{deployment}}}, want: "True/Progressing"},
 			"another object was written":               {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}}, want: none},
 			"something could not be written":           {outcome: Outcome{Failed: true}, want: "True/Progressing"},
-			"an object is being deleted":               {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
-			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"repeatedly"}},
-			"the RelayPool is stalled":                 {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
-			"the operator is paused":                   {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
+			"an object is being deleted":               {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", wantText: []string{"Deployment demo"}},
+			"another manager contests a field":         {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", wantText: []string{"repeatedly"}},
+			"the RelayPool is stalled":                 {change: func(f *Facts) { setFleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
+			"the operator is paused":                   {change: func(f *Facts) { setFleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
 			"a rollout is stuck": {change: func(f *Facts) {
-				fleet(f, 2, 1)
+				setFleet(f, 2, 1)
 				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
 			}, want: none},
 		},
 		v1alpha1.ConditionStalled: {
 			"all is well":      {want: none},
-			"a foreign object": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "True/ForeignObject", says: []string{"Deployment demo"}},
-			"a refused object": {outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden", Message: "exceeded quota"}}}}, want: "True/Refused", says: []string{"Deployment demo", "exceeded quota"}},
+			"a foreign object": {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "True/ForeignObject", wantText: []string{"Deployment demo"}},
+			"a refused object": {outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden", Message: "exceeded quota"}}}}, want: "True/Refused", wantText: []string{"Deployment demo", "exceeded quota"}},
 			"an invalid spec":  {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }, want: "True/InvalidSpec"},
 		},
 	}
@@ -313,7 +313,7 @@ func TestConditions(t *testing.T) {
 		for name, tc := range cases {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				f := running()
+				f := healthyFacts()
 				if tc.change != nil {
 					tc.change(f)
 				}
@@ -336,12 +336,12 @@ func (tc conditionCase) compare(t *testing.T, got *metav1.Condition) {
 	if is := string(got.Status) + "/" + got.Reason; is != tc.want {
 		t.Fatalf("condition %s (%s): want %s", is, got.Message, tc.want)
 	}
-	for _, words := range tc.says {
+	for _, words := range tc.wantText {
 		if !strings.Contains(got.Message, words) {
 			t.Errorf("message %q: want %q in it", got.Message, words)
 		}
 	}
-	for _, words := range tc.not {
+	for _, words := range tc.wantNot {
 		if strings.Contains(got.Message, words) {
 			t.Errorf("message %q: want no %q in it", got.Message, words)
 		}
@@ -359,10 +359,10 @@ func (tc conditionCase) compare(t *testing.T, got *metav1.Condition) {
 // A condition keeps the time of its transition while its status stays the same.
 func TestTransitionTimes(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Status = statusOf(t, f)
 	f.Now = now().Add(time.Hour)
-	fleet(f, 2, 0)
+	setFleet(f, 2, 0)
 	status := statusOf(t, f)
 	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time; !got.Equal(now()) {
 		t.Errorf("Accepted changed at %s: want %s", got, now())
@@ -386,12 +386,12 @@ func TestLastTransitionTimeFollowsTheStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, conditionTrue("SomeReason", "as before"))}
 			before := f.Now
 			f.Now = before.Add(time.Hour)
 			if got := condition(f, v1alpha1.ConditionAvailable, test.v).LastTransitionTime.Time; got.Equal(f.Now) != test.want || got.Equal(before) == test.want {
-				t.Errorf("last transition %s: want a new one: %t", got, test.want)
+				t.Errorf("last transition %s; want a new time: %t", got, test.want)
 			}
 		})
 	}

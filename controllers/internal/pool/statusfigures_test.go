@@ -39,13 +39,13 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 		"the backlog grew by half":                       {change: due(4), after: time.Hour},
 		"the backlog doubled":                            {change: due(6), after: time.Hour, want: true},
 		"the backlog ended":                              {change: due(0), after: time.Hour, want: true},
-		"a pod became ready":                             {change: func(f *Facts) { fleet(f, 3, 3) }, after: time.Second, want: true},
+		"a pod became ready":                             {change: func(f *Facts) { setFleet(f, 3, 3) }, after: time.Second, want: true},
 		"a payer went":                                   {change: func(f *Facts) { f.References.Payers = f.References.Payers[:1] }, after: time.Second, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			f.Pool.Status = statusOf(t, f)
 			if f.Pool.Status.ObservedAt == nil || ptr.Deref(f.Pool.Status.NextIndex, 0) != 1_230_000 || ptr.Deref(f.Pool.Status.Backlog, 0) != 3 {
 				t.Fatalf("first status has index %v, backlog %v: want 1230000 and 3", f.Pool.Status.NextIndex, f.Pool.Status.Backlog)
@@ -63,7 +63,7 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 // Deferred figures are written when the minute is over, even if nothing else starts a pass.
 func TestFiguresThatArePutOffAreDue(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	f.Pool.Status = statusOf(t, f)
 	f.Now = f.Now.Add(20 * time.Second)
 	f.Backlog.Due = 50
@@ -103,7 +103,7 @@ func TestAmountsInSOL(t *testing.T) {
 // The amount in the message is enough although the balance and the amount are rounded.
 func TestShortfallIsEnough(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	for _, held := range []uint64{0, 1, 9_999_999, 10_000_000, 49_999_999} {
 		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: held, At: now()}
 		p := Decide(f, settings())

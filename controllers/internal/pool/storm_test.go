@@ -45,7 +45,7 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
 	var traffic pooltest.Traffic
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
-		Namespaces: []string{s.Namespace}, Backlog: constant{pool.Backlog{Due: 7}}, Traffic: &traffic,
+		Namespaces: []string{s.Namespace}, Backlog: constantBacklog{pool.Backlog{Due: 7}}, Traffic: &traffic,
 	})
 	ready(t, s, "fixed", func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
 	s.Create(t, s.Pool("scaled", func(p *v1alpha1.RelayPool) {

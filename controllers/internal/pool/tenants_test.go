@@ -42,7 +42,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := running()
+			f := healthyFacts()
 			tc.change(f)
 			p := Decide(f, strict())
 			if p.Deploy || len(p.Objects) > 0 {
@@ -80,7 +80,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 // reported, and nothing is written until the RelayPool complies.
 func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 	t.Parallel()
-	f := running()
+	f := healthyFacts()
 	if p := Decide(f, settings()); !p.Deploy {
 		t.Fatalf("the fleet is not deployed: faults %q, problems %v", p.Faults, p.Problems)
 	}

@@ -74,7 +74,7 @@ func testUpgrade(t *testing.T, data string) {
 
 	var traffic pooltest.Traffic
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
-		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constant{pool.Backlog{Due: 7}},
+		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constantBacklog{pool.Backlog{Due: 7}},
 	})
 	s.runsOn(t, "fixed", fixed)
 	s.runsOn(t, "scaled", scaled)
@@ -98,7 +98,7 @@ func testUpgrade(t *testing.T, data string) {
 	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
 	s.atRest(t, &traffic)
 	s.compare(t, fixed, scaled)
-	keptAll(t, secrets, keySecrets(t, s.Stand), 3)
+	checkKeysKept(t, secrets, keySecrets(t, s.Stand), 3)
 	s.untouched(t, before)
 }
 

@@ -19,7 +19,7 @@ type Request struct {
 	// Resource is the plural of the resource, with the subresource if there is one:
 	// relaypools/status. For cluster-scoped requests it is the path.
 	Resource string
-	// Name is the object's; empty for lists, watches and creations.
+	// Name is the name of the object; empty for lists, watches and creations.
 	Name string
 	// Manager is the field manager that the request names; empty if it names none.
 	Manager string
@@ -27,7 +27,7 @@ type Request struct {
 	Status int
 }
 
-// String returns the request for a person: PUT relaypools/status demo.
+// String returns the request as readable text: PUT relaypools/status demo.
 func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + r.Resource + " " + r.Name)
 }
@@ -39,7 +39,7 @@ func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method !
 // that changed nothing.
 type Traffic struct {
 	// Answered is called with each answered request, before the client gets the
-	// answer. It may be nil, and must not change once there is traffic.
+	// answer. It may be nil, and must not change after the first request.
 	Answered func(Request)
 
 	mutex    sync.Mutex
@@ -86,16 +86,16 @@ func requestOf(r *http.Request) Request {
 	return request
 }
 
-// Take returns the requests since the last Take, and forgets them.
+// Take returns and removes the requests that were recorded since the last Take.
 func (c *Traffic) Take() []Request {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	taken := c.requests
+	requests := c.requests
 	c.requests = nil
-	return taken
+	return requests
 }
 
-// Proxy returns a configuration for a process of its own. The process reaches the API
+// Proxy returns a client configuration for another process. The process reaches the API
 // server through the recording transport, with the rights of config.
 func (c *Traffic) Proxy(t testing.TB, config *rest.Config) *rest.Config {
 	t.Helper()
@@ -103,14 +103,14 @@ func (c *Traffic) Proxy(t testing.TB, config *rest.Config) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := url.Parse(config.Host)
+	target, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     c.Wrap(transport),
-		FlushInterval: -1, // watches
+		FlushInterval: -1, // for watches
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
 	t.Cleanup(func() {

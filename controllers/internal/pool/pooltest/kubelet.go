@@ -58,7 +58,7 @@ type runningPod struct {
 	cancel context.CancelFunc
 	// ended is set once the pod's container has ended.
 	ended *Ended
-	gone  time.Time // when a deleted pod may end; zero while it is not deleted
+	endAt time.Time // when a deleted pod may end; zero until it is deleted
 }
 
 // StartKubelet runs pods until the test ends.
@@ -77,7 +77,7 @@ func StartKubelet(t testing.TB, config *rest.Config, namespace string, o Kubelet
 	factory.Start(ctx.Done())
 	for kind, synced := range factory.WaitForCacheSync(t.Context().Done()) {
 		if !synced {
-			t.Fatalf("the kubelet could not list each %s", kind)
+			t.Fatalf("the kubelet could not list the type %s", kind)
 		}
 	}
 	ended := make(chan struct{})
@@ -105,8 +105,8 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		case <-tick.C:
 		}
-		// The pods are from a cache, which may be behind. Then a write fails with a
-		// conflict.
+		// The pods are from a cache, which may be stale. A write of a stale pod fails with
+		// a conflict.
 		pods, err := k.pods.List(labels.Everything())
 		if err != nil {
 			t.Errorf("kubelet: %v", err)
@@ -137,40 +137,40 @@ func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	k.mutex.Lock()
 	o := k.options
-	at := k.running[pod.UID]
-	if at == nil {
-		at = &runningPod{cancel: func() {}}
-		k.running[pod.UID] = at
+	state := k.running[pod.UID]
+	if state == nil {
+		state = &runningPod{cancel: func() {}}
+		k.running[pod.UID] = state
 		if IsRotation(pod) && o.Job != nil && pod.Status.Phase == corev1.PodPending {
-			k.start(ctx, at, pod.DeepCopy(), o)
+			k.start(ctx, state, pod.DeepCopy(), o)
 		}
 	}
-	ended := at.ended
+	ended := state.ended
 	k.mutex.Unlock()
 	if pod.DeletionTimestamp != nil {
-		return k.end(ctx, pod, at, o.Linger)
+		return k.end(ctx, pod, state, o.Linger)
 	}
 	return k.report(ctx, pod, ended, o)
 }
 
-func (k *Kubelet) start(ctx context.Context, at *runningPod, pod *corev1.Pod, o KubeletOptions) {
-	running, cancel := context.WithCancel(ctx)
-	at.cancel = cancel
+func (k *Kubelet) start(ctx context.Context, state *runningPod, pod *corev1.Pod, o KubeletOptions) {
+	jobCtx, cancel := context.WithCancel(ctx)
+	state.cancel = cancel
 	k.jobs.Go(func() {
-		ended := o.Job(running, pod)
+		ended := o.Job(jobCtx, pod)
 		k.mutex.Lock()
 		defer k.mutex.Unlock()
-		at.ended = &ended
+		state.ended = &ended
 	})
 }
 
-// end removes a deleted pod once its time is over.
-func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, at *runningPod, linger time.Duration) error {
-	at.cancel()
-	if at.gone.IsZero() {
-		at.gone = time.Now().Add(linger)
+// end removes a deleted pod once it has lingered for that time.
+func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, state *runningPod, linger time.Duration) error {
+	state.cancel()
+	if state.endAt.IsZero() {
+		state.endAt = time.Now().Add(linger)
 	}
-	if time.Now().Before(at.gone) {
+	if time.Now().Before(state.endAt) {
 		return nil
 	}
 	zero := int64(0)
@@ -183,7 +183,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o K
 	status := Ready(pod)
 	switch {
 	case IsRotation(pod) && ended != nil:
-		status = after(pod, *ended)
+		status = terminated(pod, *ended)
 	case IsRotation(pod):
 		status.Phase = corev1.PodRunning
 	case o.Fleet != nil:
@@ -192,7 +192,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o K
 	status.Conditions = keepTimes(pod.Status.Conditions, status.Conditions)
 	status.QOSClass, status.StartTime = pod.Status.QOSClass, pod.Status.StartTime
 	status.ObservedGeneration = pod.Status.ObservedGeneration
-	if same(&pod.Status, &status) {
+	if sameStatus(&pod.Status, &status) {
 		return nil
 	}
 	next := pod.DeepCopy()
@@ -201,7 +201,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o K
 	return err
 }
 
-// Ready returns the status of a pod that serves.
+// Ready returns the status of a ready pod.
 func Ready(pod *corev1.Pod) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}},
@@ -229,7 +229,7 @@ func Crashing(pod *corev1.Pod, ended Ended) corev1.PodStatus {
 	return status
 }
 
-func after(pod *corev1.Pod, ended Ended) corev1.PodStatus {
+func terminated(pod *corev1.Pod, ended Ended) corev1.PodStatus {
 	status := Ready(pod)
 	status.Phase = corev1.PodSucceeded
 	if ended.ExitCode != 0 {
@@ -256,8 +256,8 @@ func keepTimes(before, next []corev1.PodCondition) []corev1.PodCondition {
 	return next
 }
 
-// same compares the fields that the stand-in writes.
-func same(a, b *corev1.PodStatus) bool {
+// sameStatus compares the fields that the stand-in writes.
+func sameStatus(a, b *corev1.PodStatus) bool {
 	if a.Phase != b.Phase || a.PodIP != b.PodIP || len(a.ContainerStatuses) != len(b.ContainerStatuses) {
 		return false
 	}

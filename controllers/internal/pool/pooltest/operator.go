@@ -49,7 +49,8 @@ type OperatorOptions struct {
 	Now func() time.Time
 	// Chain calls the endpoints; nil makes the operator use its own client.
 	Chain *http.Client
-	// External configures external metrics; with an empty Listen the operator serves none.
+	// External configures external metrics; with an empty Listen, the operator does not serve
+	// them.
 	// OperatorNamespace is the namespace in which the operator would be installed.
 	// Certificate changes the times of the serving certificate.
 	External          settings.ExternalMetrics

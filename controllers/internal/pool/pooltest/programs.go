@@ -35,16 +35,16 @@ const exitKilled = 137
 // BuildRelay builds the relay for a test and returns the program's file.
 func BuildRelay(t testing.TB) string {
 	t.Helper()
-	return program(t, "./relay/cmd/relay")
+	return buildProgram(t, "./relay/cmd/relay")
 }
 
 // BuildOperator builds the operator for a test and returns the program's file.
 func BuildOperator(t testing.TB) string {
 	t.Helper()
-	return program(t, "./controllers/cmd/operator")
+	return buildProgram(t, "./controllers/cmd/operator")
 }
 
-func program(t testing.TB, source string) string {
+func buildProgram(t testing.TB, source string) string {
 	t.Helper()
 	root, err := apiserver.ModuleRoot()
 	if err != nil {
@@ -67,7 +67,8 @@ func Database(t testing.TB, relay string) string {
 	return Postgres(t, relay).URL(Migrated)
 }
 
-// Migrated is the database with the relay's schema on a server that Postgres started.
+// Migrated is the name of the database with the relay's schema, on a server that Postgres
+// started.
 const Migrated = "postgres"
 
 // Postgres starts a server with the relay's schema, for one test.
@@ -105,7 +106,7 @@ type Program struct {
 func StartProgram(t testing.TB, operator string, config *rest.Config, namespace string) *Program {
 	t.Helper()
 	folder := t.TempDir()
-	access := filepath.Join(folder, "kubeconfig")
+	kubeconfig := filepath.Join(folder, "kubeconfig")
 	const name = "pooltest"
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
@@ -114,7 +115,7 @@ func StartProgram(t testing.TB, operator string, config *rest.Config, namespace 
 		}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
-	}, access); err != nil {
+	}, kubeconfig); err != nil {
 		t.Fatalf("write the operator's kubeconfig: %v", err)
 	}
 	p := &Program{log: filepath.Join(folder, "log")}
@@ -122,9 +123,9 @@ func StartProgram(t testing.TB, operator string, config *rest.Config, namespace 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close() //nolint:errcheck // the process has its own
+	defer output.Close() //nolint:errcheck // the process has its own descriptor
 	p.command = exec.CommandContext(context.WithoutCancel(t.Context()), operator, "run",
-		"--kubeconfig="+access, "--relay-image="+Image, "--namespaces="+namespace, "--leader-elect=false",
+		"--kubeconfig="+kubeconfig, "--relay-image="+Image, "--namespaces="+namespace, "--leader-elect=false",
 		"--metrics-listen="+settings.None, "--health-listen="+settings.None, "--refs-interval=1s", "--log-format=text")
 	p.command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	p.command.Stdout, p.command.Stderr = output, output
@@ -142,11 +143,11 @@ func (p *Program) Kill(t testing.TB) {
 	if p.command == nil {
 		return
 	}
-	_ = p.command.Process.Kill() // it fails when the process has ended, which is reported below
+	_ = p.command.Process.Kill() // an error means that the process has ended, which is reported below
 	err := p.command.Wait()
 	if code := p.command.ProcessState.ExitCode(); code >= 0 {
-		words, readErr := os.ReadFile(p.log)
-		t.Errorf("the operator had ended with code %d before it was killed: %v\n%s", code, errors.Join(err, readErr), words)
+		output, readErr := os.ReadFile(p.log)
+		t.Errorf("the operator had ended with code %d before it was killed: %v\n%s", code, errors.Join(err, readErr), output)
 	}
 	p.command = nil
 }
@@ -160,12 +161,12 @@ type Processes struct {
 	namespace string
 
 	mutex   sync.Mutex
-	running map[types.UID]running
+	running map[types.UID]podProcess
 	runs    int
 }
 
-// running is the process of a pod.
-type running struct {
+// podProcess is the process of a pod.
+type podProcess struct {
 	job     string
 	process *os.Process
 }
@@ -177,7 +178,7 @@ func (s *Stand) Processes(t testing.TB, relay string) *Processes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace, running: map[types.UID]running{}}
+	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace, running: map[types.UID]podProcess{}}
 }
 
 // Run runs one pod to its end. If the pod cannot be run, the result has the error as its
@@ -196,30 +197,30 @@ func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
 		return Ended{}, err
 	}
 	log := filepath.Join(root, "termination-log")
-	place := strings.NewReplacer(contract.Root, root, contract.TerminationLog, log)
+	paths := strings.NewReplacer(contract.Root, root, contract.TerminationLog, log)
 	container := &pod.Spec.Containers[0]
 	var args []string
 	for _, a := range container.Args {
-		args = append(args, place.Replace(a))
+		args = append(args, paths.Replace(a))
 	}
 	command := exec.CommandContext(ctx, p.relay, args...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for _, e := range container.Env {
-		command.Env = append(command.Env, e.Name+"="+place.Replace(e.Value))
+		command.Env = append(command.Env, e.Name+"="+paths.Replace(e.Value))
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	err := p.wait(command, pod)
-	words, readErr := os.ReadFile(log)
-	if readErr != nil || len(words) == 0 {
-		words = output.Bytes() // as with terminationMessagePolicy FallbackToLogsOnError
+	message, readErr := os.ReadFile(log)
+	if readErr != nil || len(message) == 0 {
+		message = output.Bytes() // as with terminationMessagePolicy FallbackToLogsOnError
 	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return Ended{Message: string(words)}, nil
+		return Ended{Message: string(message)}, nil
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return Ended{ExitCode: int32(exit.ExitCode()), Message: lastBytes(words)}, nil //nolint:gosec // an exit code has eight bits
+		return Ended{ExitCode: int32(exit.ExitCode()), Message: lastBytes(message)}, nil //nolint:gosec // an exit code has eight bits
 	case errors.As(err, &exit):
 		return Ended{ExitCode: exitKilled}, nil
 	default:
@@ -233,7 +234,7 @@ func (p *Processes) wait(command *exec.Cmd, pod *corev1.Pod) error {
 		return err
 	}
 	p.mutex.Lock()
-	p.running[pod.UID] = running{pod.Labels[batchv1.JobNameLabel], command.Process}
+	p.running[pod.UID] = podProcess{pod.Labels[batchv1.JobNameLabel], command.Process}
 	p.runs++
 	p.mutex.Unlock()
 	err := command.Wait()
@@ -275,9 +276,9 @@ func (p *Processes) Kill(job string) bool {
 }
 
 // lastBytes returns the part of a termination message that Kubernetes keeps.
-func lastBytes(words []byte) string {
+func lastBytes(message []byte) string {
 	const most = 2048
-	return string(words[max(0, len(words)-most):])
+	return string(message[max(0, len(message)-most):])
 }
 
 // mount writes to root the files that the container mounts below contract.Root.

@@ -28,7 +28,7 @@ import (
 // eventuallyTimeout is how long a test waits for an expected event.
 const eventuallyTimeout = 5 * time.Minute
 
-// Stand is a test environment: a namespace on a real API server, and a chain.
+// Stand is a test environment: a namespace on a real API server, and a local chain.
 type Stand struct {
 	Config    *rest.Config
 	Client    client.WithWatch
@@ -45,7 +45,7 @@ func NewStand(t testing.TB, config *rest.Config) *Stand {
 	s := &Stand{}
 	key := verifyingKey(t)
 	s.startChain(t, key)
-	s.createSecrets(t, config, key)
+	s.createNamespace(t, config, key)
 	return s
 }
 
@@ -53,7 +53,7 @@ func NewStand(t testing.TB, config *rest.Config) *Stand {
 func (s *Stand) SecondNamespace(t testing.TB) *Stand {
 	t.Helper()
 	other := &Stand{Chain: s.Chain, RPC: s.RPC}
-	other.createSecrets(t, s.Config, verifyingKey(t))
+	other.createNamespace(t, s.Config, verifyingKey(t))
 	return other
 }
 
@@ -70,8 +70,8 @@ func verifyingKey(t testing.TB) []byte {
 	return key
 }
 
-// createSecrets makes the namespace and its objects.
-func (s *Stand) createSecrets(t testing.TB, config *rest.Config, key []byte) {
+// createNamespace makes the namespace and its objects.
+func (s *Stand) createNamespace(t testing.TB, config *rest.Config, key []byte) {
 	t.Helper()
 	s.Config, s.Namespace = config, apiservertest.NamespaceOn(t, config)
 	scheme := runtime.NewScheme()
@@ -114,7 +114,7 @@ func (s *Stand) startChain(t testing.TB, key []byte) {
 	s.Chain = chain
 }
 
-// Pool returns a RelayPool of one generated key, which does not exist yet.
+// Pool returns a RelayPool with one generated key. It does not create the RelayPool.
 func (s *Stand) Pool(name string, change ...func(*v1alpha1.RelayPool)) *v1alpha1.RelayPool {
 	pool := &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
@@ -190,8 +190,8 @@ func (s *Stand) Await(t testing.TB, name, condition, want string) metav1.Conditi
 		if got.ObservedGeneration != pool.Generation {
 			return fmt.Errorf("it is of generation %d, not %d", got.ObservedGeneration, pool.Generation)
 		}
-		if is := string(got.Status) + "/" + got.Reason; is != want {
-			return fmt.Errorf("it is %s: %s", is, got.Message)
+		if state := string(got.Status) + "/" + got.Reason; state != want {
+			return fmt.Errorf("it is %s: %s", state, got.Message)
 		}
 		return nil
 	})
@@ -249,7 +249,7 @@ func (s *Stand) AwaitEvent(t testing.TB, name, reason string) string {
 				seen = append(seen, e.Reason)
 			}
 		}
-		return fmt.Errorf("there are %v", seen)
+		return fmt.Errorf("the events are %v", seen)
 	})
 	return note
 }
@@ -265,11 +265,11 @@ func Eventually(t testing.TB, what string, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %s: %v", what, eventuallyTimeout, err)
+			t.Fatalf("%s: still not after %s: %v", what, eventuallyTimeout, err)
 		}
 		select {
 		case <-t.Context().Done():
-			t.Fatalf("%s: %v, when the test ended", what, err)
+			t.Fatalf("%s: the test ended first: %v", what, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
