@@ -225,7 +225,7 @@ func TestDecide(t *testing.T) {
 			want:  []string{"make p-payer-1-drain", "mount p-payer-1-0", "step Drain of 1"}},
 		"a paused RelayPool makes no step": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
-			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused holds it"},
+			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused is true"},
 		"a changed address annotation is restored": {
 			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, NoState: true}}},
 			want:  []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},

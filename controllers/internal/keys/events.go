@@ -27,7 +27,7 @@ func (d *decision) events() {
 		return
 	}
 	if d.Pool.Spec.Paused && d.plan.Rotating {
-		now.Message = "spec.paused holds it"
+		now.Message = "spec.paused is true"
 	}
 	now.Message = shorten(now.Message, maxMessage)
 	if last != nil && last.Revision == now.Revision && last.Step == now.Step {
@@ -36,7 +36,7 @@ func (d *decision) events() {
 		now.Since = &metav1.Time{Time: d.Now}
 		if last != nil || d.plan.Rotating {
 			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(now.Step), "",
-				fmt.Sprintf("The rotation of fee payer keys to revision %d came to the step %s", now.Revision, now.Step))
+				fmt.Sprintf("The rotation of fee payer keys to revision %d reached the step %s", now.Revision, now.Step))
 		}
 	}
 	if d.plan.Failed && (last == nil || last.Message != now.Message) {

@@ -27,32 +27,32 @@ import (
 	"github.com/relaypool/relaypool/hack/postgres"
 )
 
-// works is what all rotations share: the relay's program, a database server whose first
-// database is the template of the others, and a chain with its pool.
-type works struct {
+// rotationSuite is what all rotations share: the relay's program, a database server with a
+// template database, and a chain with its pool.
+type rotationSuite struct {
 	relay    string
 	postgres *postgres.Server
-	copying  sync.Mutex
-	first    *pooltest.Stand
+	copying  sync.Mutex // held while the template database is copied
+	stand    *pooltest.Stand
 }
 
-func newWorks(t *testing.T) *works {
+func newRotationSuite(t *testing.T) *rotationSuite {
 	t.Helper()
 	relay := pooltest.BuildRelay(t)
-	w := &works{relay: relay, postgres: pooltest.Postgres(t, relay), first: pooltest.NewStand(t, apiservertest.Config(t))}
-	if err := w.first.Chain.Initialize(); err != nil {
+	w := &rotationSuite{relay: relay, postgres: pooltest.Postgres(t, relay), stand: pooltest.NewStand(t, apiservertest.Config(t))}
+	if err := w.stand.Chain.Initialize(); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// rotation is a fleet with generated keys in a namespace, with a database of its own,
-// and a rotation of the keys.
+// rotation is a fleet with generated keys, and a rotation of the keys. It has its own
+// namespace and database.
 type rotation struct {
 	*pooltest.Stand
 	database *pgxpool.Pool
 	jobs     *pooltest.Processes
-	story    *story
+	recorder *rotationRecorder
 	// funded is the sum of lamports sent to the payers.
 	funded uint64
 }
@@ -60,12 +60,12 @@ type rotation struct {
 // poolName is the name of the only RelayPool in the namespace of a rotation.
 const poolName = "demo"
 
-// begin makes a namespace in which Jobs run as processes of the relay, and pods take a
-// second to end.
-func (w *works) begin(t *testing.T) *rotation {
+// newRotation makes a namespace in which Jobs run as processes of the relay, and pods take
+// a second to end.
+func (w *rotationSuite) newRotation(t *testing.T) *rotation {
 	t.Helper()
-	r := &rotation{Stand: w.first.SecondNamespace(t)}
-	url := w.copyOf(t, r.Namespace)
+	r := &rotation{Stand: w.stand.SecondNamespace(t)}
+	url := w.newDatabase(t, r.Namespace)
 	r.UseDatabase(t, url)
 	var err error
 	if r.database, err = pgxpool.New(t.Context(), url); err != nil {
@@ -74,12 +74,13 @@ func (w *works) begin(t *testing.T) *rotation {
 	t.Cleanup(r.database.Close)
 	r.jobs = r.Processes(t, w.relay)
 	pooltest.StartKubelet(t, r.Config, r.Namespace, pooltest.KubeletOptions{Job: r.jobs.Run, Linger: time.Second})
-	r.story = watchStory(t, r)
+	r.recorder = startRecorder(t, r)
 	return r
 }
 
-// copyOf makes a database with the relay's schema from the template.
-func (w *works) copyOf(t *testing.T, name string) string {
+// newDatabase makes a database with the relay's schema from the template, and returns its
+// URL.
+func (w *rotationSuite) newDatabase(t *testing.T, name string) string {
 	t.Helper()
 	w.copying.Lock()
 	defer w.copying.Unlock()
@@ -95,20 +96,20 @@ func (w *works) copyOf(t *testing.T, name string) string {
 	return w.postgres.URL(name)
 }
 
-// operate runs an operator until it is stopped.
-func (r *rotation) operate(t *testing.T) *pooltest.Operator {
+// startOperator runs an operator until it is stopped.
+func (r *rotation) startOperator(t *testing.T) *pooltest.Operator {
 	t.Helper()
 	return pooltest.StartOperator(t, r.Config, pooltest.OperatorOptions{Namespaces: []string{r.Namespace}})
 }
 
-// declare makes the RelayPool with that many keys of the first revision, and sends that
-// many lamports to each.
-func (r *rotation) declare(t *testing.T, count int32, lamports uint64) {
+// createPool makes the RelayPool with count keys of the first revision, and sends that many
+// lamports to each.
+func (r *rotation) createPool(t *testing.T, count int32, lamports uint64) {
 	t.Helper()
 	r.Create(t, r.Pool(poolName, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = count }))
-	pooltest.Eventually(t, "the keys are there", func() error {
+	pooltest.Eventually(t, "the status shows the keys", func() error {
 		if got := len(r.Status(t, poolName).FeePayers); got != int(count) {
-			return fmt.Errorf("%d are", got)
+			return fmt.Errorf("the status shows %d", got)
 		}
 		return nil
 	})
@@ -143,29 +144,29 @@ func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 	return list.Items
 }
 
-// rotate requests the next revision, with that many keys. Before that, each old key signs a
-// transaction with an unknown outcome. settle resolves these transactions some time after
-// Drain has begun to wait for them.
-func (r *rotation) rotate(t *testing.T, revision, count int32) {
+// requestRotation requests the next revision, with count keys. Before that, it stores for
+// each old key a submission with an unknown outcome. failSubmissions ends these submissions
+// some time after Drain has started to wait for them.
+func (r *rotation) requestRotation(t *testing.T, revision, count int32) {
 	t.Helper()
 	var old [][]byte
 	for _, address := range r.addresses(t, revision-1) {
-		r.sign(t, address)
+		r.storeSubmission(t, address)
 		old = append(old, address.Bytes())
 	}
-	go r.settle(t.Context(), build.JobName(poolName, revision, build.StepDrain), old)
+	go r.failSubmissions(t.Context(), build.JobName(poolName, revision, build.StepDrain), old)
 	pooltest.Change(t, r.Stand, poolName, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
 		p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: revision}
 		p.Spec.FeePayers.Generate.Count = count
 	})
 }
 
-// sign stores a submission in the database that a payer has signed and that may still
-// land, as a relay would.
-func (r *rotation) sign(t *testing.T, payer solana.PublicKey) {
+// storeSubmission stores a submission in the database as a relay would. The payer has
+// signed its transaction, which may still land.
+func (r *rotation) storeSubmission(t *testing.T, payer solana.PublicKey) {
 	t.Helper()
-	some := make([]byte, 64)
-	if _, err := rand.Read(some); err != nil {
+	random := make([]byte, 64)
+	if _, err := rand.Read(random); err != nil {
 		t.Fatal(err)
 	}
 	const statement = `
@@ -174,17 +175,18 @@ WITH s AS (
 )
 INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost)
 	SELECT $1, id, 1, $1, $3, $2, 1, 151, 5000 FROM s`
-	if _, err := r.database.Exec(t.Context(), statement, some, some[:32], payer.Bytes()); err != nil {
+	if _, err := r.database.Exec(t.Context(), statement, random, random[:32], payer.Bytes()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// patience is how many slots settle lets a Job wait. The Job polls once a second, which is
-// every ten slots.
-const patience = 25
+// drainSlots is how many slots failSubmissions lets a Job wait. The Job polls once a
+// second, which is every ten slots.
+const drainSlots = 25
 
-// settle ends the submissions that payers have signed, after the Job has waited for them.
-func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
+// failSubmissions marks the payers' submissions as failed, after the Job has waited for
+// drainSlots slots.
+func (r *rotation) failSubmissions(ctx context.Context, job string, payers [][]byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for since := uint64(0); ; {
@@ -200,25 +202,25 @@ func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
 			since = 0
 		case since == 0:
 			since = slot
-		case slot >= since+patience:
+		case slot >= since+drainSlots:
 			const statement = `
 UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at = NULL, completed_at = now()
 	WHERE id IN (SELECT submission_id FROM attempts WHERE fee_payer = ANY ($1))`
 			if _, err := r.database.Exec(ctx, statement, payers); err != nil && ctx.Err() == nil {
-				r.story.blame("settle: %v", err)
+				r.recorder.addViolation("end submissions: %v", err)
 			}
 			return
 		}
 	}
 }
 
-// reach waits until the status has shown a step. It waits for each earlier step separately,
+// awaitStep waits until the status has shown a step. It waits for each earlier step separately,
 // because each may take as long as Eventually waits.
-func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationStep) {
+func (r *rotation) awaitStep(t *testing.T, revision int32, step v1alpha1.RotationStep) {
 	t.Helper()
 	for _, before := range steps() {
 		pooltest.Eventually(t, fmt.Sprintf("the rotation to %d is at %s", revision, before), func() error {
-			if r.story.reached(revision, before) {
+			if r.recorder.hasReached(revision, before) {
 				return nil
 			}
 			last := r.Status(t, poolName).Rotation
@@ -260,20 +262,20 @@ func (r *rotation) fees(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// check checks the end of a rotation. The revision's keys are in use and have all lamports
-// but the fees. The other keys are retired and empty. No invariant was violated.
-func (r *rotation) check(t *testing.T, revision, count int32) {
+// checkDone waits for the end of a rotation and checks it. The revision's keys are in use and
+// have all lamports except the fees. The other keys are retired and empty. No invariant was violated.
+func (r *rotation) checkDone(t *testing.T, revision, count int32) {
 	t.Helper()
-	r.reach(t, revision, v1alpha1.RotationDone)
+	r.awaitStep(t, revision, v1alpha1.RotationDone)
 	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Ready")
 	want, got := map[string]string{}, map[string]string{}
-	var held uint64
+	var inUse uint64
 	for _, secret := range r.secrets(t) {
 		got[secret.Name] = secret.Labels[keys.LabelState]
 		want[secret.Name] = "retired"
 		balance := r.balance(t, solana.MustPublicKeyFromBase58(secret.Annotations[keys.AnnotationAddress]))
 		if secret.Labels[keys.LabelRevision] == fmt.Sprint(revision) {
-			held += balance
+			inUse += balance
 			continue
 		}
 		if balance != 0 {
@@ -286,14 +288,14 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("states of the keys (-want +got):\n%s", diff)
 	}
-	if fees := r.fees(t); held != r.funded-fees || fees == 0 {
-		t.Errorf("the keys in use have %d lamports: want %d, the funding less %d of fees", held, r.funded-fees, fees)
+	if fees := r.fees(t); inUse != r.funded-fees || fees == 0 {
+		t.Errorf("the keys in use have %d lamports: want %d, the funding minus %d of fees", inUse, r.funded-fees, fees)
 	}
 	if status := r.Status(t, poolName); len(status.FeePayers) != len(got) {
 		t.Errorf("status shows %d payers: want %d", len(status.FeePayers), len(got))
 	}
-	for _, wrong := range r.story.faults() {
-		t.Error(wrong)
+	for _, violation := range r.recorder.allViolations() {
+		t.Error(violation)
 	}
 }
 
@@ -322,6 +324,6 @@ func (r *rotation) awaitNote(t *testing.T, reason, text string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("there are %q", notes)
+		return fmt.Errorf("the notes are %q", notes)
 	})
 }

@@ -24,48 +24,49 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// story watches the namespace of a rotation from its start, and records violations:
+// rotationRecorder watches the namespace of a rotation from its start, and records
+// violations:
 //   - a key is made twice, changed, deleted, or set back to an earlier state;
 //   - a fleet has fewer ready pods than its RelayPool declares;
-//   - Drain begins while a pod has an old key, or Sweep begins while a transaction that
+//   - Drain starts while a pod has an old key, or Sweep starts while a transaction that
 //     an old key signed may still land;
 //   - an alarm is raised about funds that the rotation itself moves.
-type story struct {
+type rotationRecorder struct {
 	r     *rotation
 	mutex sync.Mutex
-	// rebuilt: the test deletes the RelayPool, and its fleet with it. alarmed: the test
-	// funds a retired key.
-	rebuilt, alarmed bool
-	uid              types.UID // the RelayPool's
-	shown            []shown
-	keys             map[string]seenKey
-	ready            bool // all pods of the fleet were available once
-	wrong            []string
+	// rebuildAllowed: the test deletes the RelayPool, and its fleet with it. alarmAllowed:
+	// the test funds a retired key.
+	rebuildAllowed, alarmAllowed bool
+	uid                          types.UID // of the RelayPool
+	history                      []shownStep
+	keys                         map[string]keyState
+	ready                        bool // all pods of the fleet were available once
+	violations                   []string
 }
 
-type shown struct {
+type shownStep struct {
 	revision int32
 	step     v1alpha1.RotationStep
 }
 
-type seenKey struct {
+type keyState struct {
 	uid     types.UID
 	content string
 	state   int
 }
 
-// watchStory watches a namespace until the test ends.
-func watchStory(t *testing.T, r *rotation) *story {
+// startRecorder watches a namespace until the test ends.
+func startRecorder(t *testing.T, r *rotation) *rotationRecorder {
 	t.Helper()
-	s := &story{r: r, keys: map[string]seenKey{}}
-	s.follow(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.secret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // the list's item type
-	s.follow(t, &v1alpha1.RelayPoolList{}, func(_ watch.EventType, o runtime.Object) { s.pool(o.(*v1alpha1.RelayPool)) })              //nolint:forcetypeassert // likewise
-	s.follow(t, &appsv1.DeploymentList{}, func(kind watch.EventType, o runtime.Object) { s.deployment(kind, o.(*appsv1.Deployment)) }) //nolint:forcetypeassert // likewise
-	s.follow(t, &batchv1.JobList{}, func(kind watch.EventType, o runtime.Object) { s.job(t.Context(), kind, o.(*batchv1.Job)) })       //nolint:forcetypeassert // likewise
+	s := &rotationRecorder{r: r, keys: map[string]keyState{}}
+	s.watchList(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.recordSecret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // the list's item type
+	s.watchList(t, &v1alpha1.RelayPoolList{}, func(_ watch.EventType, o runtime.Object) { s.recordPool(o.(*v1alpha1.RelayPool)) })              //nolint:forcetypeassert // likewise
+	s.watchList(t, &appsv1.DeploymentList{}, func(kind watch.EventType, o runtime.Object) { s.recordDeployment(kind, o.(*appsv1.Deployment)) }) //nolint:forcetypeassert // likewise
+	s.watchList(t, &batchv1.JobList{}, func(kind watch.EventType, o runtime.Object) { s.checkJob(t.Context(), kind, o.(*batchv1.Job)) })        //nolint:forcetypeassert // likewise
 	return s
 }
 
-func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.EventType, runtime.Object)) {
+func (s *rotationRecorder) watchList(t *testing.T, list client.ObjectList, handle func(watch.EventType, runtime.Object)) {
 	t.Helper()
 	w, err := s.r.Client.Watch(t.Context(), list, client.InNamespace(s.r.Namespace))
 	if err != nil {
@@ -76,141 +77,142 @@ func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.Even
 		defer close(ended)
 		for event := range w.ResultChan() {
 			if event.Type == watch.Error {
-				s.blame("watch %T: %v", list, event.Object)
+				s.addViolation("watch %T: %v", list, event.Object)
 				continue
 			}
-			see(event.Type, event.Object)
+			handle(event.Type, event.Object)
 		}
 	}()
 	t.Cleanup(func() { w.Stop(); <-ended })
 }
 
-// expectAlarm allows alarms about funds on retired keys from now on.
-func (s *story) expectAlarm() {
+// allowAlarm allows alarms about funds on retired keys from now on.
+func (s *rotationRecorder) allowAlarm() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.alarmed = true
+	s.alarmAllowed = true
 }
 
-// expectRebuilding allows the fleet to be deleted and recreated with its RelayPool.
-func (s *story) expectRebuilding() {
+// allowRebuild allows the fleet to be deleted and recreated with its RelayPool.
+func (s *rotationRecorder) allowRebuild() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.rebuilt = true
+	s.rebuildAllowed = true
 }
 
-// blame records a violation.
-func (s *story) blame(format string, args ...any) {
+// addViolation records a violation.
+func (s *rotationRecorder) addViolation(format string, args ...any) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	s.violations = append(s.violations, fmt.Sprintf(format, args...))
 }
 
-// faults returns the recorded violations.
-func (s *story) faults() []string {
+// allViolations returns the recorded violations.
+func (s *rotationRecorder) allViolations() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Clone(s.wrong)
+	return slices.Clone(s.violations)
 }
 
-// reached reports whether the status has shown a step, or a later one.
-func (s *story) reached(revision int32, step v1alpha1.RotationStep) bool {
+// hasReached reports whether the status has shown a step, or a later one.
+func (s *rotationRecorder) hasReached(revision int32, step v1alpha1.RotationStep) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	all := steps()
-	return slices.ContainsFunc(s.shown, func(one shown) bool {
-		return one.revision > revision || one.revision == revision && slices.Index(all, one.step) >= slices.Index(all, step)
+	return slices.ContainsFunc(s.history, func(h shownStep) bool {
+		return h.revision > revision || h.revision == revision && slices.Index(all, h.step) >= slices.Index(all, step)
 	})
 }
 
 // shownSteps returns, in order, the steps of a revision that the status has shown.
-func (s *story) shownSteps(revision int32) (out []v1alpha1.RotationStep) {
+func (s *rotationRecorder) shownSteps(revision int32) (out []v1alpha1.RotationStep) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, one := range s.shown {
-		if one.revision == revision {
-			out = append(out, one.step)
+	for _, h := range s.history {
+		if h.revision == revision {
+			out = append(out, h.step)
 		}
 	}
 	return out
 }
 
-func (s *story) pool(p *v1alpha1.RelayPool) {
+func (s *rotationRecorder) recordPool(p *v1alpha1.RelayPool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded); c != nil && c.Reason == v1alpha1.ReasonRetiredKeyFunded && !s.alarmed {
-		s.wrong = append(s.wrong, "alarm of a retired key: "+c.Message)
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded); c != nil && c.Reason == v1alpha1.ReasonRetiredKeyFunded && !s.alarmAllowed {
+		s.violations = append(s.violations, "alarm of a retired key: "+c.Message)
 	}
 	if p.Status.Rotation == nil {
 		return
 	}
-	now, same := shown{p.Status.Rotation.Revision, p.Status.Rotation.Step}, p.UID == s.uid
+	now, same := shownStep{p.Status.Rotation.Revision, p.Status.Rotation.Step}, p.UID == s.uid
 	if s.uid = p.UID; same {
-		last := s.shown[len(s.shown)-1]
+		last := s.history[len(s.history)-1]
 		if last == now {
 			return
 		}
 		all := steps()
 		if now.revision < last.revision || now.revision == last.revision && slices.Index(all, now.step) < slices.Index(all, last.step) {
-			s.wrong = append(s.wrong, fmt.Sprintf("the status goes back from %v to %v", last, now))
+			s.violations = append(s.violations, fmt.Sprintf("the status went back from %v to %v", last, now))
 		}
 	}
-	s.shown = append(s.shown, now)
+	s.history = append(s.history, now)
 }
 
-func (s *story) secret(kind watch.EventType, secret *corev1.Secret) {
+func (s *rotationRecorder) recordSecret(kind watch.EventType, secret *corev1.Secret) {
 	if secret.Labels[keys.LabelPool] != poolName {
 		return
 	}
 	if kind == watch.Deleted {
-		s.blame("the key in Secret %s was deleted", secret.Name)
+		s.addViolation("the key in Secret %s was deleted", secret.Name)
 		return
 	}
-	now := seenKey{secret.UID, string(secret.Data[keys.DataKey]), slices.Index([]string{"incoming", "active", "draining", "retired"}, secret.Labels[keys.LabelState])}
+	now := keyState{secret.UID, string(secret.Data[keys.DataKey]), slices.Index([]string{"incoming", "active", "draining", "retired"}, secret.Labels[keys.LabelState])}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	last, known := s.keys[secret.Name]
 	s.keys[secret.Name] = now
 	switch {
 	case now.content == "" || now.state < 0:
-		s.wrong = append(s.wrong, fmt.Sprintf("Secret %s is not a key, or has an unknown state: %s", secret.Name, secret.Labels[keys.LabelState]))
+		s.violations = append(s.violations, fmt.Sprintf("Secret %s is not a key, or has an unknown state: %s", secret.Name, secret.Labels[keys.LabelState]))
 	case known && (last.uid != now.uid || last.content != now.content):
-		s.wrong = append(s.wrong, fmt.Sprintf("the key in Secret %s was made twice, or changed", secret.Name))
+		s.violations = append(s.violations, fmt.Sprintf("the key in Secret %s was made twice, or changed", secret.Name))
 	case known && now.state < last.state:
-		s.wrong = append(s.wrong, fmt.Sprintf("the key in Secret %s became %s again", secret.Name, secret.Labels[keys.LabelState]))
+		s.violations = append(s.violations, fmt.Sprintf("the key in Secret %s became %s again", secret.Name, secret.Labels[keys.LabelState]))
 	}
 }
 
-func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
-	const whole = 2
+func (s *rotationRecorder) recordDeployment(kind watch.EventType, d *appsv1.Deployment) {
+	const wantPods = 2
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.ready = s.ready || d.Status.AvailableReplicas >= whole
-	if s.ready && !s.rebuilt && (kind == watch.Deleted || d.Status.AvailableReplicas < whole || *d.Spec.Replicas < whole) {
-		s.wrong = append(s.wrong, fmt.Sprintf("of the fleet's pods %d are available: want %d at any time", d.Status.AvailableReplicas, whole))
+	s.ready = s.ready || d.Status.AvailableReplicas >= wantPods
+	if s.ready && !s.rebuildAllowed && (kind == watch.Deleted || d.Status.AvailableReplicas < wantPods || *d.Spec.Replicas < wantPods) {
+		s.violations = append(s.violations, fmt.Sprintf("%d pods of the fleet are available: want %d at any time", d.Status.AvailableReplicas, wantPods))
 	}
 }
 
-// job checks that the keys of a new Job that drains or sweeps are no longer used.
-func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
+// checkJob checks, for a new Job that drains or sweeps keys, that the keys are no longer
+// used.
+func (s *rotationRecorder) checkJob(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
 	if kind != watch.Added || !strings.HasSuffix(j.Name, "-drain") && !strings.HasSuffix(j.Name, "-sweep") {
 		return
 	}
-	from, err := s.takenFrom(ctx, j)
+	from, err := s.sourceKeys(ctx, j)
 	if err == nil {
-		err = s.noneMounts(ctx, from)
+		err = s.checkUnmounted(ctx, from)
 	}
 	if err == nil && strings.HasSuffix(j.Name, "-sweep") {
-		err = s.noneMayLand(ctx, from)
+		err = s.checkNothingCanLand(ctx, from)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.blame("when Job %s began: %v", j.Name, err)
+		s.addViolation("when Job %s was created: %v", j.Name, err)
 	}
 }
 
-// takenFrom returns the addresses from which a Job moves lamports, by the names of their
+// sourceKeys returns the addresses from which a Job moves lamports, by the names of their
 // Secrets.
-func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solana.PublicKey, error) {
+func (s *rotationRecorder) sourceKeys(ctx context.Context, j *batchv1.Job) (map[string]solana.PublicKey, error) {
 	var list corev1.SecretList
 	if err := s.r.Client.List(ctx, &list, client.InNamespace(s.r.Namespace), client.MatchingLabels{keys.LabelPool: poolName}); err != nil {
 		return nil, err
@@ -224,13 +226,13 @@ func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solan
 		}
 	}
 	if len(from) == 0 {
-		return nil, errors.New("it takes from no key")
+		return nil, errors.New("no --from argument of the Job names a Secret with a key")
 	}
 	return from, nil
 }
 
-// noneMounts checks that no running pod of the fleet has one of the keys.
-func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey) error {
+// checkUnmounted checks that no running pod of the fleet mounts one of the keys.
+func (s *rotationRecorder) checkUnmounted(ctx context.Context, from map[string]solana.PublicKey) error {
 	var pods corev1.PodList
 	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{build.LabelComponent: build.ComponentRelay}); err != nil {
 		return err
@@ -242,7 +244,7 @@ func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey
 		}
 		for _, secret := range mountedBy(pod) {
 			if _, old := from[secret]; old {
-				return fmt.Errorf("a pod has %s", secret)
+				return fmt.Errorf("pod %s mounts Secret %s", pod.Name, secret)
 			}
 		}
 	}
@@ -264,8 +266,8 @@ func mountedBy(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// noneMayLand checks that no transaction that the payers signed can still land.
-func (s *story) noneMayLand(ctx context.Context, from map[string]solana.PublicKey) error {
+// checkNothingCanLand checks that no transaction that the payers signed can still land.
+func (s *rotationRecorder) checkNothingCanLand(ctx context.Context, from map[string]solana.PublicKey) error {
 	var payers [][]byte
 	for _, address := range from {
 		payers = append(payers, address.Bytes())
@@ -277,7 +279,7 @@ SELECT count(*) FROM submissions s JOIN attempts a ON a.submission_id = s.id WHE
 		return err
 	}
 	if open > 0 {
-		return fmt.Errorf("%d submissions that it signed may land", open)
+		return fmt.Errorf("%d submissions with transactions of the old keys may still land", open)
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // versions maps a RelayPool to the resource version that the last write of its status
-// replaced. A cache that still returns this version is behind. A pass on it might take a
-// step of a rotation and then fail to write the status, so that the step would never be
-// reported. If the cache returns the version for a long time, the API server was probably
+// replaced. A cache that still returns this version is stale. A pass on this version might
+// take a step of a rotation and then fail to write the status, so that the step would never
+// be reported. If the cache returns the version for a long time, the API server was probably
 // restored to it, and passes continue.
-type versions struct{ by sync.Map }
+type versions struct{ replaced sync.Map }
 
 // replacement is a resource version and the time when it was replaced.
 type replacement struct {
@@ -20,17 +20,17 @@ type replacement struct {
 	at      time.Time
 }
 
-// replacedMaxAge is how long a cache may be behind before a replaced version is trusted again.
+// replacedMaxAge is how long a cache may be stale before a replaced version is trusted again.
 const replacedMaxAge = time.Minute
 
 func (v *versions) set(key types.NamespacedName, version string, now time.Time) {
-	v.by.Store(key, replacement{version, now})
+	v.replaced.Store(key, replacement{version, now})
 }
 
-func (v *versions) forget(key types.NamespacedName) { v.by.Delete(key) }
+func (v *versions) forget(key types.NamespacedName) { v.replaced.Delete(key) }
 
 func (v *versions) isReplaced(key types.NamespacedName, version string, now time.Time) bool {
-	known, _ := v.by.Load(key)
-	last, ok := known.(replacement)
+	stored, _ := v.replaced.Load(key)
+	last, ok := stored.(replacement)
 	return ok && last.version == version && now.Sub(last.at) < replacedMaxAge
 }
