@@ -361,7 +361,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	}
 	state.failures, state.nextPoll = 0, p.now().Add(interval)
 	reading.At = p.now()
-	changed := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.heldTotal() == 0) != (reading.heldTotal() == 0)
+	changed := state.last.At.IsZero() || backlogChangedEnough(state.last.Due, reading.Due) || (state.last.heldTotal() == 0) != (reading.heldTotal() == 0)
 	state.last = reading
 	if changed && !slices.Contains(p.changed, key) {
 		p.changed = append(p.changed, key)

@@ -163,11 +163,11 @@ func (p *Preview) problems(f *Facts, plan *Plan) {
 	}
 	all := slices.Clone(plan.Problems)
 	for _, problem := range plan.Keys.Problems {
-		if ofSecrets(problem.Reason) {
+		if isSecretsReason(problem.Reason) {
 			all = append(all, problem)
 		}
 	}
-	p.Problems = texts(all)
+	p.Problems = messages(all)
 	for _, u := range f.References.Unread {
 		p.Problems = append(p.Problems, u.Err.Error())
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// ofSecrets reports whether a reason belongs to the condition SecretsResolved. Problems of
+// isSecretsReason reports whether a reason belongs to the condition SecretsResolved. Problems of
 // keys have other reasons too.
-func ofSecrets(reason string) bool {
+func isSecretsReason(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonSecretMalformed,
 		v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonConfigMapNotFound, v1alpha1.ReasonConfigMapKeyMissing,
@@ -33,12 +33,12 @@ func ofSecrets(reason string) bool {
 func secretsResolved(f *Facts, p *Plan) verdict {
 	problems := p.Problems[:len(p.Problems):len(p.Problems)]
 	for _, problem := range p.Keys.Problems {
-		if ofSecrets(problem.Reason) {
+		if isSecretsReason(problem.Reason) {
 			problems = append(problems, problem)
 		}
 	}
 	if len(problems) > 0 {
-		return conditionFalse(problems[0].Reason, firstSentences(texts(problems), 3))
+		return conditionFalse(problems[0].Reason, firstSentences(messages(problems), 3))
 	}
 	if f.References.ReadAt.IsZero() && !f.isUnread(PartReferences) {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
@@ -51,17 +51,17 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 			}
 		}
 		if len(parts) == 0 {
-			return unreadable("what the spec names")
+			return unreadable("the Secrets and ConfigMaps that the spec names")
 		}
 		return unreadable(firstSentences(parts, 3))
 	}
 	if !f.KeysKnown {
 		return unreadable("the Secrets of generated fee payers")
 	}
-	return conditionTrue(v1alpha1.ReasonResolved, "every Secret and ConfigMap that the spec names is there and holds what it must")
+	return conditionTrue(v1alpha1.ReasonResolved, "every Secret and ConfigMap that the spec names exists and is valid")
 }
 
-func texts(problems []refs.Problem) []string {
+func messages(problems []refs.Problem) []string {
 	out := make([]string, 0, len(problems))
 	for _, p := range problems {
 		out = append(out, p.Message)
@@ -71,7 +71,7 @@ func texts(problems []refs.Problem) []string {
 
 func poolInitialised(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 || len(f.Target.Problems) > 0 || f.Target.Query.Target.Profile == nil && f.References.Known() {
-		return conditionUnknown(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and what it names is resolved: see the conditions Accepted and SecretsResolved")
+		return conditionUnknown(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and its Secrets and ConfigMaps are resolved: see the conditions Accepted and SecretsResolved")
 	}
 	if !f.ChainRead {
 		return orLastStatus(f, v1alpha1.ConditionPoolInitialised, conditionUnknown(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
@@ -91,18 +91,18 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 }
 
 // orLastStatus returns the condition that the status has for this generation of the spec,
-// or else otherwise. A new leader uses it until its own first check, seconds later, so that
-// the RelayPool does not become unready in between.
-func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
+// or fallback if there is none. A new leader uses it until its own first check, seconds
+// later, so that the RelayPool does not become unready meanwhile.
+func orLastStatus(f *Facts, kind string, fallback verdict) verdict {
 	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
 	if last == nil || last.ObservedGeneration != f.Pool.Generation {
-		return otherwise
+		return fallback
 	}
 	return verdict{last.Status, last.Reason, last.Message}
 }
 
-// hasAllBalances reports whether the payers in the status include each address, in use and
-// with a balance.
+// hasAllBalances reports whether, in the status, each address is a payer in use with a known
+// balance.
 func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	for _, address := range addresses {
 		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
@@ -114,14 +114,14 @@ func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	return true
 }
 
-// feePayersFunded is about the payers in use. Only if all of these are funded does it
-// report retired keys with funds.
+// feePayersFunded reports on the payers in use. It reports retired keys with funds only if
+// all payers in use are funded.
 func feePayersFunded(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown || !f.References.Known() {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
 	}
 	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalanceLamports, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalanceLamports, defaultTarget)
-	var short, unknown []string
+	var underfunded, unknown []string
 	active := 0
 	for i := range p.Keys.Payers {
 		payer := &p.Keys.Payers[i]
@@ -133,7 +133,7 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		case payer.BalanceLamports == nil:
 			unknown = append(unknown, payer.Address)
 		case lamports(payer.BalanceLamports, 0) < minimum:
-			short = append(short, shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target))
+			underfunded = append(underfunded, shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target))
 		}
 	}
 	switch {
@@ -144,8 +144,8 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 			}
 		}
 		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
-	case len(short) > 0:
-		return conditionFalse(v1alpha1.ReasonUnderfunded, firstSentences(short, 4))
+	case len(underfunded) > 0:
+		return conditionFalse(v1alpha1.ReasonUnderfunded, firstSentences(underfunded, 4))
 	case len(unknown) > 0:
 		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+firstSentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
 		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
@@ -161,15 +161,15 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
 }
 
-// step is the unit, in lamports, to which amounts in the status and its messages are
+// roundingUnit is the unit, in lamports, to which amounts in the status and its messages are
 // rounded, so that they do not change with every transaction.
-const step = 10_000_000
+const roundingUnit = 10_000_000
 
 // shortfall returns the message that asks a person to fund a payer. It rounds the balance
 // down and the missing amount up, so that this amount is enough.
-func shortfall(address string, held, minimum, target uint64) string {
-	held = held / step * step
-	missing := (max(target, minimum) - held + step - 1) / step * step
+func shortfall(address string, balance, minimum, target uint64) string {
+	balance = balance / roundingUnit * roundingUnit
+	missing := (max(target, minimum) - balance + roundingUnit - 1) / roundingUnit * roundingUnit
 	return fmt.Sprintf("fee payer %s holds less than its minimum of %s: send it %s (%d lamports) to reach its target of %s: solana transfer --allow-unfunded-recipient %s %s",
 		address, sol(minimum), sol(missing), missing, sol(max(target, minimum)), address, solNumber(missing))
 }
@@ -200,14 +200,14 @@ func spendingCapped(f *Facts) verdict {
 	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)
 	for _, c := range []struct {
 		lamports int64
-		words    string
+		format   string
 	}{
 		{transfers, "transfers spend at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDayLamports)"},
 		{caps.DayLamports, "the fleet spends at most %d lamports in any 24 hours (spec.feePayers.spendCaps.dayLamports)"},
 		{caps.HourLamports, "the fleet spends at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hourLamports)"},
 	} {
 		if c.lamports > 0 {
-			return conditionTrue(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
+			return conditionTrue(v1alpha1.ReasonCapped, fmt.Sprintf(c.format, c.lamports))
 		}
 	}
 	return conditionFalse(v1alpha1.ReasonNoSpendCap, "transfers pay the pool no fee, so anybody who sends them can make the payers spend their whole balance: set spec.feePayers.spendCaps.transfersDayLamports, or omit it for its default")

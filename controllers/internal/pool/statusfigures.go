@@ -15,9 +15,9 @@ import (
 // change. Any other write includes the figures.
 const figuresInterval = time.Minute
 
-// A figure has changed enough to be written if it differs by at least these: fractions of
-// the last balance, runway and index, a number of leaves for the index, and a factor for
-// the backlog.
+// These are the smallest changes of a figure that are written. The changes of a balance, a
+// runway and the index are fractions of the last value. The index must also change by
+// indexStep leaves. The backlog changes by a factor.
 const (
 	balanceChange = 0.05
 	runwayChange  = 0.20
@@ -34,10 +34,10 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measureFigures(last, f, p)
 	if f.KeysKnown && f.References.Known() {
-		next.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
+		next.FeePayers = withLastFigures(p.Keys.Payers, last.FeePayers)
 	}
 	changed := !equality.Semantic.DeepEqual(last, next)
-	if !changed && (!figuresMoved(last, &fresh, f) || f.Now.Before(figuresAt(last, f.Now))) {
+	if !changed && (!figuresChangedEnough(last, &fresh, f) || f.Now.Before(figuresAt(last, f.Now))) {
 		return
 	}
 	next.NextIndex, next.Backlog, next.FeePayers = fresh.NextIndex, fresh.Backlog, fresh.FeePayers
@@ -48,8 +48,8 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 }
 
 // figuresAt returns when figures may be written again; zero means at once. If the last
-// write has a time in the future, another operator's clock was ahead or this one was set
-// back, and the write delays nothing.
+// write has a time in the future, another operator's clock was ahead or this operator's clock
+// was set back, and the write delays nothing.
 func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 	if written.ObservedAt == nil || written.ObservedAt.After(now) {
 		return time.Time{}
@@ -60,7 +60,7 @@ func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
 // figuresDue returns when changed figures may be written; zero if none changed enough.
 func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
 	fresh := measureFigures(written, f, p)
-	if written.ObservedAt == nil || !figuresMoved(written, &fresh, f) {
+	if written.ObservedAt == nil || !figuresChangedEnough(written, &fresh, f) {
 		return time.Time{}
 	}
 	return figuresAt(written, f.Now)
@@ -70,20 +70,20 @@ func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time 
 func measureFigures(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
 	fresh := v1alpha1.RelayPoolStatus{NextIndex: last.NextIndex, Backlog: last.Backlog, FeePayers: last.FeePayers}
 	if n, ok := f.Chain.Report.NextIndex(); f.ChainRead && ok {
-		fresh.NextIndex = ptr.To(rounded(int64(min(n, 1<<62)), 3))
+		fresh.NextIndex = ptr.To(roundDown(int64(min(n, 1<<62)), 3))
 	}
 	if !f.Backlog.At.IsZero() {
-		fresh.Backlog = ptr.To(rounded(f.Backlog.Due, 2))
+		fresh.Backlog = ptr.To(roundDown(f.Backlog.Due, 2))
 	}
 	if f.KeysKnown && f.References.Known() {
-		fresh.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
+		fresh.FeePayers = withLastFigures(p.Keys.Payers, last.FeePayers)
 		for i := range fresh.FeePayers {
 			payer := &fresh.FeePayers[i]
 			if newest := p.Keys.Payers[i]; newest.BalanceLamports != nil {
-				payer.BalanceLamports = ptr.To(*newest.BalanceLamports / step * step)
+				payer.BalanceLamports = ptr.To(*newest.BalanceLamports / roundingUnit * roundingUnit)
 				payer.RunwayHours = nil
 				if newest.RunwayHours != nil {
-					payer.RunwayHours = ptr.To(rounded(*newest.RunwayHours, 2))
+					payer.RunwayHours = ptr.To(roundDown(*newest.RunwayHours, 2))
 				}
 			}
 		}
@@ -91,8 +91,8 @@ func measureFigures(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.
 	return fresh
 }
 
-// withFigures returns the present payers with the figures of the last status.
-func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerStatus {
+// withLastFigures returns the payers with the figures of the last status.
+func withLastFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerStatus {
 	if len(payers) == 0 {
 		return nil
 	}
@@ -106,11 +106,12 @@ func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerSt
 	return out
 }
 
-// figuresMoved reports whether a figure differs enough from the one in the status.
-func figuresMoved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
+// figuresChangedEnough reports whether a figure differs enough from the figure in the
+// status.
+func figuresChangedEnough(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	if differsBy(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
 		return distance(a, b) >= max(indexStep, float64(a)*indexChange)
-	}) || differsBy(shown.Backlog, fresh.Backlog, backlogMoved) {
+	}) || differsBy(shown.Backlog, fresh.Backlog, backlogChangedEnough) {
 		return true
 	}
 	limits := thresholds(&f.Pool.Spec.FeePayers)
@@ -132,16 +133,16 @@ func figuresMoved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
 	return false
 }
 
-// differsBy reports whether two figures differ enough, as far decides. nil is unknown, and
-// differs from any known figure.
-func differsBy(a, b *int64, far func(a, b int64) bool) bool {
+// differsBy reports whether two figures differ enough. enough decides for known figures; nil
+// is unknown, and differs from any known figure.
+func differsBy(a, b *int64, enough func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)
 	}
-	return *a != *b && far(*a, *b)
+	return *a != *b && enough(*a, *b)
 }
 
-func backlogMoved(a, b int64) bool {
+func backlogChangedEnough(a, b int64) bool {
 	return a != b && ((a == 0) != (b == 0) || b >= a*backlogFactor || b*backlogFactor <= a)
 }
 
@@ -156,8 +157,8 @@ func crossesLimit(a, b int64, limits []uint64) bool {
 	return false
 }
 
-// rounded keeps the first digits of a number, and replaces the others with 0.
-func rounded(n int64, digits int) int64 {
+// roundDown keeps the first digits of a number, and replaces the others with 0.
+func roundDown(n int64, digits int) int64 {
 	unit, limit := int64(1), int64(1)
 	for range digits {
 		limit *= 10

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
 )
 
-func TestFiguresAreWrittenSeldom(t *testing.T) {
+func TestFiguresAreWrittenOnlyAfterEnoughChange(t *testing.T) {
 	t.Parallel()
 	balance := func(lamports uint64) func(*Facts) {
 		return func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: lamports, At: f.Now} }
@@ -34,13 +34,13 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 		"a balance rose by a tenth within a minute":      {change: balance(1_100_000_000), after: 30 * time.Second},
 		"a balance fell below the minimum, at once":      {change: balance(10_000_000), after: time.Second, want: true}, // a condition changes
 		"a balance could not be read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, after: 0, want: true},
-		"the tree grew by a hundred leaves of a million": {change: index(1_234_667), after: time.Hour},
+		"the tree of a million leaves grew by a hundred": {change: index(1_234_667), after: time.Hour},
 		"the tree grew by two percent":                   {change: index(1_260_000), after: time.Hour, want: true},
 		"the backlog grew by half":                       {change: due(4), after: time.Hour},
 		"the backlog doubled":                            {change: due(6), after: time.Hour, want: true},
 		"the backlog ended":                              {change: due(0), after: time.Hour, want: true},
 		"a pod became ready":                             {change: func(f *Facts) { setFleet(f, 3, 3) }, after: time.Second, want: true},
-		"a payer went":                                   {change: func(f *Facts) { f.References.Payers = f.References.Payers[:1] }, after: time.Second, want: true},
+		"a payer was removed":                            {change: func(f *Facts) { f.References.Payers = f.References.Payers[:1] }, after: time.Second, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,14 +54,14 @@ func TestFiguresAreWrittenSeldom(t *testing.T) {
 			tc.change(f)
 			next := statusOf(t, f)
 			if got := !equality.Semantic.DeepEqual(f.Pool.Status, next); got != tc.want {
-				t.Errorf("written %t: want %t", got, tc.want)
+				t.Errorf("status changed %t: want %t", got, tc.want)
 			}
 		})
 	}
 }
 
 // Deferred figures are written when the minute is over, even if nothing else starts a pass.
-func TestFiguresThatArePutOffAreDue(t *testing.T) {
+func TestDeferredFiguresAreWrittenAfterAMinute(t *testing.T) {
 	t.Parallel()
 	f := healthyFacts()
 	f.Pool.Status = statusOf(t, f)
@@ -70,7 +70,7 @@ func TestFiguresThatArePutOffAreDue(t *testing.T) {
 	p := Decide(f, settings())
 	status := Report(f, &p, &Outcome{})
 	if got, want := figuresDue(f, &p, &status), now().Add(time.Minute); !got.Equal(want) {
-		t.Errorf("due at %s: want %s", got, want)
+		t.Errorf("figures are due at %s: want %s", got, want)
 	}
 	f.Now = now().Add(time.Minute)
 	status = Report(f, &p, &Outcome{})
@@ -78,15 +78,15 @@ func TestFiguresThatArePutOffAreDue(t *testing.T) {
 		t.Errorf("backlog %d: want 50", got)
 	}
 	if got := figuresDue(f, &p, &status); !got.IsZero() {
-		t.Errorf("due at %s although all is written", got)
+		t.Errorf("figures are due at %s although all are written", got)
 	}
 }
 
-func TestRoundedKeepsTheFirstDigits(t *testing.T) {
+func TestRoundDownKeepsTheFirstDigits(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]int64{0: 0, 7: 7, 99: 99, 100: 100, 123: 120, 98765: 98000} {
-		if got := rounded(n, 2); got != want {
-			t.Errorf("rounded(%d) = %d: want %d", n, got, want)
+		if got := roundDown(n, 2); got != want {
+			t.Errorf("roundDown(%d) = %d: want %d", n, got, want)
 		}
 	}
 }
@@ -104,19 +104,19 @@ func TestAmountsInSOL(t *testing.T) {
 func TestShortfallIsEnough(t *testing.T) {
 	t.Parallel()
 	f := healthyFacts()
-	for _, held := range []uint64{0, 1, 9_999_999, 10_000_000, 49_999_999} {
-		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: held, At: now()}
+	for _, balance := range []uint64{0, 1, 9_999_999, 10_000_000, 49_999_999} {
+		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: balance, At: now()}
 		p := Decide(f, settings())
 		v := feePayersFunded(f, &p)
 		if v.reason != v1alpha1.ReasonUnderfunded {
-			t.Errorf("with %d lamports: reason %s, want Underfunded", held, v.reason)
+			t.Errorf("with %d lamports: reason %s, want Underfunded", balance, v.reason)
 		}
-		asked := regexp.MustCompile(`\((\d+) lamports\)`).FindStringSubmatch(v.message)
-		if asked == nil {
-			t.Fatalf("with %d lamports the message names no amount: %s", held, v.message)
+		amount := regexp.MustCompile(`\((\d+) lamports\)`).FindStringSubmatch(v.message)
+		if amount == nil {
+			t.Fatalf("with %d lamports the message names no amount: %s", balance, v.message)
 		}
-		if more, err := strconv.ParseUint(asked[1], 10, 64); err != nil || held+more < 1_000_000_000 {
-			t.Errorf("with %d lamports %s more are asked for: not enough", held, asked[1])
+		if more, err := strconv.ParseUint(amount[1], 10, 64); err != nil || balance+more < 1_000_000_000 {
+			t.Errorf("with %d lamports the message asks for %s more, which is not enough", balance, amount[1])
 		}
 	}
 }

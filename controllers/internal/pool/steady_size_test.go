@@ -2,7 +2,7 @@
 
 package pool_test
 
-// These are the numbers of fleets in TestSteadyStateIsNotWritten.
+// These are the numbers of fleets in TestSteadyStateWritesOnlyChangedStatuses.
 const (
 	idlePools = 200
 	busyPools = 20

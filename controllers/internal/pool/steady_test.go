@@ -42,45 +42,45 @@ const (
 
 	// figuresAtMost is how often figures may be written.
 	figuresAtMost = time.Minute
-	// startBalance is the first balance of every payer, and payment what a payer of a busy
-	// fleet pays in a round, in lamports.
+	// startBalance is the first balance of every payer, and payment is what a payer of a
+	// busy fleet pays in a round, both in lamports.
 	startBalance = 10_000_000_000
 	payment      = 700_000_000
-	// minimum is the minimum balance of needy fleets. The first payment takes their payers
-	// below it.
+	// minimum is the minimum balance of the fleets that become underfunded. Their first
+	// payment takes the payers below it.
 	minimum = startBalance - payment/2
 )
 
-// busyIP is the address of the pods of busy fleets: the reader of backlogs tells them from
-// idle ones by it.
+// busyIP is the address of the pods of busy fleets. By the address, backlogs distinguishes
+// them from idle fleets.
 const busyIP = "127.0.0.2"
 
 // Two hundred idle fleets are not written at all. Twenty busy fleets are written only in
-// their status, and no more often than allowed: conditions at once, figures once a minute
-// and only if one changed enough. Only the kubelet and the clock are stand-ins, and the
+// their status, and no more often than allowed: conditions at once, figures at most once
+// a minute and only if a figure changed enough. Only the kubelet and the clock are stand-ins, and the
 // test sets the clock forward. Under the race detector the fleets are fewer: see idlePools.
 //
 // The test does not run in parallel, because it counts the passes of all operators.
-func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see above
+func TestSteadyStateWritesOnlyChangedStatuses(t *testing.T) { //nolint:paralleltest // see above
 	f := newFleets(t)
-	f.settle(t)
+	f.createAll(t)
 
 	before, eventsBefore := f.idleVersions(t), f.idleEvents(t)
 	f.traffic.Take()
-	written := f.since(t)
+	statesSince := f.recordStates(t)
 	for round := range 3 {
 		f.round(t, round)
 	}
-	writes := written()
+	states := statesSince()
 
 	if diff := cmp.Diff(before, f.idleVersions(t)); diff != "" {
-		t.Errorf("what was written of fleets at rest (-before +after):\n%s", diff)
+		t.Errorf("objects of idle fleets changed (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(eventsBefore, f.idleEvents(t)); diff != "" {
-		t.Errorf("events of fleets at rest (-before +after):\n%s", diff)
+		t.Errorf("events of idle fleets changed (-before +after):\n%s", diff)
 	}
-	f.onlyStatuses(t)
-	f.byTheRule(t, writes)
+	f.checkRequests(t)
+	f.checkStatusWrites(t, states)
 }
 
 // fleets are the fleets of the test, with their operator.
@@ -98,18 +98,19 @@ type fleets struct {
 
 	mutex  sync.Mutex
 	states map[string][]*v1alpha1.RelayPool // in the order of the watch
-	lost   error                            // why the watch may have missed a state
+	// watchErr is why the watch may have missed a state.
+	watchErr error
 }
 
 // backlogs answers for pods. The answers of busy fleets differ each time, and those of idle
 // fleets differ too little to be shown.
-type backlogs struct{ asked, idle atomic.Int64 }
+type backlogs struct{ busyReads, idleReads atomic.Int64 }
 
 func (b *backlogs) Backlog(_ context.Context, ip string) (pool.Backlog, error) {
 	if ip != busyIP {
-		return pool.Backlog{Due: 7 + b.idle.Add(1)%5}, nil
+		return pool.Backlog{Due: 7 + b.idleReads.Add(1)%5}, nil
 	}
-	due := []int64{0, 40, 3, 5_000, 130}[b.asked.Add(1)%5]
+	due := []int64{0, 40, 3, 5_000, 130}[b.busyReads.Add(1)%5]
 	return pool.Backlog{Due: due, Held: map[string]int64{"payer_dry": due % 3}}, nil
 }
 
@@ -120,7 +121,7 @@ func newFleets(t *testing.T) *fleets {
 		t.Fatal(err)
 	}
 	f.watch(t)
-	f.kubelet = pooltest.StartKubelet(t, f.Config, f.Namespace, pooltest.KubeletOptions{Fleet: f.fare})
+	f.kubelet = pooltest.StartKubelet(t, f.Config, f.Namespace, pooltest.KubeletOptions{Fleet: f.podStatus})
 	pooltest.StartOperator(t, f.Config, pooltest.OperatorOptions{
 		Namespaces: []string{f.Namespace}, RefsInterval: time.Minute, Resync: time.Second, Workers: 8,
 		Backlog: &f.backlogs, Now: f.clock.Now, Traffic: &f.traffic,
@@ -128,8 +129,8 @@ func newFleets(t *testing.T) *fleets {
 	return f
 }
 
-// fare returns the status of a pod. Pods of busy fleets restart each round.
-func (f *fleets) fare(pod *corev1.Pod) corev1.PodStatus {
+// podStatus returns the status of a pod. Pods of busy fleets restart each round.
+func (f *fleets) podStatus(pod *corev1.Pod) corev1.PodStatus {
 	status := pooltest.Ready(pod)
 	if strings.HasPrefix(pod.Labels[build.LabelPool], "busy-") {
 		status.PodIP, status.PodIPs = busyIP, []corev1.PodIP{{IP: busyIP}}
@@ -149,11 +150,15 @@ func poolNames() []string {
 	return all
 }
 
-// needy reports whether a busy fleet is one whose payers fall below their minimum.
-func needy(name string) bool { return strings.HasPrefix(name, "busy-") && strings.HasSuffix(name, "5") }
+// fallsBelowMinimum reports whether the fleet is a busy fleet whose payers fall below their
+// minimum.
+func fallsBelowMinimum(name string) bool {
+	return strings.HasPrefix(name, "busy-") && strings.HasSuffix(name, "5")
+}
 
-// settle makes the fleets and waits until each is ready and shows its figures.
-func (f *fleets) settle(t *testing.T) {
+// createAll makes the fleets and waits until each is ready and its status shows the
+// figures.
+func (f *fleets) createAll(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -163,7 +168,7 @@ func (f *fleets) settle(t *testing.T) {
 			for name := range todo {
 				if err := f.Client.Create(t.Context(), f.Pool(name, func(p *v1alpha1.RelayPool) {
 					p.Spec.Replicas = ptr.To[int32](1)
-					if needy(name) {
+					if fallsBelowMinimum(name) {
 						p.Spec.FeePayers.MinimumBalanceLamports, p.Spec.FeePayers.TargetBalanceLamports = ptr.To[int64](minimum), ptr.To[int64](startBalance)
 					}
 				})); err != nil {
@@ -190,26 +195,27 @@ func (f *fleets) settle(t *testing.T) {
 	})
 	f.eventually(t, "all fleets are ready", func(p *v1alpha1.RelayPool) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
-			return fmt.Errorf("it is not: %+v", c)
+			return fmt.Errorf("Ready is %+v", c)
 		}
 		return nil
 	})
 	t.Logf("%d fleets were ready after %s", len(poolNames()), time.Since(began).Round(time.Second))
-	f.pass(t, figuresAtMost+time.Second)
+	f.advance(t, figuresAtMost+time.Second)
 	f.eventually(t, "all fleets show their figures", func(p *v1alpha1.RelayPool) error {
 		if p.Status.Backlog == nil || p.Status.NextIndex == nil || p.Status.FeePayers[0].BalanceLamports == nil || *p.Status.FeePayers[0].BalanceLamports != startBalance {
-			return errors.New("it does not")
+			return errors.New("a figure is missing or old")
 		}
 		return nil
 	})
 	for _, name := range poolNames() {
 		if strings.HasPrefix(name, "busy-") {
-			f.payers[name] = f.private(t, name)
+			f.payers[name] = f.privateKey(t, name)
 		}
 	}
-	// The clock may make writes for idle fleets due. Afterwards all of them have happened.
-	f.pass(t, figuresAtMost+time.Second)
-	f.passes(t, 2)
+	// The advance of the clock may make writes for idle fleets due. Afterwards they have all
+	// happened.
+	f.advance(t, figuresAtMost+time.Second)
+	f.awaitPasses(t, 2)
 	f.traffic.Take()
 }
 
@@ -230,13 +236,13 @@ func (f *fleets) eventually(t *testing.T, what string, check func(*v1alpha1.Rela
 			}
 		}
 		if wrong > 0 {
-			return fmt.Errorf("not of %d, such as %w", wrong, example)
+			return fmt.Errorf("not true for %d RelayPools, such as %w", wrong, example)
 		}
 		return nil
 	})
 }
 
-func (f *fleets) private(t *testing.T, name string) solana.PrivateKey {
+func (f *fleets) privateKey(t *testing.T, name string) solana.PrivateKey {
 	t.Helper()
 	var secret corev1.Secret
 	f.Get(t, keys.SecretName(name, 0, 0), &secret)
@@ -247,32 +253,32 @@ func (f *fleets) private(t *testing.T, name string) solana.PrivateKey {
 	return solana.PrivateKey(key)
 }
 
-// pass sets the clock forward. It waits until the chain was read for every fleet, the
+// advance sets the clock forward. It waits until the chain was read for every fleet, the
 // backlog of every busy fleet was read, and passes were made.
-func (f *fleets) pass(t *testing.T, by time.Duration) {
+func (f *fleets) advance(t *testing.T, by time.Duration) {
 	t.Helper()
-	asked, checks := f.backlogs.asked.Load(), f.Chain.Stats()["getMultipleAccounts"]
+	polls, checks := f.backlogs.busyReads.Load(), f.Chain.Stats()["getMultipleAccounts"]
 	f.clock.Advance(by)
-	// The chain watcher sleeps until the check that was due before the clock was set. A
-	// RelayPool whose spec changes wakes it.
-	f.caughtUp(t)
+	// The chain watcher's timer still runs to the old time of the next check. A change of a
+	// RelayPool's spec wakes the watcher.
+	f.awaitWatch(t)
 	pooltest.Eventually(t, "all chains are read, and all backlogs", func() error {
-		read, polled := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.asked.Load()-asked
-		if read < uint64(len(poolNames())) || polled < busyPools {
-			return fmt.Errorf("%d chains and %d backlogs", read, polled)
+		chains, backlogs := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.busyReads.Load()-polls
+		if chains < uint64(len(poolNames())) || backlogs < busyPools {
+			return fmt.Errorf("%d chains and %d backlogs were read", chains, backlogs)
 		}
 		return nil
 	})
-	f.passes(t, 1)
+	f.awaitPasses(t, 1)
 }
 
-// passes waits for enough passes to reconcile each fleet that many times.
-func (f *fleets) passes(t *testing.T, each int) {
+// awaitPasses waits for enough passes to reconcile each fleet that many times.
+func (f *fleets) awaitPasses(t *testing.T, each int) {
 	t.Helper()
 	from := passesMade(t)
 	pooltest.Eventually(t, "passes are made", func() error {
 		if made := passesMade(t) - from; made < float64(each*len(poolNames())) {
-			return fmt.Errorf("there were %v", made)
+			return fmt.Errorf("%v passes were made", made)
 		}
 		return nil
 	})
@@ -304,7 +310,7 @@ func (f *fleets) round(t *testing.T, n int) {
 	for name, payer := range f.payers {
 		f.pay(t, name, payer)
 	}
-	// If the next reading missed a payment, the status would show it a minute later.
+	// If the next reading missed a payment, the status would show the payment a minute later.
 	f.rounds++
 	left := uint64(startBalance - f.rounds*payment)
 	for name, payer := range f.payers {
@@ -317,19 +323,19 @@ func (f *fleets) round(t *testing.T, n int) {
 		})
 	}
 	f.restarts.Add(1)
-	f.pass(t, figuresAtMost/2+time.Second)
+	f.advance(t, figuresAtMost/2+time.Second)
 	if n == 0 {
-		f.eventually(t, "the lack of funds is shown at once", func(p *v1alpha1.RelayPool) error {
+		f.eventually(t, "conditions show the lack of funds at once", func(p *v1alpha1.RelayPool) error {
 			funded := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
-			if needy(p.Name) != (funded.Status == metav1.ConditionFalse) {
+			if fallsBelowMinimum(p.Name) != (funded.Status == metav1.ConditionFalse) {
 				return fmt.Errorf("%s/%s", funded.Status, funded.Reason)
 			}
 			return nil
 		})
 	}
 	f.restarts.Add(1)
-	f.pass(t, figuresAtMost/2+time.Second)
-	f.eventually(t, "what busy fleets have paid is shown after a minute", func(p *v1alpha1.RelayPool) error {
+	f.advance(t, figuresAtMost/2+time.Second)
+	f.eventually(t, "statuses show the payments of busy fleets after a minute", func(p *v1alpha1.RelayPool) error {
 		got := *p.Status.FeePayers[0].BalanceLamports
 		if strings.HasPrefix(p.Name, "busy-") && uint64(got) > left {
 			return fmt.Errorf("the balance is %d, want at most %d", got, left)
@@ -356,7 +362,7 @@ func (f *fleets) pay(t *testing.T, name string, payer solana.PrivateKey) {
 		t.Fatal(err)
 	}
 	if _, err := chain.SendTransactionWithOpts(t.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}); err != nil {
-		t.Fatalf("%s pays: %v", name, err)
+		t.Fatalf("send the payment of %s: %v", name, err)
 	}
 }
 
@@ -368,7 +374,7 @@ func (f *fleets) idleVersions(t *testing.T) map[string]string {
 	// RelayPool, Deployment, ReplicaSet, Pod, ConfigMap, Secret, Service,
 	// ServiceAccount and PodDisruptionBudget of each.
 	if want := idlePools * 9; len(all) != want {
-		t.Fatalf("there are %d objects of fleets at rest, want %d", len(all), want)
+		t.Fatalf("there are %d objects of idle fleets, want %d", len(all), want)
 	}
 	return all
 }
@@ -392,11 +398,11 @@ func (f *fleets) idleEvents(t *testing.T) map[string]string {
 // again and again would keep the API server busy.
 func (f *fleets) watch(t *testing.T) {
 	t.Helper()
-	watching, err := client.NewWithWatch(f.Config, client.Options{Scheme: f.Client.Scheme()})
+	watchClient, err := client.NewWithWatch(f.Config, client.Options{Scheme: f.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := watching.Watch(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(f.Namespace))
+	w, err := watchClient.Watch(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(f.Namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +413,7 @@ func (f *fleets) watch(t *testing.T) {
 			if p, ok := e.Object.(*v1alpha1.RelayPool); ok && (e.Type == watch.Added || e.Type == watch.Modified) {
 				f.states[p.Name] = append(f.states[p.Name], p)
 			} else if t.Context().Err() == nil {
-				f.lost = fmt.Errorf("%s %+v", e.Type, e.Object)
+				f.watchErr = fmt.Errorf("%s %+v", e.Type, e.Object)
 			}
 			f.mutex.Unlock()
 		}
@@ -415,11 +421,11 @@ func (f *fleets) watch(t *testing.T) {
 	t.Cleanup(func() { w.Stop(); watcher.Wait() })
 }
 
-// since returns a function that returns the states of each RelayPool from now
-// on, the present one first.
-func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
+// recordStates returns a function that returns the states of each RelayPool from now on. The
+// present state is the first.
+func (f *fleets) recordStates(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	t.Helper()
-	f.caughtUp(t)
+	f.awaitWatch(t)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	from := map[string]int{}
@@ -427,7 +433,7 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 		from[name] = len(all) - 1
 	}
 	return func() map[string][]*v1alpha1.RelayPool {
-		f.caughtUp(t)
+		f.awaitWatch(t)
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
 		states := map[string][]*v1alpha1.RelayPool{}
@@ -438,9 +444,9 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 	}
 }
 
-// caughtUp makes a change and waits until the watch has delivered it, and so all earlier
-// changes.
-func (f *fleets) caughtUp(t *testing.T) {
+// awaitWatch makes a change and waits until the watch has delivered it. Then the watch has
+// also delivered all earlier changes.
+func (f *fleets) awaitWatch(t *testing.T) {
 	t.Helper()
 	var p v1alpha1.RelayPool
 	pooltest.Change(t, f.Stand, other, &p, func(p *v1alpha1.RelayPool) {
@@ -449,19 +455,19 @@ func (f *fleets) caughtUp(t *testing.T) {
 	pooltest.Eventually(t, "the watch has caught up", func() error {
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
-		if f.lost != nil {
-			t.Fatalf("watch RelayPools: %v", f.lost)
+		if f.watchErr != nil {
+			t.Fatalf("watch RelayPools: %v", f.watchErr)
 		}
 		if !slices.ContainsFunc(f.states[other], func(seen *v1alpha1.RelayPool) bool { return seen.ResourceVersion == p.ResourceVersion }) {
-			return errors.New("it has not")
+			return errors.New("the change was not delivered")
 		}
 		return nil
 	})
 }
 
-// onlyStatuses checks that the operator wrote only the status of busy fleets. It checks the
+// checkRequests checks that the operator wrote only the status of busy fleets. It checks the
 // requests, because a write that changes nothing leaves no trace in an object.
-func (f *fleets) onlyStatuses(t *testing.T) {
+func (f *fleets) checkRequests(t *testing.T) {
 	t.Helper()
 	wrong, reads := map[string]int{}, map[string]int{}
 	for _, r := range f.traffic.Take() {
@@ -475,13 +481,14 @@ func (f *fleets) onlyStatuses(t *testing.T) {
 		}
 	}
 	if len(wrong) > 0 {
-		t.Errorf("the operator wrote besides the status of busy fleets: %v", wrong)
+		t.Errorf("the operator wrote more than the statuses of busy fleets: %v", wrong)
 	}
 	t.Logf("reads: %v", reads)
 }
 
-// byTheRule checks the writes of busy fleets' statuses, by comparing consecutive states.
-func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool) {
+// checkStatusWrites compares consecutive states of busy fleets, and checks that each write
+// of a status was allowed.
+func (f *fleets) checkStatusWrites(t *testing.T, states map[string][]*v1alpha1.RelayPool) {
 	t.Helper()
 	busy, conditions, figures := 0, 0, 0
 	for name, all := range states {
@@ -490,7 +497,7 @@ func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool
 		}
 		busy++
 		if len(all)-1 < f.rounds-1 {
-			t.Errorf("%s: %d writes in %d rounds, each with something to show", name, len(all)-1, f.rounds)
+			t.Errorf("%s: %d writes in %d rounds, want at least one for each round but the last", name, len(all)-1, f.rounds)
 		}
 		for i := range all[1:] {
 			was, is := all[i], all[i+1]
@@ -502,8 +509,8 @@ func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool
 				conditions++
 			default:
 				figures++
-				if fault := tooSoon(was, is); fault != nil {
-					t.Errorf("%s: figures were written against the rule: %v", name, fault)
+				if err := writeNotAllowed(was, is); err != nil {
+					t.Errorf("%s: figures were written, which is not allowed: %v", name, err)
 				}
 			}
 		}
@@ -523,26 +530,26 @@ func withoutFigures(p *v1alpha1.RelayPool) v1alpha1.RelayPoolStatus {
 	return s
 }
 
-// tooSoon returns why a write of figures alone was not allowed, or nil. Its rule is that of
-// the resource's documentation, and not of the operator's code.
-func tooSoon(was, is *v1alpha1.RelayPool) error {
+// writeNotAllowed returns why a write of figures alone was not allowed, or nil. It follows
+// the resource's documentation, and not the operator's code.
+func writeNotAllowed(was, is *v1alpha1.RelayPool) error {
 	// Times in a status have whole seconds.
 	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresAtMost-time.Second {
-		return fmt.Errorf("%s after the last ones", since)
+		return fmt.Errorf("the last write was only %s earlier", since)
 	}
-	far := func(a, b *int64, part, least float64) bool {
+	changed := func(a, b *int64, part, least float64) bool {
 		if a == nil || b == nil {
 			return (a == nil) != (b == nil)
 		}
 		return math.Abs(float64(*a-*b)) >= max(least, float64(*a)*part)
 	}
-	backlog := func(a, b int64) bool { return a != b && (a == 0 || b == 0 || a >= 2*b || b >= 2*a) }
+	backlogChanged := func(a, b int64) bool { return a != b && (a == 0 || b == 0 || a >= 2*b || b >= 2*a) }
 	payers := slices.ContainsFunc(is.Status.FeePayers, func(p v1alpha1.FeePayerStatus) bool {
 		last := was.Status.FeePayers[0]
-		return far(last.BalanceLamports, p.BalanceLamports, 0.05, 1) || far(last.RunwayHours, p.RunwayHours, 0.20, 1)
+		return changed(last.BalanceLamports, p.BalanceLamports, 0.05, 1) || changed(last.RunwayHours, p.RunwayHours, 0.20, 1)
 	})
-	if payers || far(was.Status.NextIndex, is.Status.NextIndex, 0.01, 64) || backlog(*was.Status.Backlog, *is.Status.Backlog) {
+	if payers || changed(was.Status.NextIndex, is.Status.NextIndex, 0.01, 64) || backlogChanged(*was.Status.Backlog, *is.Status.Backlog) {
 		return nil
 	}
-	return fmt.Errorf("no figure has moved far: %s", cmp.Diff(was.Status, is.Status))
+	return fmt.Errorf("no figure has changed enough: %s", cmp.Diff(was.Status, is.Status))
 }

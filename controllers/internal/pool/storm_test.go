@@ -32,14 +32,14 @@ import (
 // stormWrites is how many writes the test's writers make together.
 const stormWrites = 1000
 
-// fewestScaled is the least number of replicas that the stand-in for an autoscaler sets.
-const fewestScaled = 4
+// minScaled is the lowest number of replicas that the stand-in for an autoscaler sets.
+const minScaled = 4
 
 // Other writers change RelayPools and owned objects as fast as they can. The operator keeps
 // every replica that an autoscaler added, makes no key twice, and makes at most two
 // requests for each of their writes. When the writers stop, every object is as declared,
 // and the operator stops writing.
-func TestStormsOfConflictingWritesPass(t *testing.T) {
+func TestOperatorConvergesAfterConflictingWrites(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
 	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
@@ -56,23 +56,23 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	before := payerSecrets(t, s, 2)
 
 	storm := newStorm(t, s)
-	if err := storm.scale(t.Context(), "scaled", fewestScaled); err != nil {
+	if err := storm.scale(t.Context(), "scaled", minScaled); err != nil {
 		t.Fatal(err)
 	}
-	fewest := storm.watchReplicas(t, "scaled")
+	lowest := storm.watchReplicas(t, "scaled")
 	traffic.Take()
-	storm.rage(t)
-	asked := traffic.Take()
-	if got := fewest(); got < fewestScaled {
-		t.Errorf("the fleet that is scaled was at %d replicas: want never less than the autoscaler's %d", got, fewestScaled)
+	storm.run(t)
+	requests := traffic.Take()
+	if got := lowest(); got < minScaled {
+		t.Errorf("the autoscaled fleet was at %d replicas: want always at least the autoscaler's %d", got, minScaled)
 	}
 	// One pass covers several writes, and the rate of repairs is bounded.
-	if most := 2 * stormWrites; len(asked) > most {
-		t.Errorf("the operator made %d requests in a storm of %d writes: want at most %d", len(asked), stormWrites, most)
+	if limit := 2 * stormWrites; len(requests) > limit {
+		t.Errorf("the operator made %d requests in a storm of %d writes: want at most %d", len(requests), stormWrites, limit)
 	}
-	t.Logf("%d requests of the operator, %d of them writes, in a storm of %d writes", len(asked), writesAmong(asked), stormWrites)
+	t.Logf("%d requests of the operator, %d of them writes, in a storm of %d writes", len(requests), countWrites(requests), stormWrites)
 
-	storm.declare(t)
+	storm.resetReplicas(t)
 	s.Await(t, "fixed", v1alpha1.ConditionReady, "True/Ready")
 	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
 	pooltest.Eventually(t, "both fleets are as declared", func() error { return errors.Join(asDeclared(t, s, "fixed", 2), asDeclared(t, s, "scaled", 0)) })
@@ -82,10 +82,10 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 			t.Errorf("Secret %s was replaced or deleted", name)
 		}
 	}
-	storm.calm(t, &traffic)
+	storm.awaitNoWrites(t, &traffic)
 }
 
-func writesAmong(requests []pooltest.Request) (n int) {
+func countWrites(requests []pooltest.Request) (n int) {
 	for _, r := range requests {
 		if r.Writes() {
 			n++
@@ -112,7 +112,7 @@ func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UI
 	return out
 }
 
-// storm is all writers except the operator.
+// storm runs all writers except the operator.
 type storm struct {
 	*pooltest.Stand
 	writes atomic.Int64
@@ -123,15 +123,15 @@ func newStorm(t *testing.T, s *pooltest.Stand) *storm {
 	return &storm{Stand: s}
 }
 
-// rage runs the writers until they have made stormWrites writes.
-func (s *storm) rage(t *testing.T) {
+// run runs the writers until they have made stormWrites writes.
+func (s *storm) run(t *testing.T) {
 	t.Helper()
-	var raging sync.WaitGroup
+	var writers sync.WaitGroup
 	for _, name := range []string{"fixed", "scaled"} {
 		for _, write := range s.writers(name) {
-			raging.Go(func() {
+			writers.Go(func() {
 				for n := 0; s.writes.Add(1) <= stormWrites && t.Context().Err() == nil; n++ {
-					if err := write(t.Context(), n); err != nil && !tolerable(err) && t.Context().Err() == nil {
+					if err := write(t.Context(), n); err != nil && !isExpected(err) && t.Context().Err() == nil {
 						t.Errorf("storm: %v", err)
 						return
 					}
@@ -139,11 +139,11 @@ func (s *storm) rage(t *testing.T) {
 			})
 		}
 	}
-	raging.Wait()
+	writers.Wait()
 }
 
-// tolerable reports whether an error is expected when others delete and change objects.
-func tolerable(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+// isExpected reports whether an error is expected when others delete and change objects.
+func isExpected(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // writers returns functions that each make one kind of write to a fleet. They run
 // concurrently.
@@ -169,7 +169,7 @@ func (s *storm) writers(name string) []func(context.Context, int) error {
 			return s.merge(ctx, deployment(), change)
 		},
 		func(ctx context.Context, _ int) error { // an autoscaler, or somebody with kubectl scale
-			return s.scale(ctx, name, fewestScaled+rand.Int32N(4))
+			return s.scale(ctx, name, minScaled+rand.Int32N(4))
 		},
 		func(ctx context.Context, n int) error {
 			return s.merge(ctx, &corev1.Service{ObjectMeta: object}, map[string]any{
@@ -197,18 +197,18 @@ func (s *storm) scale(ctx context.Context, name string, replicas int32) error {
 	return s.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(scale), client.FieldOwner("autoscaler"))
 }
 
-// watchReplicas watches the replicas of a Deployment until fewest is called, which returns
-// the lowest number.
-func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
+// watchReplicas watches the replicas of a Deployment. The function lowest stops the watch
+// and returns the lowest number.
+func (s *storm) watchReplicas(t *testing.T, name string) (lowest func() int32) {
 	t.Helper()
-	watching, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Client.Scheme()})
+	watchClient, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d appsv1.Deployment
 	s.Get(t, name, &d)
-	lowest := *d.Spec.Replicas
-	w, err := watching.Watch(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(s.Namespace), &client.ListOptions{
+	minimum := *d.Spec.Replicas
+	w, err := watchClient.Watch(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(s.Namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: d.ResourceVersion, FieldSelector: "metadata.name=" + name},
 	})
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 				}
 				return
 			}
-			lowest, seen = min(lowest, *d.Spec.Replicas), seen+1
+			minimum, seen = min(minimum, *d.Spec.Replicas), seen+1
 		}
 	})
 	return func() int32 {
@@ -234,20 +234,20 @@ func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
 		w.Stop()
 		watcher.Wait()
 		if seen < 10 {
-			t.Errorf("the Deployment changed %d times: the test checked too little", seen)
+			t.Errorf("the Deployment changed %d times: want at least 10, or the test checks too little", seen)
 		}
-		return lowest
+		return minimum
 	}
 }
 
-// declare sets what the spec declares after the storm.
-func (s *storm) declare(t *testing.T) {
+// resetReplicas sets the number that the spec declares after the storm.
+func (s *storm) resetReplicas(t *testing.T) {
 	t.Helper()
 	pooltest.Change(t, s.Stand, "fixed", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
 }
 
-// asDeclared checks that a fleet's objects are what the operator makes of its RelayPool.
-// With replicas 0 the autoscaler sets the number.
+// asDeclared checks that a fleet's objects are what the operator makes from its RelayPool.
+// replicas is the wanted number; 0 means that the autoscaler sets it.
 func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) error {
 	t.Helper()
 	var p v1alpha1.RelayPool
@@ -263,10 +263,10 @@ func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) er
 	s.Get(t, name, &service)
 	wanted := build.Selector(name)
 	switch {
-	case replicas != 0 && *d.Spec.Replicas != replicas, replicas == 0 && *d.Spec.Replicas < fewestScaled:
+	case replicas != 0 && *d.Spec.Replicas != replicas, replicas == 0 && *d.Spec.Replicas < minScaled:
 		return fmt.Errorf("%s has %d replicas", name, *d.Spec.Replicas)
 	case d.Spec.MinReadySeconds != 0:
-		return fmt.Errorf("%s waits %d s for pods that are ready", name, d.Spec.MinReadySeconds)
+		return fmt.Errorf("%s has minReadySeconds %d, want 0", name, d.Spec.MinReadySeconds)
 	case service.Labels[build.LabelManagedBy] != build.Manager:
 		return fmt.Errorf("%s's Service is managed by %s", name, service.Labels[build.LabelManagedBy])
 	}
@@ -278,23 +278,23 @@ func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) er
 	return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &policyv1.PodDisruptionBudget{})
 }
 
-// calm waits until several passes in a row wrote nothing. An endless loop of repairs would
-// never get there.
-func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
+// awaitNoWrites waits until several passes in a row wrote nothing. It fails if the operator
+// repairs objects in an endless loop.
+func (s *storm) awaitNoWrites(t *testing.T, traffic *pooltest.Traffic) {
 	t.Helper()
-	const readings = 10 // of the Secret that the RelayPools name; each is part of a pass
-	quiet := 0
+	const wantReads = 10 // of the Secret that the RelayPools name; each is part of a pass
+	reads := 0
 	pooltest.Eventually(t, "passes write nothing any more", func() error {
 		for _, r := range traffic.Take() {
 			switch {
 			case r.Writes() && r.Resource != "events":
-				quiet = 0
+				reads = 0
 			case r.Resource == "secrets" && r.Name == "postgres":
-				quiet++
+				reads++
 			}
 		}
-		if quiet < readings {
-			return fmt.Errorf("%d readings without a write", quiet)
+		if reads < wantReads {
+			return fmt.Errorf("%d reads of the Secret without a write", reads)
 		}
 		return nil
 	})
@@ -305,7 +305,7 @@ func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
 	for i := range list.Items {
 		for _, c := range list.Items[i].Status.Conditions {
 			if c.ObservedGeneration != list.Items[i].Generation {
-				t.Errorf("%s: the condition %s is of generation %d, not %d", list.Items[i].Name, c.Type, c.ObservedGeneration, list.Items[i].Generation)
+				t.Errorf("%s: the condition %s has generation %d, want %d", list.Items[i].Name, c.Type, c.ObservedGeneration, list.Items[i].Generation)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ import (
 
 // A tenant who may only make RelayPools tries to mount foreign Secrets into an image of
 // their own, on nodes that are not for them. A fleet is made only if all objects that it
-// uses have its label. If a label is removed later, the fleet keeps running.
+// uses have the label that allows this. If a label is removed later, the fleet keeps
+// running.
 func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	t.Parallel()
 	s := pooltest.NewStand(t, apiservertest.Config(t))
@@ -34,7 +35,7 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "administrator"}, StringData: map[string]string{"password": "of somebody else"}})
-	usable := func(object client.Object, name, by string) {
+	setUsableBy := func(object client.Object, name, by string) {
 		t.Helper()
 		pooltest.Change(t, s, name, object, func(o client.Object) { o.SetLabels(map[string]string{v1alpha1.LabelUsableBy: by}) })
 	}
@@ -46,9 +47,9 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 			t.Errorf("the condition says %q, want %q in it", refused.Message, part)
 		}
 	}
-	absent(t, s, "demo")
-	usable(&corev1.ConfigMap{}, "circuit", v1alpha1.UsableByAny)
-	usable(&corev1.Secret{}, "postgres", "demo")
+	checkNothingDeployed(t, s, "demo")
+	setUsableBy(&corev1.ConfigMap{}, "circuit", v1alpha1.UsableByAny)
+	setUsableBy(&corev1.Secret{}, "postgres", "demo")
 	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
 
 	// This is the attack: the tenant's image, on any node, with a foreign Secret.
@@ -66,19 +67,19 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	}
 	// The image is corrected and the Secret has the label, but the fee payer is still a key
 	// of another RelayPool.
-	usable(&corev1.Secret{}, "administrator", "evil")
+	setUsableBy(&corev1.Secret{}, "administrator", "evil")
 	pooltest.Change(t, s, "administrator", &corev1.Secret{}, func(o *corev1.Secret) { o.Data["password"] = []byte("postgres://127.0.0.1/evil") })
 	pooltest.Change(t, s, "evil", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Image, p.Spec.Template.Tolerations = "", nil })
 	refused = s.Await(t, "evil", v1alpha1.ConditionSecretsResolved, "False/GeneratedKey")
 	if !strings.Contains(refused.Message, "a generated fee payer key of RelayPool demo") {
-		t.Errorf("the condition says %q, want whose key it is", refused.Message)
+		t.Errorf("the condition says %q, want the name of the RelayPool that has the key", refused.Message)
 	}
-	absent(t, s, "evil")
+	checkNothingDeployed(t, s, "evil")
 
-	// Removing a label changes nothing that runs, but blocks later changes.
+	// Removing a label does not change the running fleet, but blocks later changes.
 	var before, after appsv1.Deployment
 	s.Get(t, "demo", &before)
-	usable(&corev1.Secret{}, "postgres", "another")
+	setUsableBy(&corev1.Secret{}, "postgres", "another")
 	s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretNotUsable")
 	pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](3) })
 	s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretNotUsable")
@@ -87,19 +88,20 @@ func TestATenantCannotMountForeignSecrets(t *testing.T) {
 	if after.Generation != before.Generation || after.UID != before.UID {
 		t.Errorf("the Deployment was changed from generation %d to %d, or recreated", before.Generation, after.Generation)
 	}
-	usable(&corev1.Secret{}, "postgres", "demo")
+	setUsableBy(&corev1.Secret{}, "postgres", "demo")
 	s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "True/Resolved")
 	pooltest.Eventually(t, "the change is applied", func() error {
 		return asDeclared(t, s, "demo", 3)
 	})
 }
 
-// absent checks that neither a Deployment nor a Job was made, which could mount a Secret.
-func absent(t *testing.T, s *pooltest.Stand, name string) {
+// checkNothingDeployed checks that neither a Deployment nor a Job was made, which could
+// mount a Secret.
+func checkNothingDeployed(t *testing.T, s *pooltest.Stand, name string) {
 	t.Helper()
 	err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &appsv1.Deployment{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the Deployment of %s is there, or: %v", name, err)
+		t.Errorf("reading the Deployment of %s returned error %v, want NotFound", name, err)
 	}
 	var jobs batchv1.JobList
 	if err := s.Client.List(t.Context(), &jobs, client.InNamespace(s.Namespace)); err != nil || len(jobs.Items) > 0 {

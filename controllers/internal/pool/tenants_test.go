@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// strict returns the settings of an operator that does not trust its tenants.
-func strict() Settings {
+// strictSettings returns the settings of an operator that does not trust its tenants.
+func strictSettings() Settings {
 	s := settings()
 	s.Tenants = tenancy.Policy{Images: []string{"registry.example/relay"}, Withheld: tenancy.TemplateFields(), RequireLabel: true}
 	return s
@@ -44,7 +44,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 			t.Parallel()
 			f := healthyFacts()
 			tc.change(f)
-			p := Decide(f, strict())
+			p := Decide(f, strictSettings())
 			if p.Deploy || len(p.Objects) > 0 {
 				t.Fatalf("%d objects are to be applied, want none", len(p.Objects))
 			}
@@ -62,10 +62,10 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 			}
 			// The running pods stay, and the status counts them.
 			if status.ReadyReplicas != 2 {
-				t.Errorf("%d replicas are ready, want the 2 that run", status.ReadyReplicas)
+				t.Errorf("%d replicas are ready, want the 2 running ones", status.ReadyReplicas)
 			}
-			if _, err := Render(f.Pool, RenderOptions{Settings: strict()}); err == nil || !strings.Contains(err.Error(), tc.parts[0]) {
-				t.Errorf("a plan's error is %v, want %s in it", err, tc.parts[0])
+			if _, err := Render(f.Pool, RenderOptions{Settings: strictSettings()}); err == nil || !strings.Contains(err.Error(), tc.parts[0]) {
+				t.Errorf("Render returned the error %v, want %s in it", err, tc.parts[0])
 			}
 			if tc.reason == v1alpha1.ReasonNotAllowed {
 				if p := Decide(f, settings()); !p.Deploy {
@@ -78,7 +78,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 
 // A new policy neither changes nor ends a running fleet that violates it. The violation is
 // reported, and nothing is written until the RelayPool complies.
-func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
+func TestRunningFleetIsKeptWhenAPolicyForbidsIt(t *testing.T) {
 	t.Parallel()
 	f := healthyFacts()
 	if p := Decide(f, settings()); !p.Deploy {
@@ -87,17 +87,17 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 	f.References.Problems = []refs.Problem{{
 		Kind: refs.Secret, Name: "postgres", Reason: v1alpha1.ReasonSecretNotUsable, Message: "spec.database.urlSecretRef: Secret postgres may not be used",
 	}}
-	p := Decide(f, strict())
+	p := Decide(f, strictSettings())
 	if p.Deploy || len(p.Objects) > 0 || p.Withheld || p.Keys.Job != nil {
-		t.Errorf("deploys: %t, %d objects, held: %t, Job %v; want nothing to be written", p.Deploy, len(p.Objects), p.Withheld, p.Keys.Job)
+		t.Errorf("deploy %t, %d objects, withheld %t, Job %v; want nothing to be written", p.Deploy, len(p.Objects), p.Withheld, p.Keys.Job)
 	}
 	status := Report(f, &p, &Outcome{})
 	resolved := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSecretsResolved)
 	if resolved.Reason != v1alpha1.ReasonSecretNotUsable || !strings.Contains(resolved.Message, "Secret postgres may not be used") {
-		t.Errorf("SecretsResolved is %+v", resolved)
+		t.Errorf("SecretsResolved is %+v, want SecretNotUsable with the problem's message", resolved)
 	}
 	if available := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable); available.Reason != v1alpha1.ReasonAvailable {
-		t.Errorf("Available is %+v, want that the pods serve on", available)
+		t.Errorf("Available is %+v, want the pods to keep serving", available)
 	}
 }
 
@@ -105,8 +105,8 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 func TestRefusedObjectsAreReportedBySecretsResolved(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{v1alpha1.ReasonSecretNotUsable, v1alpha1.ReasonConfigMapNotUsable, v1alpha1.ReasonGeneratedKey} {
-		if !ofSecrets(reason) {
-			t.Errorf("%s is no reason of SecretsResolved", reason)
+		if !isSecretsReason(reason) {
+			t.Errorf("%s is not a reason of SecretsResolved", reason)
 		}
 	}
 }

@@ -34,8 +34,8 @@ import (
 )
 
 // The operator takes over objects that the operator of an earlier commit made. The test
-// starts an API server with the etcd data of that time, byte for byte, and applies the
-// present resource definitions, as an upgrade does. Some fields had other names in c4a1482.
+// starts an API server with the unchanged etcd data of that time, and applies the present
+// resource definitions, as an upgrade does. Some fields had other names in c4a1482.
 // The changelog tells users to rename them in the same step.
 //
 // testdata/upgrade/make.sh <commit> makes such data.
@@ -43,7 +43,7 @@ func TestUpgradeFromEarlierCommits(t *testing.T) {
 	t.Parallel()
 	data, err := filepath.Glob("testdata/upgrade/*.tar.gz")
 	if err != nil || len(data) == 0 {
-		t.Fatalf("there is nothing to upgrade from: %v", err)
+		t.Fatalf("found no snapshots to upgrade from, error %v", err)
 	}
 	for _, file := range data {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
@@ -55,17 +55,17 @@ func TestUpgradeFromEarlierCommits(t *testing.T) {
 
 func testUpgrade(t *testing.T, data string) {
 	t.Helper()
-	s := restored(t, data)
+	s := restore(t, data)
 	// Only the earlier operator sets these fields. In the fleet fixed the fields are
 	// outside the pod template, so its pods stay. In the fleet scaled the field is inside,
 	// so its pods are replaced once.
-	s.set(t, "fixed", func(d *appsv1ac.DeploymentApplyConfiguration) {
+	s.setField(t, "fixed", func(d *appsv1ac.DeploymentApplyConfiguration) {
 		d.WithAnnotations(map[string]string{"relaypool.dev/of-old": "yes"}).Spec.WithProgressDeadlineSeconds(4321)
 	})
-	s.set(t, "scaled", func(d *appsv1ac.DeploymentApplyConfiguration) {
+	s.setField(t, "scaled", func(d *appsv1ac.DeploymentApplyConfiguration) {
 		d.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("OF_OLD").WithValue("yes"))
 	})
-	s.rolledOut(t, "scaled")
+	s.awaitRollout(t, "scaled")
 	fixed, scaled := s.fleet(t, "fixed"), s.fleet(t, "scaled")
 	secrets, before := keySecrets(t, s.Stand), versions(t, s.Stand)
 	if len(fixed.pods) != 3 || len(scaled.pods) != 2 || len(secrets) != 3 {
@@ -76,8 +76,8 @@ func testUpgrade(t *testing.T, data string) {
 	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
 		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constantBacklog{pool.Backlog{Due: 7}},
 	})
-	s.runsOn(t, "fixed", fixed)
-	s.runsOn(t, "scaled", scaled)
+	s.checkNotChangedYet(t, "fixed", fixed)
+	s.checkNotChangedYet(t, "scaled", scaled)
 	s.renameFields(t, "fixed")
 	s.renameFields(t, "scaled")
 	pooltest.Eventually(t, "fields that only the old operator set are removed", func() error {
@@ -85,29 +85,29 @@ func testUpgrade(t *testing.T, data string) {
 		s.Get(t, "fixed", &a)
 		s.Get(t, "scaled", &b)
 		if a.Annotations["relaypool.dev/of-old"] != "" || *a.Spec.ProgressDeadlineSeconds == 4321 {
-			return errors.New("it is still set outside the pods")
+			return errors.New("a field outside the pod template is still set")
 		}
 		if slices.ContainsFunc(b.Spec.Template.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "OF_OLD" }) {
-			return errors.New("it is there in the pods")
+			return errors.New("a field of the pod template is still set")
 		}
 		return nil
 	})
-	s.rolledOut(t, "scaled")
-	s.rolledOut(t, "fixed")
+	s.awaitRollout(t, "scaled")
+	s.awaitRollout(t, "fixed")
 	s.Await(t, "fixed", v1alpha1.ConditionReady, "True/Ready")
 	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
-	s.atRest(t, &traffic)
-	s.compare(t, fixed, scaled)
+	s.awaitNoWrites(t, &traffic)
+	s.checkFleets(t, fixed, scaled)
 	checkKeysKept(t, secrets, keySecrets(t, s.Stand), 3)
-	s.untouched(t, before)
+	s.checkUnwritten(t, before)
 }
 
-// legacy is a stand with the data of an earlier operator.
-type legacy struct{ *pooltest.Stand }
+// legacyStand is a stand with the data of an earlier operator.
+type legacyStand struct{ *pooltest.Stand }
 
-// restored starts an API server with the data of an earlier one. It also starts the
+// restore starts an API server with the data of an earlier one. It also starts the
 // controllers and the kubelet for its fleets.
-func restored(t *testing.T, data string) legacy {
+func restore(t *testing.T, data string) legacyStand {
 	t.Helper()
 	etcd := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", data, "--no-same-owner", "-C", etcd).CombinedOutput(); err != nil {
@@ -118,7 +118,7 @@ func restored(t *testing.T, data string) legacy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := legacy{pooltest.NewStand(t, config)}
+	s := legacyStand{pooltest.NewStand(t, config)}
 	var snapshot corev1.ConfigMap
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "snapshot"}, &snapshot); err != nil {
 		t.Fatal(err)
@@ -136,46 +136,46 @@ func restored(t *testing.T, data string) legacy {
 
 // chainClient returns a client that sends every request to the stand's chain, because the
 // specs have the address of the earlier chain.
-func (s legacy) chainClient(t *testing.T) *http.Client {
+func (s legacyStand) chainClient(t *testing.T) *http.Client {
 	t.Helper()
-	at, err := url.Parse(s.RPC)
+	target, err := url.Parse(s.RPC)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, at.Host)
+		return (&net.Dialer{}).DialContext(ctx, network, target.Host)
 	}}}
 }
 
-// set applies another field of a Deployment, as if the earlier operator had set it.
-func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApplyConfiguration)) {
+// setField applies another field of a Deployment, as if the earlier operator had set it.
+func (s legacyStand) setField(t *testing.T, name string, change func(*appsv1ac.DeploymentApplyConfiguration)) {
 	t.Helper()
 	var d appsv1.Deployment
 	s.Get(t, name, &d)
-	said, err := appsv1ac.ExtractDeployment(&d, apply.FieldOwner)
+	config, err := appsv1ac.ExtractDeployment(&d, apply.FieldOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	more(said)
-	if err := s.Client.Apply(t.Context(), said, client.FieldOwner(apply.FieldOwner)); err != nil {
+	change(config)
+	if err := s.Client.Apply(t.Context(), config, client.FieldOwner(apply.FieldOwner)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// runsOn waits until the operator has found that the stored RelayPool lacks the renamed
-// fields, and checks that the fleet is as it was.
-func (s legacy) runsOn(t *testing.T, name string, was standing) {
+// checkNotChangedYet waits until the operator has found that the stored RelayPool lacks the
+// renamed fields, and checks that the fleet is unchanged.
+func (s legacyStand) checkNotChangedYet(t *testing.T, name string, was fleetState) {
 	t.Helper()
 	s.Await(t, name, v1alpha1.ConditionSecretsResolved, "Unknown/InternalError")
 	is := s.fleet(t, name)
 	if is.deployment.Generation != was.deployment.Generation || !maps.Equal(is.pods, was.pods) {
-		t.Errorf("the fleet %s was changed before its manifest was", name)
+		t.Errorf("the fleet %s was changed before its manifest was changed", name)
 	}
 }
 
 // renameFields applies the manifest of the snapshot with the present names of fields.
 // Fields that kept their names are still stored.
-func (s legacy) renameFields(t *testing.T, name string) {
+func (s legacyStand) renameFields(t *testing.T, name string) {
 	t.Helper()
 	manifest := s.Pool(name).Spec
 	pooltest.Change(t, s.Stand, name, new(v1alpha1.RelayPool), func(p *v1alpha1.RelayPool) {
@@ -184,32 +184,32 @@ func (s legacy) renameFields(t *testing.T, name string) {
 	})
 }
 
-func (s legacy) rolledOut(t *testing.T, name string) {
+func (s legacyStand) awaitRollout(t *testing.T, name string) {
 	t.Helper()
 	pooltest.Eventually(t, "the rollout of "+name+" is complete", func() error {
 		var d appsv1.Deployment
 		s.Get(t, name, &d)
 		want := *d.Spec.Replicas
 		if is := &d.Status; is.ObservedGeneration != d.Generation || is.UpdatedReplicas != want || is.Replicas != want || is.AvailableReplicas != want {
-			return fmt.Errorf("%d replicas are wanted: %+v", want, d.Status)
+			return fmt.Errorf("want %d replicas; the status is %+v", want, d.Status)
 		}
 		if pods := s.fleet(t, name).pods; len(pods) != int(want) {
-			return fmt.Errorf("%d pods are there", len(pods))
+			return fmt.Errorf("there are %d pods", len(pods))
 		}
 		return nil
 	})
 }
 
-// standing is the state of a fleet that must survive an upgrade.
-type standing struct {
+// fleetState is the state of a fleet that must survive an upgrade.
+type fleetState struct {
 	deployment appsv1.Deployment
 	pods       map[types.UID]bool
 	revision   string // the number of the rollout
 }
 
-func (s legacy) fleet(t *testing.T, name string) standing {
+func (s legacyStand) fleet(t *testing.T, name string) fleetState {
 	t.Helper()
-	is := standing{pods: map[types.UID]bool{}}
+	is := fleetState{pods: map[types.UID]bool{}}
 	s.Get(t, name, &is.deployment)
 	var pods corev1.PodList
 	if err := s.Client.List(t.Context(), &pods, client.InNamespace(s.Namespace), client.MatchingLabels(build.Selector(name))); err != nil {
@@ -222,12 +222,12 @@ func (s legacy) fleet(t *testing.T, name string) standing {
 	return is
 }
 
-// compare compares the fleets with their earlier state.
-func (s legacy) compare(t *testing.T, fixed, scaled standing) {
+// checkFleets compares the fleets with their earlier state.
+func (s legacyStand) checkFleets(t *testing.T, fixed, scaled fleetState) {
 	t.Helper()
 	is := s.fleet(t, "fixed")
 	if !equality.Semantic.DeepEqual(is.deployment.Spec.Template, fixed.deployment.Spec.Template) || is.revision != fixed.revision {
-		t.Error("the pods' template of the fleet fixed is another one: every upgrade would replace all pods")
+		t.Error("the pod template of the fleet fixed has changed: every upgrade would replace all pods")
 	}
 	for uid := range fixed.pods {
 		if !is.pods[uid] {
@@ -235,7 +235,7 @@ func (s legacy) compare(t *testing.T, fixed, scaled standing) {
 		}
 	}
 	if is := s.fleet(t, "scaled"); scaled.revision != "2" || is.revision != "3" {
-		t.Errorf("the fleet scaled is at rollout %s, and was at %s: want 3 after 2", is.revision, scaled.revision)
+		t.Errorf("the fleet scaled is at rollout %s, before at %s: want 3 after 2", is.revision, scaled.revision)
 	} else if *is.deployment.Spec.Replicas != *scaled.deployment.Spec.Replicas {
 		t.Errorf("the fleet scaled has %d replicas: want %d as before", *is.deployment.Spec.Replicas, *scaled.deployment.Spec.Replicas)
 	}
@@ -251,25 +251,26 @@ func (s legacy) compare(t *testing.T, fixed, scaled standing) {
 			v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable,
 		} {
 			if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue {
-				t.Errorf("%s: the condition %s is %+v: want it true", name, kind, c)
+				t.Errorf("%s: the condition %s is %+v: want the status True", name, kind, c)
 			}
 		}
 		if status.InitialisedAt == nil || len(status.FeePayers) == 0 || status.FeePayers[0].State != v1alpha1.PayerActive {
-			t.Errorf("%s: the status has lost what was known: %+v", name, status)
+			t.Errorf("%s: the status has lost InitialisedAt or the payers: %+v", name, status)
 		}
 	}
 }
 
-// atRest waits until several passes in a row wrote nothing.
-func (s legacy) atRest(t *testing.T, traffic *pooltest.Traffic) {
+// awaitNoWrites waits until several passes in a row wrote nothing.
+func (s legacyStand) awaitNoWrites(t *testing.T, traffic *pooltest.Traffic) {
 	t.Helper()
-	(&storm{Stand: s.Stand}).calm(t, traffic)
+	(&storm{Stand: s.Stand}).awaitNoWrites(t, traffic)
 }
 
-// untouched checks that objects were not written that both operators make equal.
-func (s legacy) untouched(t *testing.T, before map[string]string) {
+// checkUnwritten checks that the operator did not write objects that are equal in both
+// versions.
+func (s legacyStand) checkUnwritten(t *testing.T, before map[string]string) {
 	t.Helper()
-	after, same := versions(t, s.Stand), 0
+	after, compared := versions(t, s.Stand), 0
 	for name, version := range before {
 		kind, _, _ := strings.Cut(name, " ")
 		switch kind {
@@ -281,9 +282,9 @@ func (s legacy) untouched(t *testing.T, before map[string]string) {
 		if after[name] != version {
 			t.Errorf("%s was written", name)
 		}
-		same++
+		compared++
 	}
-	if same < 10 {
-		t.Errorf("%d objects were compared: the test checked too little", same)
+	if compared < 10 {
+		t.Errorf("%d objects were compared: want at least 10, or the test checks too little", compared)
 	}
 }

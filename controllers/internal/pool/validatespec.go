@@ -46,7 +46,7 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 		add(fmt.Sprintf("pool.mints[%d].address", i), optionalKey(m.Address))
 		add(fmt.Sprintf("pool.mints[%d].field", i), fieldElement(m.Field))
 		if slices.Contains(fields, m.Field) {
-			add(fmt.Sprintf("pool.mints[%d].field", i), errors.New("stands for another mint already: each mint has its own"))
+			add(fmt.Sprintf("pool.mints[%d].field", i), errors.New("is already used by another mint: each mint needs its own field element"))
 		}
 		fields = append(fields, m.Field)
 	}

@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Named("relaypool").
 		// Tests run several operators in one process, which share its metrics.
 		WithOptions(controller.Options{SkipNameValidation: ptr.To(true)}).
-		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declared())).
+		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declarationChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podChanged())).
 		WatchesRawSource(source.Channel(r.Watcher.Events(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.Backlogs.Events(), &handler.EnqueueRequestForObject{}))
@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ownedTypes returns the owned kinds that every cluster has. Only these are watched.
+// ownedTypes returns the owned kinds that every cluster has. Only these kinds are watched.
 func ownedTypes() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &batchv1.Job{}, &corev1.ConfigMap{},
@@ -56,16 +56,16 @@ func ownedTypes() []client.Object {
 	}
 }
 
-// declared lets an update of a RelayPool start a pass if it changes what people declare, or
-// opens the gate. The operator's other writes of the status start no pass.
-func declared() predicate.Predicate {
+// declarationChanged lets an update of a RelayPool start a pass if it changes what users
+// declare, or opens the gate. The operator's other writes of the status start no pass.
+func declarationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*v1alpha1.RelayPool)
-		is, also := e.ObjectNew.(*v1alpha1.RelayPool)
-		if !ok || !also {
+		was, wasOK := e.ObjectOld.(*v1alpha1.RelayPool)
+		is, isOK := e.ObjectNew.(*v1alpha1.RelayPool)
+		if !wasOK || !isOK {
 			return true
 		}
-		return was.ResourceVersion == is.ResourceVersion || // the resync
+		return was.ResourceVersion == is.ResourceVersion || // a resync
 			was.Generation != is.Generation ||
 			!equality.Semantic.DeepEqual(was.Annotations, is.Annotations) ||
 			!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
@@ -87,20 +87,20 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 // pod's phase, address, deletion, readiness, scheduling or containers.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*corev1.Pod)
-		is, also := e.ObjectNew.(*corev1.Pod)
-		if !ok || !also {
+		was, wasOK := e.ObjectOld.(*corev1.Pod)
+		is, isOK := e.ObjectNew.(*corev1.Pod)
+		if !wasOK || !isOK {
 			return true
 		}
 		return was.Status.Phase != is.Status.Phase || was.Status.PodIP != is.Status.PodIP ||
 			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 			podReady(was) != podReady(is) ||
 			!equality.Semantic.DeepEqual(was.Status.ContainerStatuses, is.Status.ContainerStatuses) ||
-			scheduling(was) != scheduling(is)
+			schedulingState(was) != schedulingState(is)
 	}}
 }
 
-func scheduling(pod *corev1.Pod) string {
+func schedulingState(pod *corev1.Pod) string {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
 			return string(c.Status) + c.Reason

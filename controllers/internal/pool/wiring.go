@@ -28,9 +28,9 @@ type Wiring struct {
 	Settings Settings
 	Log      *slog.Logger
 	// RefsInterval is how often Secrets and ConfigMaps are read, and KeysInterval how
-	// often generated keys are read. 0 takes the packages' defaults.
+	// often generated keys are read. 0 means the packages' defaults.
 	RefsInterval, KeysInterval time.Duration
-	// CheckWorkers is how many chains are checked at once; 0 takes the default.
+	// CheckWorkers is how many chains are checked at once; 0 means the default.
 	CheckWorkers int
 	// Backlog asks pods for their queue; nil makes a client over HTTP.
 	Backlog BacklogReader
@@ -55,7 +55,7 @@ func (w Wiring) SetupWithManager(m ctrl.Manager) error {
 	if w.Log == nil {
 		return errors.New("wire the reconciler: option Log is not set")
 	}
-	o, err := w.parts(m)
+	o, err := w.options(m)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (w Wiring) SetupWithManager(m ctrl.Manager) error {
 	return r.SetupWithManager(m)
 }
 
-func (w Wiring) parts(m ctrl.Manager) (Options, error) {
-	now, chance := w.Now, mathrand.Float64
+func (w Wiring) options(m ctrl.Manager) (Options, error) {
+	now, random := w.Now, mathrand.Float64
 	if now == nil {
 		now = time.Now
 	}
@@ -75,11 +75,11 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if chain == nil {
 		chain = rpc.NewHTTPClient()
 	}
-	asked, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return Options{}, fmt.Errorf("make discovery client: %w", err)
 	}
-	capabilities, err := apply.NewCapabilities(asked, now, 0)
+	capabilities, err := apply.NewCapabilities(discoveryClient, now, 0)
 	if err != nil {
 		return Options{}, err
 	}
@@ -87,11 +87,11 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	references, err := refs.NewResolver(refs.Options{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval, Policy: w.Settings.Tenants})
+	references, err := refs.NewResolver(refs.Options{Reader: m.GetAPIReader(), Now: now, Random: random, Interval: w.RefsInterval, Policy: w.Settings.Tenants})
 	if err != nil {
 		return Options{}, err
 	}
-	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.KeysInterval})
+	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: m.GetAPIReader(), Now: now, Random: random, Interval: w.KeysInterval})
 	if err != nil {
 		return Options{}, err
 	}
@@ -100,50 +100,50 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 		return Options{}, err
 	}
 	watcher, err := chainwatch.New(chainwatch.Options{
-		HTTP: chain, Now: now, Random: chance, Log: logr.FromSlogHandler(w.Log.Handler()), Workers: w.CheckWorkers,
+		HTTP: chain, Now: now, Random: random, Log: logr.FromSlogHandler(w.Log.Handler()), Workers: w.CheckWorkers,
 	})
 	if err != nil {
 		return Options{}, err
 	}
 	poller := w.Poller
 	if poller == nil {
-		if poller, err = NewPoller(w.backlog(), now); err != nil {
+		if poller, err = NewPoller(w.backlogReader(), now); err != nil {
 			return Options{}, err
 		}
 	}
 	if err := errors.Join(m.Add(watcher), m.Add(poller)); err != nil {
 		return Options{}, fmt.Errorf("add watchers: %w", err)
 	}
-	passes, err := operatormetrics.NewCountingApplier(applier)
+	countingApplier, err := operatormetrics.NewCountingApplier(applier)
 	if err != nil {
 		return Options{}, err
 	}
-	if err := w.register(m, watcher, passes); err != nil {
+	if err := w.registerMetrics(m, watcher, countingApplier); err != nil {
 		return Options{}, err
 	}
 	return Options{
 		Client: m.GetClient(), Live: m.GetAPIReader(), References: references, KeyObserver: observer, KeyWriter: writer,
-		Applier: passes, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
-		Recorder: m.GetEventRecorder(recorderName), Now: now, Random: chance, Settings: w.Settings,
+		Applier: countingApplier, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
+		Recorder: m.GetEventRecorder(recorderName), Now: now, Random: random, Settings: w.Settings,
 	}, nil
 }
 
-// register registers the metrics.
-func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *operatormetrics.CountingApplier) error {
+// registerMetrics registers the operator's metrics.
+func (w Wiring) registerMetrics(m ctrl.Manager, watcher *chainwatch.Watcher, countingApplier *operatormetrics.CountingApplier) error {
 	if w.Metrics == nil {
 		return nil
 	}
-	reported, err := operatormetrics.New(operatormetrics.Options{Pools: m.GetClient(), Readings: watcher})
+	poolMetrics, err := operatormetrics.New(operatormetrics.Options{Pools: m.GetClient(), Readings: watcher})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(w.Metrics.Register(reported), w.Metrics.Register(passes)); err != nil {
+	if err := errors.Join(w.Metrics.Register(poolMetrics), w.Metrics.Register(countingApplier)); err != nil {
 		return fmt.Errorf("register the operator's metrics: %w", err)
 	}
 	return nil
 }
 
-func (w Wiring) backlog() BacklogReader {
+func (w Wiring) backlogReader() BacklogReader {
 	if w.Backlog != nil {
 		return w.Backlog
 	}

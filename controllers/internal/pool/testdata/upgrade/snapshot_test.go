@@ -1,5 +1,5 @@
-// This file is not built here. make.sh copies it to an earlier commit. There the test has
-// that commit's operator make the fleets that TestUpgradeFromEarlierCommits upgrades.
+// This file is not built here. make.sh copies it to an earlier commit, whose operator then
+// makes the fleets that TestUpgradeFromEarlierCommits upgrades.
 
 package pool_test
 
@@ -61,20 +61,20 @@ func TestSnapshot(t *testing.T) {
 		want := map[string]int{"fixed": 2, "scaled": 1}[p.Name]
 		pooltest.Eventually(t, "all keys of "+p.Name+" are known", func() error {
 			if known := len(s.Status(t, p.Name).FeePayers); known != want {
-				return fmt.Errorf("there are %d", known)
+				return fmt.Errorf("the status shows %d", known)
 			}
 			return nil
 		})
 		s.Fund(t, p.Name, 2_000_000_000)
 		s.Await(t, p.Name, v1alpha1.ConditionAvailable, "True/Available")
 		s.Await(t, p.Name, v1alpha1.ConditionFeePayersFunded, "True/Funded")
-		pooltest.Eventually(t, p.Name+" has come to rest", func() error {
+		pooltest.Eventually(t, p.Name+" is stable", func() error {
 			status := s.Status(t, p.Name)
 			if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReconciling); c != nil {
 				return errors.New(c.Message)
 			}
 			if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable); time.Since(c.LastTransitionTime.Time) < 5*time.Second {
-				return errors.New("it is too soon to tell")
+				return errors.New("Available changed less than 5 seconds ago")
 			}
 			return nil
 		})
