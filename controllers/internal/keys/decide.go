@@ -20,8 +20,8 @@ func Decide(in Input) Plan {
 		d.useGeneratedKeys()
 	}
 	d.sweepUnused()
-	d.payers()
-	d.events()
+	d.setPayers()
+	d.addEvents()
 	if in.Pool.Spec.Paused {
 		d.plan.Create, d.plan.Label, d.plan.Job, d.plan.DeleteJobs = nil, nil, nil, nil
 	}
@@ -43,10 +43,10 @@ func (d *decision) useNamedSecrets() {
 	}
 }
 
-// mount selects one whole revision for the fleet: the newest that has an active key
+// selectMounts selects one whole revision for the fleet: the newest that has an active key
 // and no incoming key. An interrupted cut-over leaves the older revision in use,
 // because none of its keys is draining yet.
-func (d *decision) mount() {
+func (d *decision) selectMounts() {
 	mounted := int32(-1)
 	for _, k := range d.Keys.Keys {
 		if k.State == v1alpha1.PayerActive && !d.hasKey(k.Revision, v1alpha1.PayerIncoming) {
@@ -64,18 +64,18 @@ func (d *decision) mount() {
 	}
 }
 
-// markKeys plans to restore the annotation with a key's address, which people may use to fund
+// restoreAddressAnnotations plans to restore the annotation with a key's address, which people may use to fund
 // the key.
-func (d *decision) markKeys() {
+func (d *decision) restoreAddressAnnotations() {
 	for _, k := range d.Keys.Keys {
-		if k.NoState && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
+		if k.WrongAddress && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
 			d.plan.Label = append(d.plan.Label, LabelChange{Key: k, State: k.State})
 		}
 	}
 }
 
-// useFirstRevision plans keys for a RelayPool that has none in use. They are active at once,
-// because there are no old keys to take over from.
+// useFirstRevision plans keys for a RelayPool that has no key in use. The keys are active at
+// once, because they replace no old keys.
 func (d *decision) useFirstRevision() {
 	wanted, newest := wantedRevision(d.Pool), d.newest(v1alpha1.PayerRetired)
 	if newest >= 0 && wanted <= newest {
@@ -83,11 +83,11 @@ func (d *decision) useFirstRevision() {
 			"all generated fee payer keys are retired, up to revision %d, and retired keys are not used again: raise spec.feePayers.rotation.revision to %d", newest, newest+1))
 		return
 	}
-	d.create(wanted, v1alpha1.PayerActive)
+	d.planMissingKeys(wanted, v1alpha1.PayerActive)
 }
 
-// create plans the missing keys of a revision, and reports whether there are any.
-func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
+// planMissingKeys plans the missing keys of a revision, and reports whether there are any.
+func (d *decision) planMissingKeys(revision int32, state v1alpha1.FeePayerState) bool {
 	var missing []NewKey
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
@@ -99,47 +99,47 @@ func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
 	return len(missing) > 0
 }
 
-// foreignSecretHasName reports whether a Secret that is not a key has the name of one of the revision's
-// keys. Then the rotation waits until a person moves the Secret.
+// foreignSecretHasName reports whether a Secret that is not a key has the name of one of the
+// revision's keys. If so, the rotation waits until a person moves the Secret.
 func (d *decision) foreignSecretHasName(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
 		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {
-			d.wait("Secret " + name + " is none that the operator made: restore it, or move it out of the way under another name")
+			d.wait("Secret " + name + " was not made by the operator: restore the original, or store it under another name")
 			return true
 		}
 	}
 	return false
 }
 
-// secretNameInUse reports whether a Secret has the name, or had it and must not be replaced
-// without the knowledge of its owner.
+// secretNameInUse reports whether a Secret has the name, or had the name and must not be
+// replaced before a person knows of the loss.
 func (d *decision) secretNameInUse(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
 		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
 }
 
-// adopted reports whether an earlier RelayPool of this name left the key, which is older than
-// this RelayPool.
-func (d *decision) adopted(k *Key) bool {
+// isAdopted reports whether an earlier RelayPool of this name left the key. Then the key is
+// older than this RelayPool.
+func (d *decision) isAdopted(k *Key) bool {
 	return k.Created.Before(d.Pool.CreationTimestamp.Time)
 }
 
 // findLost finds keys that the status shows in use although their Secrets no longer exist.
-// A new key in such a place would hide that money was lost. Only an incoming key without
-// funds is made again.
+// A new key under the same name would hide that money was lost. Only an incoming key
+// without funds is made again.
 func (d *decision) findLost() {
 	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
 	for _, p := range d.Pool.Status.FeePayers {
 		revision, _, ok := numbersOf(d.pool, p.SecretName)
-		fresh := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
-		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.secretNameInUse(p.SecretName) || revision < newest {
+		replaceable := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
+		if !ok || replaceable || p.State == v1alpha1.PayerRetired || d.secretNameInUse(p.SecretName) || revision < newest {
 			continue
 		}
 		d.lost = append(d.lost, p)
 		d.problem(v1alpha1.ReasonSecretNotFound, p.SecretName, fmt.Sprintf(
-			"Secret %s, the generated key of the fee payer %s, is gone, and no other is made under its name: restore it from a backup; "+
+			"Secret %s, the generated key of the fee payer %s, is missing, and the operator makes no new key under its name: restore the Secret from a backup; "+
 				"if there is none, raise spec.feePayers.rotation.revision to have new keys made", p.SecretName, p.Address))
 	}
 }
@@ -165,8 +165,8 @@ func (d *decision) pick(test func(Key) bool) []Key {
 	return picked
 }
 
-// newest returns the highest revision with a key in the state, or -1 without one;
-// oldest returns the lowest.
+// newest returns the highest revision with a key in the state, or -1 if there is none. oldest
+// returns the lowest revision.
 func (d *decision) newest(state v1alpha1.FeePayerState) int32 {
 	for _, k := range slices.Backward(d.Keys.Keys) {
 		if k.State == state {

@@ -20,8 +20,8 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// scene is a short form of the input of a decision.
-type scene struct {
+// inputSpec is a short form of the input of Decide.
+type inputSpec struct {
 	revision, count int32
 	keys            []Key
 	change          func(*Input)
@@ -33,7 +33,7 @@ func key(revision, index int32, state v1alpha1.FeePayerState) Key {
 		UID: types.UID("uid-" + name), ResourceVersion: "1", Created: now.Add(-time.Hour)}
 }
 
-func (s scene) input() Input {
+func (s inputSpec) input() Input {
 	w := world{revision: s.revision, count: s.count}
 	in := Input{Pool: w.pool(), Keys: Facts{Keys: s.keys}, Rollout: Rollout{Known: true, Complete: true}, Balances: map[string]Balance{}, Now: now}
 	in.Pool.CreationTimestamp = metav1.Time{Time: now.Add(-2 * time.Hour)}
@@ -43,12 +43,12 @@ func (s scene) input() Input {
 	return in
 }
 
-func running(step v1alpha1.RotationStep, revision int32, from, to []Key) Job {
+func runningJob(step v1alpha1.RotationStep, revision int32, from, to []Key) Job {
 	want := JobWanted{Step: step, Revision: revision, From: mounts(from), To: mounts(to)}
 	return Job{Name: JobName("p", revision, step), UID: "job", State: JobRunning, Inputs: inputs(want, "")}
 }
 
-func ended(j Job, state JobState, message string) Job {
+func endedJob(j Job, state JobState, message string) Job {
 	j.State, j.Message = state, message
 	return j
 }
@@ -87,182 +87,182 @@ func summary(p Plan) []string {
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const (
-		active, incoming = v1alpha1.PayerActive, v1alpha1.PayerIncoming
-		draining, gone   = v1alpha1.PayerDraining, v1alpha1.PayerRetired
-		fund, sweep      = v1alpha1.RotationFund, v1alpha1.RotationSweep
+		active, incoming  = v1alpha1.PayerActive, v1alpha1.PayerIncoming
+		draining, retired = v1alpha1.PayerDraining, v1alpha1.PayerRetired
+		fund, sweep       = v1alpha1.RotationFund, v1alpha1.RotationSweep
 	)
 	old, fresh := key(0, 0, active), key(1, 0, incoming)
 	both := []Key{old, fresh}
-	fundJob := running(fund, 1, []Key{old}, []Key{fresh})
+	fundJob := runningJob(fund, 1, []Key{old}, []Key{fresh})
 	tests := map[string]struct {
-		scene
+		inputSpec
 		want    []string
 		message string // a part of the rotation's message, or of the last problem's message
 	}{
-		"a new RelayPool gets its keys, which are active at once": {scene: scene{count: 2},
+		"a new RelayPool gets its keys, which are active at once": {inputSpec: inputSpec{count: 2},
 			want: []string{"create p-payer-0-0 Active", "create p-payer-0-1 Active"}},
-		"a new RelayPool with a revision gets keys of this revision": {scene: scene{revision: 3, count: 1},
+		"a new RelayPool with a revision gets keys of this revision": {inputSpec: inputSpec{revision: 3, count: 1},
 			want: []string{"create p-payer-3-0 Active"}},
-		"with a raised count the missing keys are made": {scene: scene{count: 2, keys: []Key{old}},
+		"the missing keys are made when the count is raised": {inputSpec: inputSpec{count: 2, keys: []Key{old}},
 			want: []string{"create p-payer-0-1 Active", "mount p-payer-0-0"}},
-		"with a lowered count the existing keys stay in use, for their funds": {
-			scene: scene{count: 1, keys: []Key{old, key(0, 1, active)}},
-			want:  []string{"mount p-payer-0-0", "mount p-payer-0-1"}},
+		"the existing keys stay in use when the count is lowered, because they have funds": {
+			inputSpec: inputSpec{count: 1, keys: []Key{old, key(0, 1, active)}},
+			want:      []string{"mount p-payer-0-0", "mount p-payer-0-1"}},
 		"a foreign Secret is neither used nor replaced": {
-			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
+			inputSpec: inputSpec{count: 2, keys: []Key{old}, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-1", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
 			want: []string{"mount p-payer-0-0", "problem SecretForeign"}},
-		"without a usable key the problem is reported": {
-			scene: scene{count: 1, change: func(in *Input) {
+		"the lack of a usable key is reported": {
+			inputSpec: inputSpec{count: 1, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-0", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
 			want: []string{"problem SecretForeign", "problem NoPayers"}},
 		"a lost key is reported and not replaced": {
-			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
+			inputSpec: inputSpec{count: 2, keys: []Key{old}, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-1", State: active}}
 			}},
-			want: []string{"mount p-payer-0-0", "problem SecretNotFound"}, message: "the fee payer lost, is gone"},
+			want: []string{"mount p-payer-0-0", "problem SecretNotFound"}, message: "the fee payer lost, is missing"},
 		"a lost incoming key without funds is made again": {
-			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 2, keys: both, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-1-1", State: incoming}}
 			}},
 			want: []string{"create p-payer-1-1 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
 		"a new revision replaces keys that are all lost": {
-			scene: scene{revision: 1, count: 1, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, change: func(in *Input) {
 				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-0", State: active}}
 			}},
 			want: []string{"create p-payer-1-0 Active", "problem SecretNotFound"}},
 		"keys of an earlier RelayPool with a higher revision stay in use": {
-			scene: scene{count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}},
-			want:  []string{"mount p-payer-1-0", "step Done of 1"}, message: "starts a rotation from 2 on"},
+			inputSpec: inputSpec{count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}},
+			want:      []string{"mount p-payer-1-0", "step Done of 1"}, message: "to 2 to start a rotation"},
 		"retired keys are not used again": {
-			scene: scene{count: 1, keys: []Key{key(0, 0, gone)}},
-			want:  []string{"problem NoPayers"}, message: "raise spec.feePayers.rotation.revision to 1"},
+			inputSpec: inputSpec{count: 1, keys: []Key{key(0, 0, retired)}},
+			want:      []string{"problem NoPayers"}, message: "raise spec.feePayers.rotation.revision to 1"},
 		"a rotation goes up by one revision at a time": {
-			scene: scene{revision: 3, count: 1, keys: []Key{old}},
-			want:  []string{"create p-payer-1-0 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
+			inputSpec: inputSpec{revision: 3, count: 1, keys: []Key{old}},
+			want:      []string{"create p-payer-1-0 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
 		"a rotation waits while a foreign Secret has the name of a key": {
-			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 2, keys: both, change: func(in *Input) {
 				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-1-1", Reason: v1alpha1.ReasonSecretForeign}}
 			}},
-			want: []string{"mount p-payer-0-0", "step Generate of 1", "problem SecretForeign"}, message: "out of the way"},
+			want: []string{"mount p-payer-0-0", "step Generate of 1", "problem SecretForeign"}, message: "under another name"},
 		"a Job that would fail is not made": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Blocked = "the database is unknown" }},
-			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "the database is unknown"},
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Blocked = "the database is unknown" }},
+			want:      []string{"mount p-payer-0-0", "step Fund of 1"}, message: "the database is unknown"},
 		"a running Job is kept": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Jobs = []Job{fundJob} }},
-			want:  []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "is running"},
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Jobs = []Job{fundJob} }},
+			want:      []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "is running"},
 		"the message about a running Job has the error of its last try": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{fundJob}
 				in.Jobs[0].Message = "the database does not answer"
 			}},
 			want: []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "its last try ended with: the database does not answer"},
 		"a complete Job for other keys is deleted": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				other := running(fund, 1, []Key{key(0, 5, active)}, []Key{fresh})
-				in.Jobs = []Job{ended(other, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				other := runningJob(fund, 1, []Key{key(0, 5, active)}, []Key{fresh})
+				in.Jobs = []Job{endedJob(other, JobComplete, "")}
 			}},
 			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
 		"a foreign Job is left alone": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Jobs[0].Foreign = true
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "belongs to somebody else"},
 		"a failed Job waits for a person, and the message says why": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobFailed, "the database does not answer")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobFailed, "the database does not answer")}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1", "problem RotationFailed"}, message: "the database does not answer"},
 		"a failed Job is deleted when a person requests a retry": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobFailed, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobFailed, "")}
 				in.Pool.Annotations = map[string]string{AnnotationRetry: "1"}
 			}},
 			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
 		"the fleet does not switch to keys that cannot pay": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000}, Balance{Lamports: 10_000_000}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
 		"the fleet switches to keys with unknown balances after their Job has funded them": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Balances[old.Address] = Balance{Lamports: 60_000_000}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
 		"the fleet switches to keys whose low balance was read before they were funded": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Jobs[0].Ended = now
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: now}, Balance{At: now}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
 		"the fleet does not switch to keys whose low balance was read after their Job": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Jobs[0].Ended = now
 				at := now.Add(2 * time.Second)
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: at}, Balance{At: at}
 			}},
 			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
 		"a fleet that cannot pay switches to keys that cannot pay either": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
-				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{endedJob(fundJob, JobComplete, "")}
 				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{}, Balance{}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
 		"the rotation waits while the pods cannot be read": {
-			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}, change: func(in *Input) {
 				in.Rollout = Rollout{}
 			}},
 			want: []string{"mount p-payer-1-0", "step CutOver of 1"}, message: "could not be read"},
 		"a revision that is raised during a rotation waits": {
-			scene: scene{revision: 2, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}},
-			want:  []string{"make p-payer-1-drain", "mount p-payer-1-0", "step Drain of 1"}},
-		"a paused RelayPool makes no step": {
-			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
-			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused is true"},
+			inputSpec: inputSpec{revision: 2, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}},
+			want:      []string{"make p-payer-1-drain", "mount p-payer-1-0", "step Drain of 1"}},
+		"a paused RelayPool takes no step": {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
+			want:      []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused is true"},
 		"a changed address annotation is restored": {
-			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, NoState: true}}},
-			want:  []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
+			inputSpec: inputSpec{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, WrongAddress: true}}},
+			want:      []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
 		"a retired key with funds is reported": {
-			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}, message: "holds 1.5 SOL"},
-		"a balance from before the sweep is not reported": {
-			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+		"a balance that was read before the sweep is not reported": {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}, change: func(in *Input) {
 				in.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now}}
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000, At: now.Add(-time.Second)}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1"}},
 		"a retired key is swept again when a person requests it": {
-			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
-				in.Jobs = []Job{ended(running(sweep, 1, []Key{key(0, 0, gone)}, []Key{key(1, 0, active)}), JobComplete, "")}
+				in.Jobs = []Job{endedJob(runningJob(sweep, 1, []Key{key(0, 0, retired)}, []Key{key(1, 0, active)}), JobComplete, "")}
 			}},
 			want: []string{"delete p-payer-1-sweep", "mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
 		"a request to sweep is carried out once": {
-			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}, change: func(in *Input) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
-				answer := JobWanted{Step: sweep, Revision: 1}
-				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, Inputs: inputs(answer, "1"), Token: "1"}}
+				swept := JobWanted{Step: sweep, Revision: 1}
+				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, Inputs: inputs(swept, "1"), Token: "1"}}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
 		"all named Secrets are used": {
-			scene: scene{count: 0, change: func(in *Input) {
+			inputSpec: inputSpec{count: 0, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate = nil
 				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}, {Secret: "a", Key: "y", Address: "2"}}
 			}},
 			want: []string{"mount a", "mount a"}},
 		"generated keys that named Secrets replaced are swept on request": {
-			scene: scene{count: 0, keys: []Key{old}, change: func(in *Input) {
+			inputSpec: inputSpec{count: 0, keys: []Key{old}, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate = nil
 				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}}
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
@@ -277,15 +277,15 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(test.want, summary(plan)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			told := ""
+			messages := ""
 			if plan.Rotation != nil {
-				told = plan.Rotation.Message
+				messages = plan.Rotation.Message
 			}
 			for _, p := range plan.Problems {
-				told += "\n" + p.Message
+				messages += "\n" + p.Message
 			}
-			if !strings.Contains(told, test.message) {
-				t.Errorf("it says %q, want %q in it", told, test.message)
+			if !strings.Contains(messages, test.message) {
+				t.Errorf("messages are %q, want %q in them", messages, test.message)
 			}
 		})
 	}
@@ -293,9 +293,9 @@ func TestDecide(t *testing.T) {
 
 func TestEventsReportNewFactsOnly(t *testing.T) {
 	t.Parallel()
-	in := scene{revision: 1, count: 1, keys: []Key{key(0, 0, v1alpha1.PayerActive), key(1, 0, v1alpha1.PayerIncoming)}}.input()
+	in := inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, v1alpha1.PayerActive), key(1, 0, v1alpha1.PayerIncoming)}}.input()
 	in.Keys.Keys[0].Created = in.Pool.CreationTimestamp.Add(-time.Second)
-	in.Jobs = []Job{ended(running(v1alpha1.RotationFund, 1, in.Keys.Keys[:1], in.Keys.Keys[1:]), JobFailed, "no answer")}
+	in.Jobs = []Job{endedJob(runningJob(v1alpha1.RotationFund, 1, in.Keys.Keys[:1], in.Keys.Keys[1:]), JobFailed, "no answer")}
 	plan := Decide(in)
 	var reasons []string
 	for _, e := range plan.Events {
@@ -306,23 +306,23 @@ func TestEventsReportNewFactsOnly(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if !plan.Rotation.Since.Time.Equal(now) || !plan.Rotating || !plan.Failed {
-		t.Errorf("the step is since %v, rotating %t, failed %t", plan.Rotation.Since, plan.Rotating, plan.Failed)
+		t.Errorf("the step began at %v, rotating %t, failed %t; want %v, true, true", plan.Rotation.Since, plan.Rotating, plan.Failed, now)
 	}
 
 	in.Pool.Status.FeePayers, in.Pool.Status.Rotation = plan.Payers, plan.Rotation
 	in.Now = now.Add(time.Minute)
 	again := Decide(in)
 	if len(again.Events) > 0 {
-		t.Errorf("a second pass says again: %v", again.Events)
+		t.Errorf("a second pass repeats the events %v", again.Events)
 	}
 	if diff := cmp.Diff(plan.Rotation, again.Rotation); diff != "" {
-		t.Errorf("the rotation's status changes by itself (-first +second):\n%s", diff)
+		t.Errorf("the second pass changed the rotation's status (-first +second):\n%s", diff)
 	}
 }
 
-func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
+func TestFundedRetiredKeyIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	const funded, rich = v1alpha1.ReasonFunded, v1alpha1.ReasonRetiredKeyFunded
+	const funded, retiredFunded = v1alpha1.ReasonFunded, v1alpha1.ReasonRetiredKeyFunded
 	for name, test := range map[string]struct {
 		shown  int64 // the balance in the status
 		reason string
@@ -330,14 +330,14 @@ func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
 		want   int
 	}{
 		"the status shows an empty key":                                        {0, funded, now.Add(time.Minute), 1},
-		"the status shows the funds that were swept, and the reading is newer": {sol1, funded, now.Add(time.Minute), 1},
-		"the status and the reading show the funds that were swept":            {sol1, funded, now, 0},
-		"the status already reports the funds":                                 {sol1, rich, now.Add(time.Minute), 0},
+		"the status shows the funds that were swept, and the reading is newer": {oneSOL, funded, now.Add(time.Minute), 1},
+		"the status and the reading show the funds that were swept":            {oneSOL, funded, now, 0},
+		"the status already reports the funds":                                 {oneSOL, retiredFunded, now.Add(time.Minute), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := key(0, 0, v1alpha1.PayerRetired)
-			in := scene{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}}.input()
+			in := inputSpec{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}}.input()
 			in.Balances[old.Address] = Balance{Lamports: 50_000_000, At: test.read}
 			in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{
 				{Address: "address-of-p-payer-1-0", SecretName: "p-payer-1-0", State: v1alpha1.PayerActive},
@@ -353,24 +353,24 @@ func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
 	}
 }
 
-// sol1 is 1 SOL.
-const sol1 = int64(lamportsPerSOL)
+// oneSOL is 1 SOL in lamports.
+const oneSOL = int64(lamportsPerSOL)
 
-func TestASecretWhoseAddressChangedIsAnEvent(t *testing.T) {
+func TestChangedAddressOfASecretIsReported(t *testing.T) {
 	t.Parallel()
-	in := scene{}.input()
+	in := inputSpec{}.input()
 	in.Pool.Spec.FeePayers.Generate = nil
 	in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "new"}}
 	in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "former", SecretName: "a", State: v1alpha1.PayerActive}}
 	events := Decide(in).Events
-	if len(events) != 1 || events[0].Reason != v1alpha1.EventKeyChanged || !strings.Contains(events[0].Note, "new, and was that of former") {
+	if len(events) != 1 || events[0].Reason != v1alpha1.EventKeyChanged || !strings.Contains(events[0].Note, "address new; before, it had the address former") {
 		t.Errorf("events are %v, want one KeyChanged", events)
 	}
 }
 
-func TestStatusHoldsNoMorePayersThanTheResourceTakes(t *testing.T) {
+func TestPayersInTheStatusAreLimited(t *testing.T) {
 	t.Parallel()
-	s := scene{revision: 5, count: 32}
+	s := inputSpec{revision: 5, count: 32}
 	for r := range int32(6) {
 		state := v1alpha1.PayerRetired
 		if r == 5 {
@@ -382,11 +382,11 @@ func TestStatusHoldsNoMorePayersThanTheResourceTakes(t *testing.T) {
 	}
 	plan := Decide(s.input())
 	if len(plan.Payers) != maxPayers || plan.Payers[31].State != v1alpha1.PayerActive || len(plan.Mounted) != 32 {
-		t.Errorf("%d payers, %d mounted; want %d with the active ones first", len(plan.Payers), len(plan.Mounted), maxPayers)
+		t.Errorf("%d payers, %d mounted; want %d payers with the active ones first, and 32 mounted", len(plan.Payers), len(plan.Mounted), maxPayers)
 	}
 }
 
-func TestFarewell(t *testing.T) {
+func TestKeysWithFunds(t *testing.T) {
 	t.Parallel()
 	held := int64(20_000_000)
 	payers := []v1alpha1.FeePayerStatus{
@@ -395,21 +395,21 @@ func TestFarewell(t *testing.T) {
 	}
 	status := &v1alpha1.RelayPoolStatus{FeePayers: payers}
 	got := KeysWithFunds(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
-	left := func(secret, note string) Event {
+	warning := func(secret, note string) Event {
 		return Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: secret,
 			Note: "Secret " + secret + " stays, and a RelayPool of the same name uses it again if its keys were generated: " + note,
 		}
 	}
-	want := []Event{left("a", "A holds 0.000000001 SOL; D held 0.02 SOL"), left("b", "B is of unknown balance")}
+	want := []Event{warning("a", "A holds 0.000000001 SOL; D held 0.02 SOL"), warning("b", "B has an unknown balance")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	for step, want := range map[v1alpha1.RotationStep][]Event{
 		"":                        nil,
 		v1alpha1.RotationGenerate: nil,
-		v1alpha1.RotationFund:     {left("c", "C may have been funded by a rotation")},
-		v1alpha1.RotationSweep:    {left("c", "C may have been funded by a rotation")},
+		v1alpha1.RotationFund:     {warning("c", "C may have been funded by a rotation")},
+		v1alpha1.RotationSweep:    {warning("c", "C may have been funded by a rotation")},
 		v1alpha1.RotationDone:     nil,
 	} {
 		status := &v1alpha1.RelayPoolStatus{FeePayers: slices.Clone(payers[2:3])}
@@ -418,11 +418,11 @@ func TestFarewell(t *testing.T) {
 		}
 		status.FeePayers[0].State = v1alpha1.PayerIncoming
 		if diff := cmp.Diff(want, KeysWithFunds(status, map[string]Balance{"C": {}})); diff != "" {
-			t.Errorf("in the step %q, events about a new payer that was read empty (-want +got):\n%s", step, diff)
+			t.Errorf("in the step %q, events about a new payer with a balance of 0 (-want +got):\n%s", step, diff)
 		}
 		status.FeePayers[0].State = v1alpha1.PayerDraining
 		if got := KeysWithFunds(status, map[string]Balance{"C": {}}); got != nil {
-			t.Errorf("in the step %q, events about an old payer that was read empty are %v, want none", step, got)
+			t.Errorf("in the step %q, events about an old payer with a balance of 0 are %v, want none", step, got)
 		}
 	}
 	many := make([]v1alpha1.FeePayerStatus, 128)
@@ -430,7 +430,7 @@ func TestFarewell(t *testing.T) {
 		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), SecretName: "s"}
 	}
 	if got := KeysWithFunds(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
-		t.Errorf("farewell is %d events, want one that the API server takes", len(got))
+		t.Errorf("there are %d events, want one with a note that the API server accepts", len(got))
 	}
 }
 
@@ -457,13 +457,13 @@ func TestRolloutOf(t *testing.T) {
 		t.Errorf("rollout (-want +got):\n%s", diff)
 	}
 	for name, change := range map[string]func(*appsv1.Deployment){
-		"the controller has not seen the newest template": func(d *appsv1.Deployment) { d.Generation = 3 },
-		"a replica of the old template is left":           func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
+		"the controller has not observed the newest template": func(d *appsv1.Deployment) { d.Generation = 3 },
+		"a replica of the old template is left":               func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
 	} {
 		d := deployment.DeepCopy()
 		change(d)
 		if RolloutOf(d, nil).Complete {
-			t.Errorf("the rollout is complete though %s", name)
+			t.Errorf("the rollout is complete although %s", name)
 		}
 	}
 	if r := RolloutOf(nil, nil); !r.Known || !r.Complete || r.Template != nil {
@@ -477,8 +477,8 @@ func TestJobOf(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", OwnerReferences: []metav1.OwnerReference{
 		*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind)),
 	}}}
-	if got := JobOf(pool, job, "said"); got.State != JobRunning || got.Foreign || got.Message != "said" {
-		t.Errorf("a Job without conditions is %+v, want running and ours", got)
+	if got := JobOf(pool, job, "failed"); got.State != JobRunning || got.Foreign || got.Message != "failed" {
+		t.Errorf("a Job without conditions is %+v, want it running and not foreign", got)
 	}
 	for condition, want := range map[batchv1.JobConditionType]JobState{
 		batchv1.JobComplete: JobComplete, batchv1.JobFailed: JobFailed, batchv1.JobSuspended: JobRunning, batchv1.JobFailureTarget: JobRunning,
@@ -486,19 +486,19 @@ func TestJobOf(t *testing.T) {
 		job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now}}}
 		got := JobOf(pool, job, "")
 		if got.State != want {
-			t.Errorf("a Job that is %s is %s, want %s", condition, got.State, want)
+			t.Errorf("a Job with the condition %s has the state %s, want %s", condition, got.State, want)
 		}
 		if ended := want != JobRunning; got.Ended.Equal(now) != ended {
-			t.Errorf("a Job that is %s ended at %s, want the condition's time only if it ended", condition, got.Ended)
+			t.Errorf("a Job with the condition %s ended at %s, want the condition's time only if it ended", condition, got.Ended)
 		}
 	}
 	pool.UID = "another"
 	if !JobOf(pool, job, "").Foreign {
-		t.Error("a Job of an earlier RelayPool of the name is taken for ours")
+		t.Error("a Job of an earlier RelayPool of the same name is not foreign")
 	}
 }
 
-func TestNamesAreUndone(t *testing.T) {
+func TestNumbersOfSecretNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"p-payer-0-0": true, "p-payer-12-3": true, "p-payer-01-0": false, "p-payer-1": false, "p-payer--1-0": false,

@@ -19,9 +19,9 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// TestAJobIsDeletedByItsIdentity: a Job is deleted by its uid, because another Job may have
-// its name by now, and may have begun to move lamports.
-func TestAJobIsDeletedByItsIdentity(t *testing.T) {
+// TestJobIsDeletedByUID: a Job is deleted by its uid, because another Job may have
+// its name by now, and may have started to move lamports.
+func TestJobIsDeletedByUID(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	refused := apierrors.NewForbidden(jobs, "demo-payer-2-fund", errors.New("not allowed"))
@@ -34,10 +34,10 @@ func TestAJobIsDeletedByItsIdentity(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked client.DeleteOptions
+			var got client.DeleteOptions
 			w := &Writer{WriterOptions{Log: slog.New(slog.DiscardHandler), Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
-					asked.ApplyOptions(options)
+					got.ApplyOptions(options)
 					return test.answer
 				},
 			})}}
@@ -49,8 +49,8 @@ func TestAJobIsDeletedByItsIdentity(t *testing.T) {
 				Preconditions:     &metav1.Preconditions{UID: ptr.To[types.UID]("first")},
 				PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 			}
-			if diff := cmp.Diff(want, asked); diff != "" {
-				t.Errorf("it is deleted with (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("options of the deletion (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// events makes events of the differences from the last status, and keeps the time
-// at which the step of a rotation began.
-func (d *decision) events() {
+// addEvents adds the events for the differences from the last status. It keeps the time at
+// which the step of a rotation began.
+func (d *decision) addEvents() {
 	before := map[string]v1alpha1.FeePayerStatus{}
 	for _, p := range d.Pool.Status.FeePayers {
 		before[p.SecretName] = p
 	}
 	for _, p := range d.plan.Payers {
-		d.eventsOf(p, before)
+		d.addPayerEvents(p, before)
 	}
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	if now == nil {
@@ -44,9 +44,9 @@ func (d *decision) events() {
 	}
 }
 
-// eventsOf makes the events of one payer, by comparing it with the last status of its
-// Secret.
-func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
+// addPayerEvents adds the events of one payer. It compares the payer with the last status of
+// its Secret.
+func (d *decision) addPayerEvents(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
 	last, known := before[p.SecretName]
 	var key *Key
 	for i := range d.Keys.Keys {
@@ -57,9 +57,9 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	switch {
 	case known && last.Address != p.Address && d.onlyPayer(p.SecretName):
 		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read", p.SecretName,
-			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.SecretName, p.Address, last.Address))
+			fmt.Sprintf("The key in Secret %s has the address %s; before, it had the address %s", p.SecretName, p.Address, last.Address))
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
-	case d.adopted(key):
+	case d.isAdopted(key):
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.SecretName,
 			fmt.Sprintf("The fee payer %s is used again: an earlier RelayPool of this name left its key in Secret %s", p.Address, p.SecretName))
 	default:
@@ -68,8 +68,8 @@ func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha
 	}
 	// The last status may show the balance from before the sweep, so a high balance there
 	// does not mean that these funds were reported.
-	events := lamports(last) < eventStep || d.wasFunded() && d.fresh(d.Balances[p.Address])
-	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && events {
+	unreported := lamports(last) < balanceUnit || d.wasFunded() && d.readInCurrentStep(d.Balances[p.Address])
+	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= balanceUnit && unreported {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
 			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.SecretName, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
@@ -100,7 +100,7 @@ func (d *decision) event(kind, reason, action, secret, note string) {
 
 // KeysWithFunds returns the events that name the payers that may have funds when their
 // RelayPool is deleted: one for each Secret, and none if all payers are known to be empty.
-// Payers and rotation are those of the status. A balance does not count as zero if it was
+// The payers and the rotation are from status. A balance does not count as zero if it was
 // never read, or if a Job may have raised it since.
 func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
@@ -110,11 +110,11 @@ func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance
 		switch {
 		case known && b.Lamports > 0:
 			funded = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
-		case receives(status.Rotation, p):
+		case mayReceive(status.Rotation, p):
 			funded = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
-			funded = p.Address + " is of unknown balance"
+			funded = p.Address + " has an unknown balance"
 		case *p.BalanceLamports > 0:
 			funded = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
 		}
@@ -134,9 +134,9 @@ func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance
 	return events
 }
 
-// receives reports whether a rotation's Job may have moved funds to the payer since
+// mayReceive reports whether a rotation's Job may have moved funds to the payer since
 // its balance was read.
-func receives(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
-	under := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
-	return under && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
+func mayReceive(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
+	underWay := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
+	return underWay && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
 }

@@ -12,33 +12,32 @@ import (
 )
 
 const (
-	// minMovable is the balance, in lamports, above which an unused key is reported. Less
-	// is not worth the cost of moving it.
+	// minMovable is the balance, in lamports, above which an unused key is reported. A
+	// smaller balance is not worth the cost of moving it.
 	minMovable = 10_000
-	// eventStep is the step, in lamports, to which the status rounds balances down. A
-	// smaller balance looks like 0 in the last status, so its event would come on every
-	// pass.
-	eventStep = 10_000_000
+	// balanceUnit is the unit, in lamports, to which the status rounds balances down. A
+	// smaller balance is 0 in the last status, so its event would be emitted in every pass.
+	balanceUnit = 10_000_000
 	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
 	defaultMinimum = 50_000_000
 	// maxPayers and maxMessage are the bounds of the resource. maxCause bounds a Job's
-	// message inside one of the operator's, and maxNote bounds the note of an event.
+	// message inside a message of the operator, and maxNote bounds the note of an event.
 	// Lengths are in bytes.
 	maxPayers  = 128
 	maxMessage = 1024
 	maxCause   = 300
 	maxNote    = 1000
-	// minSwept is how many addresses one message names.
-	minSwept = 3
+	// maxNamed is how many addresses one message names at most.
+	maxNamed = 3
 
 	lamportsPerSOL = 1_000_000_000
 )
 
-// payers sets status.feePayers, the newest revision first.
-func (d *decision) payers() {
+// setPayers sets status.feePayers, with the newest revision first.
+func (d *decision) setPayers() {
 	for _, p := range d.Refs {
 		if wantedCount(d.Pool) == 0 {
-			d.payer(p.Address, p.Secret, v1alpha1.PayerActive)
+			d.addPayer(p.Address, p.Secret, v1alpha1.PayerActive)
 		}
 	}
 	keys := slices.Clone(d.Keys.Keys)
@@ -47,27 +46,27 @@ func (d *decision) payers() {
 	})
 	for _, k := range keys {
 		if wantedCount(d.Pool) > 0 {
-			d.payer(k.Address, k.Secret, k.State)
+			d.addPayer(k.Address, k.Secret, k.State)
 			continue
 		}
 		// The spec names other Secrets: generated keys are shown while they may have funds.
-		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
-		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > minMovable) {
-			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
+		shown := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
+		if b, known := d.Balances[k.Address]; !shown && (!known || b.Lamports > minMovable) {
+			d.addPayer(k.Address, k.Secret, v1alpha1.PayerRetired)
 		}
 	}
 	for _, p := range d.lost {
-		d.payer(p.Address, p.SecretName, p.State)
+		d.addPayer(p.Address, p.SecretName, p.State)
 	}
 	if len(d.plan.Payers) > maxPayers {
 		d.plan.Payers = d.plan.Payers[:maxPayers]
 	}
 }
 
-// payer adds a payer to status.feePayers, unless its address is there already: the API
-// server refuses a list that repeats an address. A lost key may exist again under another
+// addPayer adds a payer to status.feePayers, unless its address is already in the list: the
+// API server refuses a list that repeats an address. A lost key may exist again under another
 // name.
-func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
+func (d *decision) addPayer(address, secret string, state v1alpha1.FeePayerState) {
 	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
 		return
 	}
@@ -93,17 +92,17 @@ func (d *decision) minimum() uint64 {
 	return defaultMinimum
 }
 
-// allShort reports whether all keys are known to have less than the minimum, by balances
-// that were read after the given time.
-func (d *decision) allShort(keys []Key, after time.Time) bool {
+// allUnderfunded reports whether all keys are known to have less than the minimum. Only
+// balances that were read after the given time count.
+func (d *decision) allUnderfunded(keys []Key, after time.Time) bool {
 	return !slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
 		return !known || b.Lamports >= d.minimum() || !b.readAfter(after)
 	})
 }
 
-// readAfter reports whether the balance was read after a time of the API server, which has
-// whole seconds. It is also true if either time is unknown.
+// readAfter reports whether the balance was read after a time that the API server set. Such
+// a time has whole seconds. It is also true if either time is unknown.
 func (b Balance) readAfter(at time.Time) bool {
 	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }
@@ -124,10 +123,10 @@ func sol(lamports uint64) string {
 
 // someNames joins the first few names, and counts the others.
 func someNames(all []string) string {
-	if len(all) <= minSwept {
+	if len(all) <= maxNamed {
 		return strings.Join(all, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:minSwept], ", "), len(all)-minSwept)
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
 }
 
 // shorten cuts a text to at most length bytes, between two characters.

@@ -1,12 +1,12 @@
 // Package keys makes and rotates the fee payers' keys of RelayPools with
 // spec.feePayers.generate.
 //
-// Each key is in an immutable Secret of its own. The Secret's name follows from the
-// RelayPool's, so the operator needs only get, create and patch on Secrets. These Secrets
+// Each key is in an immutable Secret of its own. The Secret's name is derived from
+// the RelayPool's name, so the operator needs only get, create and patch on Secrets. These Secrets
 // have no owner, and nothing here deletes or overwrites one. Their label with the key's
 // state is the source of truth of a rotation: together with the Jobs and the Deployment it
-// determines the next step. After the operator dies at any point, the next leader continues
-// there.
+// determines the next step. If the operator dies, the next leader continues at the same
+// point.
 //
 // A pass observes (Observer), decides (Decide, pure) and writes (Writer).
 package keys
@@ -39,8 +39,8 @@ const (
 	AnnotationAddress = "relaypool.dev/payer-address"
 )
 
-// With these annotations of a RelayPool a person requests an action. Every new value
-// requests it once.
+// With these annotations of a RelayPool, a person requests an action. Every new value
+// requests the action once.
 const (
 	// AnnotationRetry requests another attempt at the failed step of a rotation.
 	AnnotationRetry = "relaypool.dev/retry-rotation"
@@ -51,7 +51,7 @@ const (
 // FieldOwner is the operator's field manager.
 const FieldOwner = "relaypool-operator"
 
-// Key is one generated key, by its public half.
+// Key is one generated key, without its private half.
 type Key struct {
 	// Revision and Index are the numbers in the Secret's name.
 	Revision, Index int32
@@ -65,8 +65,8 @@ type Key struct {
 	Address string
 	// State is the label's value.
 	State v1alpha1.FeePayerState
-	// NoState: the annotation of the address is missing or wrong.
-	NoState bool
+	// WrongAddress: the annotation with the address is missing or wrong.
+	WrongAddress bool
 }
 
 // Facts are the existing generated keys of one RelayPool.
@@ -86,7 +86,7 @@ type Mount struct {
 	Secret, Key string
 }
 
-// JobState is how far a Job has come.
+// JobState is whether a Job runs, is complete or has failed.
 type JobState string
 
 // The states of a Job.
@@ -139,14 +139,14 @@ type Balance struct {
 	// At is when it was read. After a sweep of the key, a balance counts only if it
 	// was read after the sweep.
 	At time.Time
-	// RunwayHours is for how many hours the balance lasts; nil when that is not known.
+	// RunwayHours is for how many hours the balance lasts; nil if unknown.
 	RunwayHours *int64
 }
 
-// Input is all that a decision is based on.
+// Input is everything on which Decide bases its plan.
 type Input struct {
 	Pool *v1alpha1.RelayPool
-	// Keys are the generated keys, and Refs those of spec.feePayers.secretRefs.
+	// Keys are the generated keys, and Refs the keys of spec.feePayers.secretRefs.
 	Keys Facts
 	Refs []refs.Payer
 	Jobs []Job
@@ -155,7 +155,7 @@ type Input struct {
 	// Balances are the balances by address. A key without an entry has an unknown balance.
 	Balances map[string]Balance
 	// Blocked says why a rotation Job would fail, such as a Secret that is not
-	// resolved; a rotation waits until it is empty.
+	// resolved; a rotation waits until Blocked is empty.
 	Blocked string
 	Now     time.Time
 }
@@ -198,8 +198,8 @@ type Event struct {
 	Reason string
 	// Action is what was done, in CamelCase.
 	Action string
-	// Secret is the Secret that the event is about; empty when there is no single one. The
-	// recorder treats events that differ only in their note as one.
+	// Secret is the Secret that the event is about; empty when there is no single Secret. The
+	// recorder treats events that differ only in their note as the same event.
 	Secret string
 	Note   string
 }
@@ -211,10 +211,10 @@ type Plan struct {
 	// does not change the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
-	// Job is the Job that has to exist; nil when none has to. It is made when
-	// it is missing, and replaced while it runs with another spec.
+	// Job is the Job that has to exist; nil if there is none. A missing Job is made, and a
+	// Job that runs with another spec is replaced.
 	Job *JobWanted
-	// DeleteJobs are the Jobs to delete: those of earlier rotations, and those whose name
+	// DeleteJobs are the Jobs to delete: the Jobs of earlier rotations, and Jobs whose name
 	// the next Job needs. Pruning deletes no Job of a rotation.
 	DeleteJobs []Job
 	// Mounted are the keys that the fleet's pods use. When it is empty, no key is
@@ -223,15 +223,15 @@ type Plan struct {
 	// Rollout are the objects whose change rolls the pods: the generated Secrets in
 	// Mounted, without resource versions, because only their labels can change.
 	Rollout []refs.Object
-	// Payers is status.feePayers, balances not rounded.
+	// Payers is status.feePayers, with balances that are not rounded.
 	Payers []v1alpha1.FeePayerStatus
 	// Rotation is status.rotation; nil when there has been none.
 	Rotation *v1alpha1.RotationStatus
 	// Rotating: a rotation is under way. Failed: the rotation's step failed, and is not
-	// tried again until a person asks for it.
+	// retried until a person requests it.
 	Rotating, Failed bool
 	// Problems are what a person has to resolve. Reasons: SecretForeign, SecretNotFound for
-	// a key that was there, NoPayers, RotationFailed, RetiredKeyFunded.
+	// a key that existed before, NoPayers, RotationFailed, RetiredKeyFunded.
 	Problems []refs.Problem
 	Events   []Event
 }

@@ -18,43 +18,44 @@ import (
 // writes, and the operator may die between any two of them.
 type world struct {
 	revision, count int32
-	// mostRevision and mostCount bound how far people raise revision and count.
-	mostRevision, mostCount int32
-	retry                   int // the value of AnnotationRetry
-	keys                    map[string]Key
-	holds                   map[string]bool // whether a key holds funds, by Secret
-	jobs                    map[string]Job
-	jobKeys                 map[string]JobWanted
-	template                string // the Deployment's mounts, joined; empty: no Deployment
-	replicas                int
-	pods                    []pod
-	terminating             []string // the mounts of terminating pods
+	// revisionLimit and countLimit are the highest values to which people raise revision and
+	// count.
+	revisionLimit, countLimit int32
+	retry                     int // the value of AnnotationRetry
+	keys                      map[string]Key
+	funded                    map[string]bool // whether a key has funds, by Secret
+	jobs                      map[string]Job
+	jobKeys                   map[string]JobWanted
+	template                  string // the Deployment's mounts, joined; empty: no Deployment
+	replicas                  int
+	pods                      []pod
+	terminating               []string // the mounts of terminating pods
 }
 
-// pod is a replica of the Deployment. mounts are the mounts of its template. there is false
-// while the pod is still to be made.
+// pod is a replica of the Deployment. mounts are the mounts of its template. exists is false
+// until the pod is made.
 type pod struct {
 	mounts string
-	there  bool
+	exists bool
 }
 
-func newWorld(count, mostCount, mostRevision int32, replicas int) *world {
-	return &world{replicas: replicas, count: count, mostCount: mostCount, mostRevision: mostRevision, keys: map[string]Key{}, holds: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
+func newWorld(count, countLimit, revisionLimit int32, replicas int) *world {
+	return &world{replicas: replicas, count: count, countLimit: countLimit, revisionLimit: revisionLimit, keys: map[string]Key{}, funded: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
 }
 
 func (w *world) clone() *world {
 	c := *w
-	c.keys, c.holds, c.jobs, c.jobKeys = maps.Clone(w.keys), maps.Clone(w.holds), maps.Clone(w.jobs), maps.Clone(w.jobKeys)
+	c.keys, c.funded, c.jobs, c.jobKeys = maps.Clone(w.keys), maps.Clone(w.funded), maps.Clone(w.jobs), maps.Clone(w.jobKeys)
 	c.pods, c.terminating = slices.Clone(w.pods), slices.Clone(w.terminating)
 	return &c
 }
 
-// id is equal for worlds that have the same state.
+// id returns a text that is equal for worlds with the same state.
 func (w *world) id() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d|", w.revision, w.count, w.retry)
 	for _, name := range slices.Sorted(maps.Keys(w.keys)) {
-		fmt.Fprintf(&b, "%s %s %t,", name, w.keys[name].State, w.holds[name])
+		fmt.Fprintf(&b, "%s %s %t,", name, w.keys[name].State, w.funded[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		j := w.jobs[name]
@@ -91,17 +92,17 @@ func (w *world) input() Input {
 	for _, p := range w.pods {
 		in.Rollout.Complete = in.Rollout.Complete && p.mounts == w.template
 	}
-	for _, mounts := range w.alive() {
+	for _, mounts := range w.podMounts() {
 		in.Rollout.Pods = append(in.Rollout.Pods, strings.Split(mounts, ",")...)
 	}
 	return in
 }
 
-// alive returns the mounts of all existing pods.
-func (w *world) alive() []string {
+// podMounts returns the mounts of all existing pods, each joined.
+func (w *world) podMounts() []string {
 	all := slices.Clone(w.terminating)
 	for _, p := range w.pods {
-		if p.there {
+		if p.exists {
 			all = append(all, p.mounts)
 		}
 	}
@@ -113,7 +114,7 @@ func (w *world) alive() []string {
 func (w *world) writes() []func(*world) error {
 	plan := Decide(w.input())
 	var all []func(*world) error
-	if err := w.whole(plan.Mounted); err != nil {
+	if err := w.checkMounted(plan.Mounted); err != nil {
 		return []func(*world) error{func(*world) error { return err }}
 	}
 	for _, k := range plan.Create {
@@ -130,7 +131,7 @@ func (w *world) writes() []func(*world) error {
 		})
 	}
 	if j := plan.Job; j != nil && j.Existing == nil {
-		all = append(all, func(w *world) error { return w.start(*j) })
+		all = append(all, func(w *world) error { return w.startJob(*j) })
 	}
 	if !plan.Writes() && len(plan.Mounted) > 0 {
 		var mounted []string
@@ -144,11 +145,11 @@ func (w *world) writes() []func(*world) error {
 	return all
 }
 
-// whole checks that the pods get no key of a revision that has incoming keys, and that they
-// get a key if any exists.
-func (w *world) whole(mounted []Mount) error {
+// checkMounted checks that the pods get no key of a revision that has incoming keys, and
+// that they get a key if any key exists.
+func (w *world) checkMounted(mounted []Mount) error {
 	if len(mounted) == 0 && len(w.keys) > 0 {
-		return fmt.Errorf("of %d keys none is used", len(w.keys))
+		return fmt.Errorf("none of the %d keys is used", len(w.keys))
 	}
 	for _, m := range mounted {
 		for _, k := range w.keys {
@@ -161,39 +162,39 @@ func (w *world) whole(mounted []Mount) error {
 }
 
 func (w *world) create(k NewKey) error {
-	if _, there := w.keys[k.Secret]; there {
+	if _, exists := w.keys[k.Secret]; exists {
 		return fmt.Errorf("Secret %s would be overwritten", k.Secret)
 	}
 	w.keys[k.Secret] = Key{Revision: k.Revision, Index: k.Index, Secret: k.Secret, Address: "address-of-" + k.Secret, State: k.State,
 		UID: types.UID("uid-" + k.Secret), ResourceVersion: "1"}
-	w.holds[k.Secret] = k.State == v1alpha1.PayerActive // people fund those at once
+	w.funded[k.Secret] = k.State == v1alpha1.PayerActive // people fund active keys at once
 	return nil
 }
 
 func (w *world) label(l LabelChange) error {
-	k, there := w.keys[l.Key.Secret]
+	k, exists := w.keys[l.Key.Secret]
 	next := map[v1alpha1.FeePayerState]v1alpha1.FeePayerState{
 		v1alpha1.PayerIncoming: v1alpha1.PayerActive, v1alpha1.PayerActive: v1alpha1.PayerDraining, v1alpha1.PayerDraining: v1alpha1.PayerRetired,
 	}
 	switch {
-	case !there:
-		return fmt.Errorf("Secret %s, which is not there, is labelled", l.Key.Secret)
+	case !exists:
+		return fmt.Errorf("Secret %s is labelled but does not exist", l.Key.Secret)
 	case next[k.State] != l.State:
 		return fmt.Errorf("%s key %s is labelled %s", k.State, k.Secret, l.State)
-	case l.State == v1alpha1.PayerRetired && w.holds[k.Secret]:
-		return fmt.Errorf("key %s is retired and was not swept", k.Secret)
-	case l.State == v1alpha1.PayerDraining && !w.successor(k):
-		return fmt.Errorf("key %s drains before the newer ones are active", k.Secret)
+	case l.State == v1alpha1.PayerRetired && w.funded[k.Secret]:
+		return fmt.Errorf("key %s is retired before it was swept", k.Secret)
+	case l.State == v1alpha1.PayerDraining && !w.hasSuccessor(k):
+		return fmt.Errorf("key %s is draining before the newer keys are active", k.Secret)
 	case l.State == v1alpha1.PayerRetired && w.mounted(k.Secret):
-		return fmt.Errorf("key %s is retired and pods have it", k.Secret)
+		return fmt.Errorf("key %s is retired while pods mount it", k.Secret)
 	}
 	k.State = l.State
 	w.keys[k.Secret] = k
 	return nil
 }
 
-// successor reports whether newer keys exist and all of them are active.
-func (w *world) successor(k Key) bool {
+// hasSuccessor reports whether newer keys exist and all of them are active.
+func (w *world) hasSuccessor(k Key) bool {
 	newer := 0
 	for _, other := range w.keys {
 		if other.Revision > k.Revision && other.State != v1alpha1.PayerActive {
@@ -206,9 +207,9 @@ func (w *world) successor(k Key) bool {
 	return newer > 0
 }
 
-// mounted reports whether a pod has the key, or may be made with it.
+// mounted reports whether a pod mounts the key, or may be made with the key.
 func (w *world) mounted(secret string) bool {
-	all := append([]string{w.template}, w.alive()...)
+	all := append([]string{w.template}, w.podMounts()...)
 	for _, p := range w.pods {
 		all = append(all, p.mounts)
 	}
@@ -217,8 +218,8 @@ func (w *world) mounted(secret string) bool {
 	})
 }
 
-func (w *world) start(want JobWanted) error {
-	if _, there := w.jobs[want.Name]; there {
+func (w *world) startJob(want JobWanted) error {
+	if _, exists := w.jobs[want.Name]; exists {
 		return fmt.Errorf("Job %s would be made twice", want.Name)
 	}
 	for _, m := range want.From {
@@ -234,7 +235,7 @@ func (w *world) start(want JobWanted) error {
 func (w *world) deploy(template string) error {
 	for _, secret := range strings.Split(template, ",") {
 		if w.keys[secret].State != v1alpha1.PayerActive {
-			return fmt.Errorf("the Deployment gets %s, which is %q", secret, w.keys[secret].State)
+			return fmt.Errorf("the Deployment gets %s, which has the state %q", secret, w.keys[secret].State)
 		}
 	}
 	if w.template == "" {
@@ -244,18 +245,18 @@ func (w *world) deploy(template string) error {
 	return nil
 }
 
-// finish ends a Job, successfully or not.
-func (w *world) finish(name string, well bool) error {
+// finishJob ends a Job.
+func (w *world) finishJob(name string, succeeds bool) error {
 	j := w.jobs[name]
 	j.State = JobFailed
-	if well {
+	if succeeds {
 		j.State = JobComplete
 		for _, m := range w.jobKeys[name].To {
-			w.holds[m.Secret] = true
+			w.funded[m.Secret] = true
 		}
 		if w.jobKeys[name].Step == v1alpha1.RotationSweep {
 			for _, m := range w.jobKeys[name].From {
-				w.holds[m.Secret] = false
+				w.funded[m.Secret] = false
 			}
 		}
 	}
@@ -263,18 +264,18 @@ func (w *world) finish(name string, well bool) error {
 	return nil
 }
 
-// others returns the steps of everything but the operator: the Jobs, the Deployment's
-// controller, the garbage collector and people. unfair are the steps that could keep a
-// rotation from ever ending.
-func (w *world) others() (fair, unfair []func(*world) error) {
+// otherSteps returns the possible steps of all participants except the operator: the Jobs,
+// the Deployment's controller, the garbage collector and people. unfair are the steps that
+// could prevent the end of a rotation.
+func (w *world) otherSteps() (fair, unfair []func(*world) error) {
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		switch j := w.jobs[name]; {
 		case j.Deleting:
 			fair = append(fair, func(w *world) error { delete(w.jobs, name); return nil })
 		case j.State == JobRunning:
-			fair = append(fair, func(w *world) error { return w.finish(name, true) })
+			fair = append(fair, func(w *world) error { return w.finishJob(name, true) })
 			if w.retry < 1 {
-				unfair = append(unfair, func(w *world) error { return w.finish(name, false) })
+				unfair = append(unfair, func(w *world) error { return w.finishJob(name, false) })
 			}
 		case j.State == JobFailed && j.Token == fmt.Sprint(w.retry) || j.State == JobFailed && j.Token == "" && w.retry == 0:
 			fair = append(fair, func(w *world) error { w.retry++; return nil })
@@ -287,8 +288,8 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 	}
 	for i, p := range w.pods {
 		switch {
-		case !p.there:
-			fair = append(fair, func(w *world) error { w.pods[i].there = true; return nil })
+		case !p.exists:
+			fair = append(fair, func(w *world) error { w.pods[i].exists = true; return nil })
 		case p.mounts != w.template:
 			fair = append(fair, func(w *world) error {
 				w.terminating = append(w.terminating, p.mounts)
@@ -296,13 +297,13 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 				return nil
 			})
 			// A node dies, and the controller has not replaced the pod yet.
-			unfair = append(unfair, func(w *world) error { w.pods[i].there = false; return nil })
+			unfair = append(unfair, func(w *world) error { w.pods[i].exists = false; return nil })
 		}
 	}
-	if w.revision < w.mostRevision {
+	if w.revision < w.revisionLimit {
 		unfair = append(unfair, func(w *world) error { w.revision++; return nil })
 	}
-	if w.count < w.mostCount {
+	if w.count < w.countLimit {
 		unfair = append(unfair, func(w *world) error { w.count++; return nil })
 	}
 	return fair, unfair
@@ -317,49 +318,50 @@ func (w *world) done() bool {
 			want = v1alpha1.PayerActive
 			active++
 		}
-		if k.State != want || w.holds[k.Secret] != (want == v1alpha1.PayerActive) {
+		if k.State != want || w.funded[k.Secret] != (want == v1alpha1.PayerActive) {
 			return false
 		}
 	}
 	plan := Decide(w.input())
 	return active == int(w.count) && len(w.writes()) == 0 && !plan.Rotating &&
-		!slices.ContainsFunc(w.pods, func(p pod) bool { return p.mounts != w.template || !p.there }) &&
+		!slices.ContainsFunc(w.pods, func(p pod) bool { return p.mounts != w.template || !p.exists }) &&
 		!slices.ContainsFunc(w.input().Jobs, func(j Job) bool {
 			return !strings.HasPrefix(j.Name, fmt.Sprintf("p-payer-%d-", w.revision))
 		})
 }
 
-// settle takes the steps of all participants until nothing is left to do, or until it meets
-// a world in well, which is known to end well. Then it adds all worlds on its way to well.
-func (w *world) settle(well map[string]bool) error {
-	var way []string
+// runToEnd takes steps of all participants until nothing is left to do, or until it reaches
+// a world in completing. This is the set of worlds from which a rotation is known to
+// complete. Then runToEnd adds all worlds that it has passed through.
+func (w *world) runToEnd(completing map[string]bool) error {
+	var passed []string
 	for range 500 {
 		id := w.id()
-		steps, _ := w.others()
+		steps, _ := w.otherSteps()
 		steps = append(w.writes(), steps...)
-		if well[id] || len(steps) == 0 && w.done() {
-			for _, id := range append(way, id) {
-				well[id] = true
+		if completing[id] || len(steps) == 0 && w.done() {
+			for _, id := range append(passed, id) {
+				completing[id] = true
 			}
 			return nil
 		}
 		if len(steps) == 0 {
-			return fmt.Errorf("it stops at %s", id)
+			return fmt.Errorf("the rotation stops at %s", id)
 		}
 		if err := steps[0](w); err != nil {
 			return err
 		}
-		way = append(way, id)
+		passed = append(passed, id)
 	}
-	return fmt.Errorf("it never ends: %s", w.id())
+	return fmt.Errorf("the rotation does not end: %s", w.id())
 }
 
-// TestEveryInterruptionOfARotationEndsWell visits every reachable world of four fleets. The
+// TestRotationCompletesAfterAnyInterruption visits every reachable world of four fleets. The
 // operator may die between any two writes. Jobs may fail and vanish. Pods may be in any
 // state of a rollout. The revision and the count may be raised at any time. In no world is
-// a key overwritten, retired before it was swept, or taken from a pod. From every world,
-// the last rotation ends.
-func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
+// a key overwritten, or retired before it was swept or while a pod has it. From every world,
+// the last rotation completes.
+func TestRotationCompletesAfterAnyInterruption(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]*world{
 		"one key and two rotations, one pod":            newWorld(1, 1, 2, 1),
@@ -369,7 +371,7 @@ func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen, well, queue := map[string]bool{start.id(): true}, map[string]bool{}, []*world{start}
+			seen, completing, queue := map[string]bool{start.id(): true}, map[string]bool{}, []*world{start}
 			deployed := 0
 			for len(queue) > 0 {
 				w := queue[len(queue)-1]
@@ -377,10 +379,10 @@ func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 				if w.template != "" {
 					deployed++
 				}
-				if err := w.clone().settle(well); err != nil {
+				if err := w.clone().runToEnd(completing); err != nil {
 					t.Fatalf("from\n%s\n%v", w.id(), err)
 				}
-				fair, unfair := w.others()
+				fair, unfair := w.otherSteps()
 				next := slices.Concat(fair, unfair)
 				// The operator may die after each of its writes of a pass.
 				if writes := w.writes(); len(writes) > 0 {
@@ -409,7 +411,7 @@ func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 			}
 			t.Logf("%d worlds, %d of them with a fleet", len(seen), deployed)
 			if len(seen) < 300 || deployed < 200 {
-				t.Errorf("%d worlds, %d with a fleet: the model does not go anywhere", len(seen), deployed)
+				t.Errorf("%d worlds, %d with a fleet: want at least 300 and 200, or the model explores too little", len(seen), deployed)
 			}
 		})
 	}

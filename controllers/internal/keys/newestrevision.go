@@ -2,9 +2,10 @@ package keys
 
 import "context"
 
-// newest returns the highest revision with a key, or -1 without one. If the RelayPool is
-// observed for the first time, an earlier RelayPool of the same name may have left keys.
-// Their revisions may be much lower, or higher if the spec starts again from 0.
+// newest returns the highest revision with a key, or -1 if there is none. known is false if
+// the RelayPool is observed for the first time. Then an earlier RelayPool of the same name
+// may have left keys, with revisions that are much lower, or higher if the spec starts again
+// from 0.
 func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	wanted := wantedRevision(s.pool)
 	top := int32(-1)
@@ -19,20 +20,20 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 		lowest = max(0, wanted-maxMissingRevisions)
 	}
 	for r := wanted - 1; top < 0 && r >= lowest; r-- {
-		there, err := s.exists(ctx, r, 0)
+		exists, err := s.exists(ctx, r, 0)
 		if err != nil {
 			return 0, err
 		}
-		if there {
+		if exists {
 			top = r
 		}
 	}
 	for r := max(top, wanted) + 1; r <= maxRevision; r++ {
-		there, err := s.exists(ctx, r, 0)
+		exists, err := s.exists(ctx, r, 0)
 		if err != nil {
 			return 0, err
 		}
-		if !there {
+		if !exists {
 			break
 		}
 		top = r

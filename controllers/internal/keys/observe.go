@@ -30,7 +30,7 @@ const (
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
 	// maxRevision bounds the search for revisions above the spec's. maxMissingRevisions bounds the
-	// search for revisions below it, which has to end within readTimeout.
+	// search for revisions below the spec's, which has to end within readTimeout.
 	maxRevision         = 1000
 	maxMissingRevisions = 200
 	// missingFactor divides the interval while a Secret is not the key that it should be,
@@ -81,10 +81,10 @@ func NewObserver(o ObserverOptions) (*Observer, error) {
 	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]memory{}}, nil
 }
 
-// Observe returns the existing generated keys of a RelayPool. It reads when
+// Observe returns the existing generated keys of a RelayPool. It reads them when
 // the spec has changed, something was written (Forget) or the interval is over.
-// With an error nothing is known, and nothing may be decided: a Secret that
-// cannot be read is not a missing one.
+// After an error nothing may be decided: a Secret that cannot be read does not
+// count as missing.
 func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
 	name := client.ObjectKeyFromObject(pool)
 	o.mu.Lock()
@@ -114,7 +114,7 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// Forget makes the next Observe read again. That reading still begins with the known keys,
+// Forget makes the next Observe read again. That reading still starts with the known keys,
 // unless the RelayPool was recreated.
 func (o *Observer) Forget(pool types.NamespacedName) {
 	o.mu.Lock()
@@ -132,7 +132,7 @@ func (o *Observer) Drop(pool types.NamespacedName) {
 	delete(o.pools, pool)
 }
 
-// search reads Secrets by their names, each once.
+// search reads Secrets by their names, each name once.
 type search struct {
 	o        *Observer
 	pool     *v1alpha1.RelayPool
@@ -182,11 +182,11 @@ func (s *search) knownNames(last Facts) []string {
 // further ones until one is missing.
 func (s *search) revision(ctx context.Context, r int32) error {
 	for i := range int32(maxKeys) {
-		there, err := s.exists(ctx, r, i)
+		exists, err := s.exists(ctx, r, i)
 		if err != nil {
 			return err
 		}
-		if !there && i >= wantedCount(s.pool) {
+		if !exists && i >= wantedCount(s.pool) {
 			return nil
 		}
 	}
@@ -196,8 +196,8 @@ func (s *search) revision(ctx context.Context, r int32) error {
 // exists reads one Secret, unless it was read before, and reports whether it exists.
 func (s *search) exists(ctx context.Context, revision, index int32) (bool, error) {
 	name := SecretName(s.pool.Name, revision, index)
-	if there, ok := s.seen[name]; ok {
-		return there, nil
+	if exists, ok := s.seen[name]; ok {
+		return exists, nil
 	}
 	var secret corev1.Secret
 	err := s.o.Reader.Get(ctx, client.ObjectKey{Namespace: s.pool.Namespace, Name: name}, &secret)
@@ -226,11 +226,11 @@ func (s *search) facts() Facts {
 	slices.SortFunc(s.keys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Index, b.Index))
 	})
-	// One address can appear twice only when somebody copied a key.
+	// An address can appear twice only if somebody copied a key.
 	first := map[string]string{}
 	s.keys = slices.DeleteFunc(s.keys, func(k Key) bool {
-		other, twice := first[k.Address]
-		if !twice {
+		other, duplicate := first[k.Address]
+		if !duplicate {
 			first[k.Address] = k.Secret
 			return false
 		}
@@ -267,14 +267,14 @@ func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, 
 		Secret: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Created: secret.CreationTimestamp.Time,
 		Address: keyfile.Address(private), State: state,
 	}
-	key.NoState = secret.Annotations[AnnotationAddress] != key.Address
+	key.WrongAddress = secret.Annotations[AnnotationAddress] != key.Address
 	return key, ""
 }
 
 func foreignSecret(secret, fault string) refs.Problem {
 	return refs.Problem{
 		Kind: refs.Secret, Name: secret, Reason: v1alpha1.ReasonSecretForeign,
-		Message: fmt.Sprintf("Secret %s has the name of a generated fee payer key and is none that the operator made: %s. It was left alone: "+
-			"restore it if it is a damaged key, or move it out of the way under another name", secret, fault),
+		Message: fmt.Sprintf("Secret %s has the name of a generated fee payer key but was not made by the operator: %s. It was not changed: "+
+			"restore it if it is a damaged key, or store it under another name", secret, fault),
 	}
 }

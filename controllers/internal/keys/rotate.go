@@ -10,51 +10,51 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// startRotation prepares the incoming keys of a revision for their first use. All are made, then
-// funded from the old keys, then labelled active.
+// startRotation prepares the incoming keys of a revision for their first use. The keys are
+// made, then funded from the old keys, then labelled active.
 func (d *decision) startRotation(target int32) {
-	d.rotate(target, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", target))
+	d.setStep(target, v1alpha1.RotationGenerate, fmt.Sprintf("making the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
 	d.clearJobs(target)
 	if !d.hasKey(target, v1alpha1.PayerActive) {
 		// Once the Job that funds the keys exists, the set of keys is fixed: the Job
 		// divides the funds among them.
-		if d.job(target, v1alpha1.RotationFund) == nil && (d.create(target, v1alpha1.PayerIncoming) || d.foreignSecretHasName(target)) {
+		if d.job(target, v1alpha1.RotationFund) == nil && (d.planMissingKeys(target, v1alpha1.PayerIncoming) || d.foreignSecretHasName(target)) {
 			return
 		}
-		if len(old) > 0 && !d.funded(target, old) {
+		if len(old) > 0 && !d.fundNewKeys(target, old) {
 			return
 		}
 	}
-	d.rotate(target, v1alpha1.RotationCutOver, "")
+	d.setStep(target, v1alpha1.RotationCutOver, "")
 	d.switchLabels(target)
 }
 
-// funded plans the step Fund, and reports whether the step is complete.
-func (d *decision) funded(target int32, old []Key) bool {
-	d.rotate(target, v1alpha1.RotationFund, "")
+// fundNewKeys plans the step Fund, and reports whether the step is complete.
+func (d *decision) fundNewKeys(target int32, old []Key) bool {
+	d.setStep(target, v1alpha1.RotationFund, "")
 	fresh := d.revision(target)
 	if !d.runStep(v1alpha1.RotationFund, target, d.completeRevisions(old), fresh) {
 		return false
 	}
 	// Payers below the minimum cannot pay: switching to them would stop a fleet that works.
-	// A balance that was read before the Job ended does not include what the Job moved.
-	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
+	// A balance that was read before the Job ended does not include the moved funds.
+	if !d.allUnderfunded(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
 		return true
 	}
 	var addresses []string
 	for _, k := range fresh {
 		addresses = append(addresses, k.Address)
 	}
-	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalanceLamports, %s SOL, and what the old ones could spare was not enough: send SOL to %s",
+	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalanceLamports, %s SOL, because the old fee payers had too little to spare: send SOL to %s",
 		sol(d.minimum()), someNames(addresses)))
 	return false
 }
 
-// startUsingNew moves the fleet from the old keys to those of the target revision, which
-// are all active. It then drains, sweeps and retires the old keys.
+// startUsingNew moves the fleet from the old keys to the keys of the target revision, which
+// are all active. Then it drains, sweeps and retires the old keys.
 func (d *decision) startUsingNew(target int32) {
-	d.rotate(target, v1alpha1.RotationCutOver, "")
+	d.setStep(target, v1alpha1.RotationCutOver, "")
 	if d.switchLabels(target) {
 		return
 	}
@@ -64,15 +64,15 @@ func (d *decision) startUsingNew(target int32) {
 		d.wait(reason)
 		return
 	}
-	d.rotate(target, v1alpha1.RotationDrain, "")
+	d.setStep(target, v1alpha1.RotationDrain, "")
 	if !d.runStep(v1alpha1.RotationDrain, target, old, nil) {
 		return
 	}
-	d.rotate(target, v1alpha1.RotationSweep, "")
+	d.setStep(target, v1alpha1.RotationSweep, "")
 	if !d.runStep(v1alpha1.RotationSweep, target, old, d.revision(target)) {
 		return
 	}
-	d.rotate(target, v1alpha1.RotationRetire, "labels the old keys retired")
+	d.setStep(target, v1alpha1.RotationRetire, "labelling the old keys retired")
 	for _, k := range old {
 		if k.State == v1alpha1.PayerDraining {
 			d.plan.Label = append(d.plan.Label, LabelChange{Key: k, State: v1alpha1.PayerRetired})
@@ -80,7 +80,7 @@ func (d *decision) startUsingNew(target int32) {
 	}
 }
 
-// switchLabels labels the new keys active, and only then the old ones draining.
+// switchLabels labels the new keys active, and only then the old keys draining.
 // It reports whether there is anything to label.
 func (d *decision) switchLabels(target int32) bool {
 	var old []LabelChange
@@ -93,14 +93,14 @@ func (d *decision) switchLabels(target int32) bool {
 		}
 	}
 	d.plan.Label = append(d.plan.Label, old...)
-	d.wait("labels the new keys active and the old ones draining")
+	d.wait("labelling the new keys active, then the old keys draining")
 	return len(d.plan.Label) > 0
 }
 
 // stillMounted returns why the fleet may still sign with one of the keys; empty if it
-// cannot. begun means that the next step has begun. The rollout was complete then, and a
-// later rollout only replaces pods without the keys.
-func (d *decision) stillMounted(keys []Key, begun bool) string {
+// cannot. started means that the next step has started. The rollout was complete then, and
+// a later rollout only replaces pods without the keys.
+func (d *decision) stillMounted(keys []Key, started bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })
 	}
@@ -111,14 +111,14 @@ func (d *decision) stillMounted(keys []Key, begun bool) string {
 		return "the fleet's Deployment is about to get the new keys"
 	case mounted(r.Pods):
 		return "pods with the old keys are being replaced"
-	case !r.Complete && !begun:
+	case !r.Complete && !started:
 		return "the rollout with the new keys is under way"
 	}
 	return ""
 }
 
-// rotate records how far the rotation has come.
-func (d *decision) rotate(target int32, step v1alpha1.RotationStep, message string) {
+// setStep records the step of the rotation, and its message.
+func (d *decision) setStep(target int32, step v1alpha1.RotationStep, message string) {
 	d.plan.Rotating = true
 	d.plan.Rotation = &v1alpha1.RotationStatus{Revision: target, Step: step, Message: message}
 }
@@ -138,7 +138,7 @@ func (d *decision) revision(revision int32) []Key {
 }
 
 // completeRevisions returns all keys, in any state, of the revisions to which the given keys
-// belong. So a Job's keys stay the same while labels change.
+// belong. This keeps a Job's keys the same while labels change.
 func (d *decision) completeRevisions(keys []Key) []Key {
 	return d.pick(func(k Key) bool {
 		return slices.ContainsFunc(keys, func(other Key) bool { return other.Revision == k.Revision })
@@ -174,11 +174,11 @@ func inputs(want JobWanted, request string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// useGeneratedKeys determines from the labels how far a rotation has come, and plans what
-// follows.
+// useGeneratedKeys determines from the labels how far a rotation has proceeded, and plans
+// the next step.
 func (d *decision) useGeneratedKeys() {
 	d.findLost()
-	d.mount()
+	d.selectMounts()
 	incoming, active := d.newest(v1alpha1.PayerIncoming), d.newest(v1alpha1.PayerActive)
 	draining := d.newest(v1alpha1.PayerDraining)
 	switch {
@@ -188,13 +188,13 @@ func (d *decision) useGeneratedKeys() {
 		d.useFirstRevision()
 	case active < 0:
 		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
-			"no generated fee payer key is active, and some are draining: label one that the fleet shall use %s=active", LabelState))
+			"no generated fee payer key is active, and some are draining: label a key that the fleet is to use with %s=active", LabelState))
 	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
 		d.startUsingNew(active)
 	default:
 		d.keepOrStartRotation(active)
 	}
-	d.markKeys()
+	d.restoreAddressAnnotations()
 	if d.plan.Mounted == nil && d.plan.Create == nil && !d.hasProblem(v1alpha1.ReasonNoPayers) {
 		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets give the reason")
 	}
@@ -205,24 +205,24 @@ func (d *decision) useGeneratedKeys() {
 func (d *decision) keepOrStartRotation(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
-		// A rotation goes up by one revision. So no revision is without keys, and a search
-		// down from the newest finds all keys.
-		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
+		// A rotation raises the revision by one. So every revision has keys, and a search down
+		// from the newest finds all keys.
+		d.setStep(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("making the keys of revision %d", active+1))
 		d.clearJobs(active + 1)
-		d.create(active+1, v1alpha1.PayerIncoming)
+		d.planMissingKeys(active+1, v1alpha1.PayerIncoming)
 		d.foreignSecretHasName(active + 1)
 		return
 	}
-	if d.create(active, v1alpha1.PayerActive) {
+	if d.planMissingKeys(active, v1alpha1.PayerActive) {
 		return
 	}
 	if last := d.Pool.Status.Rotation; d.hasOlder(active) || last != nil && last.Revision == active {
 		message := ""
 		if wanted < active {
 			message = fmt.Sprintf("the keys in use have revision %d, which an earlier RelayPool of this name left: "+
-				"spec.feePayers.rotation.revision starts a rotation from %d on", active, active+1)
+				"set spec.feePayers.rotation.revision to %d to start a rotation", active, active+1)
 		}
-		d.rotate(active, v1alpha1.RotationDone, message)
+		d.setStep(active, v1alpha1.RotationDone, message)
 		d.plan.Rotating = false
 	}
 }

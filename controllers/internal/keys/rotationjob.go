@@ -17,31 +17,31 @@ func (d *decision) runStep(step v1alpha1.RotationStep, target int32, from, to []
 	return d.runJob(want, AnnotationRetry)
 }
 
-// runJob compares the wanted Job with the existing one, plans what follows, and reports
+// runJob compares the wanted Job with the existing Job, plans the next action, and reports
 // whether the Job is complete.
 func (d *decision) runJob(want JobWanted, annotation string) bool {
-	have := d.jobNamed(want.Name)
+	existing := d.jobNamed(want.Name)
 	switch {
-	case have == nil && d.Blocked != "":
+	case existing == nil && d.Blocked != "":
 		d.wait("Job " + want.Name + " is not made yet: " + d.Blocked)
-	case have == nil:
+	case existing == nil:
 		d.plan.Job = &want
-		d.wait("Job " + want.Name + " is made")
-	case have.Foreign:
+		d.wait("Job " + want.Name + " is being made")
+	case existing.Foreign:
 		d.wait("Job " + want.Name + " belongs to somebody else: delete it, or wait until it is gone")
-	case have.Deleting:
+	case existing.Deleting:
 		d.wait("the former Job " + want.Name + " is being deleted")
-	case have.Inputs != want.Inputs, have.State == JobFailed && have.Token != want.Token:
-		d.plan.DeleteJobs = append(d.plan.DeleteJobs, *have)
+	case existing.Inputs != want.Inputs, existing.State == JobFailed && existing.Token != want.Token:
+		d.plan.DeleteJobs = append(d.plan.DeleteJobs, *existing)
 		d.wait("the former Job " + want.Name + " is being deleted")
-	case have.State == JobComplete:
+	case existing.State == JobComplete:
 		return true
-	case have.State == JobFailed:
-		d.fail(want, have.Message, annotation)
+	case existing.State == JobFailed:
+		d.fail(want, existing.Message, annotation)
 	default:
-		want.Existing = have
+		want.Existing = existing
 		d.plan.Job = &want
-		d.wait(reportRunning(have))
+		d.wait(reportRunning(existing))
 	}
 	return false
 }
@@ -60,10 +60,10 @@ func reportRunning(j *Job) string {
 // tried several times.
 func (d *decision) fail(want JobWanted, cause, annotation string) {
 	if cause == "" {
-		cause = "it left no message"
+		cause = "its pods left no message"
 	}
 	cause = shorten(cause, maxCause)
-	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, correct the cause, then let it run again: "+
+	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, correct the cause, then retry: "+
 		"kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
 		want.Name, cause, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)
 	d.plan.Failed = true

@@ -68,15 +68,15 @@ func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 // which JobOf recognises the Job, and makes the RelayPool its controller.
 func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) (*batchv1.Job, error) {
 	if config == nil {
-		return nil, errors.New("no object was built for it")
+		return nil, errors.New("its object was not built")
 	}
 	content, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("encode it: %w", err)
+		return nil, fmt.Errorf("encode the object: %w", err)
 	}
 	var job batchv1.Job
 	if err := json.Unmarshal(content, &job); err != nil {
-		return nil, fmt.Errorf("decode it: %w", err)
+		return nil, fmt.Errorf("decode the object: %w", err)
 	}
 	spec, err := specHash(pool, content)
 	if err != nil {
@@ -94,13 +94,13 @@ func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyCo
 }
 
 // specHash returns a hash of the object and of what its pods read from the fleet's
-// ConfigMap at their start. A running pod that hangs on a wrong endpoint would never see
-// the corrected one, so a Job with another hash is replaced.
+// ConfigMap at their start. A running pod that waits for a wrong endpoint would never read
+// the corrected endpoint, so a Job with another hash is replaced.
 func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
-	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
+	spec, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
 	if err != nil {
-		return "", fmt.Errorf("encode what it reads: %w", err)
+		return "", fmt.Errorf("encode the spec that its pods read: %w", err)
 	}
-	sum := sha256.Sum256(append(read, object...))
+	sum := sha256.Sum256(append(spec, object...))
 	return hex.EncodeToString(sum[:8]), nil
 }

@@ -46,13 +46,13 @@ type stand struct {
 	admin, operator client.WithWatch
 	namespace       string
 	log             bytes.Buffer
-	told            strings.Builder // the operator's other output: facts, plans, errors and status
+	output          strings.Builder // the operator's other output: facts, plans, errors and status
 	pool            *v1alpha1.RelayPool
 	rollout         Rollout
 	balances        map[string]Balance
-	// dies is called before and after each write of the operator, and kills it by returning
+	// interrupt is called before and after each write of the operator, and kills it by returning
 	// an error.
-	dies func(written bool) error
+	interrupt func(written bool) error
 
 	observer *Observer
 	writer   *Writer
@@ -97,7 +97,7 @@ func newStand(t *testing.T) *stand {
 		},
 	})
 	s.restart(t)
-	// The API server's authoriser reads Roles from informers, which may be behind.
+	// The API server's authoriser reads Roles from informers, which may be stale.
 	s.eventually(t, "the operator may read Secrets", func() bool {
 		err := s.operator.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "none"}, &corev1.Secret{})
 		return apierrors.IsNotFound(err)
@@ -116,25 +116,25 @@ func (s *stand) eventually(t *testing.T, what string, test func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !test(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after 20 s: %s", what)
+			t.Fatalf("still not true after 20 s: %s", what)
 		}
 	}
 }
 
 func (s *stand) write(do func() error) error {
-	if s.dies == nil {
+	if s.interrupt == nil {
 		return do()
 	}
-	if err := s.dies(false); err != nil {
+	if err := s.interrupt(false); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	return s.dies(true)
+	return s.interrupt(true)
 }
 
-// restart makes a new operator without memory.
+// restart makes a new operator, without the memory of the last one.
 func (s *stand) restart(t *testing.T) {
 	t.Helper()
 	var err error
@@ -183,7 +183,7 @@ func (s *stand) pass(t *testing.T) (Plan, error) {
 		in.Jobs = append(in.Jobs, JobOf(s.pool, &jobs.Items[i], ""))
 	}
 	plan := Decide(in)
-	fmt.Fprintf(&s.told, "%+v\n%+v\n", facts, plan)
+	fmt.Fprintf(&s.output, "%+v\n%+v\n", facts, plan)
 	var job runtime.ApplyConfiguration
 	if j := plan.Job; j != nil {
 		job = build.RotationJob(build.Input{Pool: s.pool, Image: "relay:test"}, build.Rotation{
@@ -192,7 +192,7 @@ func (s *stand) pass(t *testing.T) (Plan, error) {
 	}
 	err = s.writer.Apply(ctx, s.pool, plan, job)
 	if err != nil {
-		fmt.Fprintf(&s.told, "%v\n%+v\n", err, err)
+		fmt.Fprintf(&s.output, "%v\n%+v\n", err, err)
 		return plan, err
 	}
 	if !plan.Writes() { // the Deployment is updated at once
@@ -205,7 +205,7 @@ func (s *stand) pass(t *testing.T) (Plan, error) {
 	s.pool.Status.FeePayers, s.pool.Status.Rotation = plan.Payers, plan.Rotation
 	status, err := json.Marshal(s.pool.Status)
 	s.must(t, err)
-	s.told.Write(status)
+	s.output.Write(status)
 	return plan, nil
 }
 
@@ -227,17 +227,17 @@ func (s *stand) finishJobs(t *testing.T) {
 		if len(j.Status.Conditions) > 0 {
 			continue
 		}
-		at := metav1.Now()
-		j.Status.StartTime, j.Status.CompletionTime, j.Status.Succeeded = &at, &at, 1
+		now := metav1.Now()
+		j.Status.StartTime, j.Status.CompletionTime, j.Status.Succeeded = &now, &now, 1
 		for _, condition := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
-			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: at})
+			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
 		}
 		s.must(t, s.admin.Status().Update(t.Context(), j))
 	}
 }
 
-// settle runs passes until the keys are in their wanted state.
-func (s *stand) settle(t *testing.T) Plan {
+// runToEnd runs passes until the keys are in their wanted state.
+func (s *stand) runToEnd(t *testing.T) Plan {
 	t.Helper()
 	for range 60 {
 		plan, err := s.pass(t)
@@ -251,7 +251,7 @@ func (s *stand) settle(t *testing.T) Plan {
 		}
 		s.finishJobs(t)
 	}
-	t.Fatal("60 passes did not come to an end")
+	t.Fatal("the keys were not in their wanted state after 60 passes")
 	return Plan{}
 }
 
@@ -277,31 +277,31 @@ func (s *stand) states(t *testing.T) map[string]string {
 	return states
 }
 
-// checkSilent fails if any output or stored object contains a private key in a usual form.
+// checkNoPrivateKeys fails if any output or stored object contains a private key in a usual form.
 // The values of Secrets do not count.
-func (s *stand) checkSilent(t *testing.T) {
+func (s *stand) checkNoPrivateKeys(t *testing.T) {
 	t.Helper()
-	text := s.log.String() + s.told.String()
+	text := s.log.String() + s.output.String()
 	secrets := s.secrets(t)
 	var jobs batchv1.JobList
 	s.must(t, s.admin.List(t.Context(), &jobs, client.InNamespace(s.namespace)))
 	for _, secret := range secrets {
-		about, err := json.Marshal(secret.ObjectMeta)
+		metadata, err := json.Marshal(secret.ObjectMeta)
 		s.must(t, err)
-		text += string(about)
+		text += string(metadata)
 	}
-	about, err := json.Marshal(jobs)
+	encoded, err := json.Marshal(jobs)
 	s.must(t, err)
-	text += string(about)
+	text += string(encoded)
 	if len(text) < 1000 {
-		t.Fatalf("only %d characters were said: the test looks at nothing", len(text))
+		t.Fatalf("the output has only %d characters: the test would check nothing", len(text))
 	}
 	lower := strings.ToLower(text)
 	for name, secret := range secrets {
 		private, err := keyfile.Parse(secret.Data[DataKey])
 		s.must(t, err)
 		if !strings.Contains(text, keyfile.Address(private)) {
-			t.Errorf("the address of %s is nowhere: the test looks at nothing", name)
+			t.Errorf("the address of %s is not in the output: the test would check nothing", name)
 		}
 		seed := private.Seed()
 		for form, shown := range map[string]bool{
@@ -314,7 +314,7 @@ func (s *stand) checkSilent(t *testing.T) {
 			"base64 of seed": strings.Contains(text, base64.StdEncoding.EncodeToString(seed)[:20]),
 		} {
 			if shown {
-				t.Errorf("the private key in %s shows, in %s", name, form)
+				t.Errorf("the private key in %s appears in the output, as %s", name, form)
 			}
 		}
 	}
@@ -324,7 +324,7 @@ func TestKeysAreMadeOnceAndKept(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.create(t, 2, 0)
-	plan := s.settle(t)
+	plan := s.runToEnd(t)
 	if len(plan.Payers) != 2 || len(plan.Mounted) != 2 {
 		t.Fatalf("payers are %v, want two in use", plan.Payers)
 	}
@@ -332,25 +332,25 @@ func TestKeysAreMadeOnceAndKept(t *testing.T) {
 		private, err := keyfile.Parse(secret.Data[DataKey])
 		s.must(t, err)
 		if secret.Immutable == nil || !*secret.Immutable || len(secret.OwnerReferences) > 0 || len(secret.Finalizers) > 0 {
-			t.Errorf("Secret %s is not immutable, or somebody owns it", name)
+			t.Errorf("Secret %s is not immutable, or has an owner or finalizer", name)
 		}
 		if got, want := secret.Annotations[AnnotationAddress], keyfile.Address(private); got != want {
-			t.Errorf("Secret %s is marked %s, want %s", name, got, want)
+			t.Errorf("Secret %s has the address annotation %s, want %s", name, got, want)
 		}
 		secret.Data[DataKey] = []byte("[]")
 		if err := s.admin.Update(t.Context(), &secret); !apierrors.IsInvalid(err) {
-			t.Errorf("overwriting Secret %s gives %v, want that it is invalid", name, err)
+			t.Errorf("overwriting Secret %s returns %v, want Invalid", name, err)
 		}
 	}
 	before := s.secrets(t)
 	s.restart(t)
-	if again := s.settle(t); !slices.EqualFunc(plan.Payers, again.Payers, func(a, b v1alpha1.FeePayerStatus) bool { return a.Address == b.Address }) {
+	if again := s.runToEnd(t); !slices.EqualFunc(plan.Payers, again.Payers, func(a, b v1alpha1.FeePayerStatus) bool { return a.Address == b.Address }) {
 		t.Errorf("after a restart payers are %v, want %v", again.Payers, plan.Payers)
 	}
 	if diff := cmp.Diff(versions(before), versions(s.secrets(t))); diff != "" {
-		t.Errorf("a pass without news wrote (-before +after):\n%s", diff)
+		t.Errorf("a pass without changes wrote (-before +after):\n%s", diff)
 	}
-	s.checkSilent(t)
+	s.checkNoPrivateKeys(t)
 }
 
 func versions(secrets map[string]corev1.Secret) map[string]string {
@@ -361,16 +361,16 @@ func versions(secrets map[string]corev1.Secret) map[string]string {
 	return all
 }
 
-// TestTheOperatorMayDieAtAnyWrite rotates twice for each write of a rotation. In one
+// TestRotationSurvivesOperatorDeathAtAnyWrite rotates twice for each write of a rotation. In one
 // rotation the operator is killed before the write. In the other it is killed after the API
 // server has executed the write, but before the operator has the answer.
-func TestTheOperatorMayDieAtAnyWrite(t *testing.T) {
+func TestRotationSurvivesOperatorDeathAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for at := 0; ; at++ {
 			s := newStand(t)
 			writes, killed := 0, false
-			s.dies = func(written bool) error {
+			s.interrupt = func(written bool) error {
 				if written != after {
 					return nil
 				}
@@ -382,22 +382,22 @@ func TestTheOperatorMayDieAtAnyWrite(t *testing.T) {
 				return nil
 			}
 			s.create(t, 2, 0)
-			first := s.settle(t)
+			first := s.runToEnd(t)
 			s.pool.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: 1}
 			s.must(t, s.admin.Update(t.Context(), s.pool))
-			last := s.settle(t)
+			last := s.runToEnd(t)
 			want := map[string]string{"p-payer-0-0": "retired", "p-payer-0-1": "retired", "p-payer-1-0": "active", "p-payer-1-1": "active"}
 			if diff := cmp.Diff(want, s.states(t)); diff != "" {
-				t.Fatalf("killed at write %d (made: %t), the keys end (-want +got):\n%s", at, after, diff)
+				t.Fatalf("killed at write %d (after its execution: %t), states of the keys (-want +got):\n%s", at, after, diff)
 			}
 			for _, p := range first.Payers {
 				if !slices.ContainsFunc(last.Payers, func(l v1alpha1.FeePayerStatus) bool {
 					return l.Address == p.Address && l.SecretName == p.SecretName && l.State == v1alpha1.PayerRetired
 				}) {
-					t.Errorf("killed at write %d (made: %t), the key of %s is not what it was", at, after, p.Address)
+					t.Errorf("killed at write %d (after its execution: %t), the key of %s has changed", at, after, p.Address)
 				}
 			}
-			s.checkSilent(t)
+			s.checkNoPrivateKeys(t)
 			if !killed {
 				if at < 13 { // 4 Secrets, 3 Jobs, 2 × 2 labels of the old keys, 2 of the new
 					t.Errorf("a rotation took %d writes, want 13 at least", writes)
@@ -412,7 +412,7 @@ func TestANewRelayPoolAdoptsTheKeysOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.create(t, 1, 0)
-	first := s.settle(t)
+	first := s.runToEnd(t)
 	made := s.secrets(t)["p-payer-0-0"].CreationTimestamp
 	s.eventually(t, "the new RelayPool is younger than the key, by the second", func() bool {
 		s.must(t, s.admin.Delete(t.Context(), s.pool))
@@ -470,7 +470,7 @@ func TestAForeignSecretIsNotChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := labels("p", NewKey{State: v1alpha1.PayerActive})
-	without := func(label, value string) map[string]string {
+	withLabel := func(label, value string) map[string]string {
 		l := labels("p", NewKey{State: v1alpha1.PayerActive})
 		l[label] = value
 		return l
@@ -480,9 +480,9 @@ func TestAForeignSecretIsNotChanged(t *testing.T) {
 		fault  string
 	}{
 		"no labels":                      {corev1.Secret{Immutable: &immutable}, "its labels"},
-		"another RelayPool's":            {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelPool, "q")}, Immutable: &immutable}, "its labels"},
-		"another index":                  {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelIndex, "7")}, Immutable: &immutable}, "its labels"},
-		"no state":                       {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: without(LabelState, "busy")}, Immutable: &immutable}, LabelState},
+		"the label of another RelayPool": {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: withLabel(LabelPool, "q")}, Immutable: &immutable}, "its labels"},
+		"the label of another index":     {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: withLabel(LabelIndex, "7")}, Immutable: &immutable}, "its labels"},
+		"no state":                       {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: withLabel(LabelState, "busy")}, Immutable: &immutable}, LabelState},
 		"a Secret that is not immutable": {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Data: map[string][]byte{DataKey: keyfile.Format(private)}}, "not immutable"},
 		"no key":                         {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable}, "has no key key"},
 		"a malformed key":                {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable, Data: map[string][]byte{DataKey: []byte("[167,60,canary]")}}, "no fee payer key"},
@@ -495,7 +495,7 @@ func TestAForeignSecretIsNotChanged(t *testing.T) {
 			secret.Namespace, secret.Name = s.namespace, "p-payer-0-0"
 			s.must(t, s.admin.Create(t.Context(), secret))
 			s.create(t, 2, 0)
-			plan := s.settle(t)
+			plan := s.runToEnd(t)
 			if len(plan.Mounted) != 1 || plan.Mounted[0].Secret != "p-payer-0-1" {
 				t.Errorf("%v is used, want the other key alone", plan.Mounted)
 			}
@@ -503,10 +503,10 @@ func TestAForeignSecretIsNotChanged(t *testing.T) {
 				t.Errorf("problems are %v, want SecretForeign with %q", plan.Problems, test.fault)
 			}
 			if got := s.secrets(t)["p-payer-0-0"]; got.ResourceVersion != secret.ResourceVersion {
-				t.Error("the Secret was written to")
+				t.Error("the Secret was changed")
 			}
-			if strings.Contains(s.log.String()+s.told.String(), "canary") {
-				t.Error("the Secret's value shows")
+			if strings.Contains(s.log.String()+s.output.String(), "canary") {
+				t.Error("the Secret's value appears in the output")
 			}
 		})
 	}
@@ -540,7 +540,7 @@ func TestTwoOperatorsMakeOneSetOfKeys(t *testing.T) {
 	}
 }
 
-func TestALabelIsOnlyWrittenOnTheSecretThatWasRead(t *testing.T) {
+func TestLabelIsWrittenOnlyToTheSecretThatWasRead(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*stand, *testing.T, *corev1.Secret){
 		"the Secret was changed": func(s *stand, t *testing.T, secret *corev1.Secret) {
@@ -559,7 +559,7 @@ func TestALabelIsOnlyWrittenOnTheSecretThatWasRead(t *testing.T) {
 			t.Parallel()
 			s := newStand(t)
 			s.create(t, 1, 0)
-			s.settle(t)
+			s.runToEnd(t)
 			facts, err := s.observer.Observe(t.Context(), s.pool)
 			s.must(t, err)
 			secret := s.secrets(t)["p-payer-0-0"]
@@ -570,17 +570,17 @@ func TestALabelIsOnlyWrittenOnTheSecretThatWasRead(t *testing.T) {
 				t.Errorf("error is %v, want a conflict", err)
 			}
 			if diff := cmp.Diff(versions(before), versions(s.secrets(t))); diff != "" {
-				t.Errorf("it wrote (-before +after):\n%s", diff)
+				t.Errorf("versions of the Secrets (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAnUnreadableKeyIsNotAMissingOne(t *testing.T) {
+func TestUnreadableKeyDoesNotCountAsMissing(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.create(t, 2, 0)
-	s.settle(t)
+	s.runToEnd(t)
 	failing := interceptor.NewClient(s.operator, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, name client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if name.Name == "p-payer-0-1" {
@@ -592,15 +592,15 @@ func TestAnUnreadableKeyIsNotAMissingOne(t *testing.T) {
 	observer, err := NewObserver(ObserverOptions{Reader: failing, Now: time.Now, Random: func() float64 { return 0 }})
 	s.must(t, err)
 	if facts, err := observer.Observe(t.Context(), s.pool); !apierrors.IsServerTimeout(err) || len(facts.Keys) > 0 {
-		t.Errorf("with a Secret that cannot be read facts are %v, error %v; want none, and a timeout", facts.Keys, err)
+		t.Errorf("with an unreadable Secret, keys are %v, error %v; want none, and a timeout", facts.Keys, err)
 	}
 }
 
-func TestAJobIsReplacedWhileItRunsWithAnotherSpec(t *testing.T) {
+func TestRunningJobIsReplacedWhenItsSpecChanges(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.create(t, 1, 0)
-	s.settle(t)
+	s.runToEnd(t)
 	s.pool.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: 1}
 	s.must(t, s.admin.Update(t.Context(), s.pool))
 	job := func() *batchv1.Job {
@@ -611,34 +611,34 @@ func TestAJobIsReplacedWhileItRunsWithAnotherSpec(t *testing.T) {
 		}
 		return &jobs.Items[0]
 	}
-	passes := func(n int) {
+	runPasses := func(n int) {
 		for range n {
 			_, err := s.pass(t)
 			s.must(t, err)
 		}
 	}
-	passes(2) // the keys, the Job
+	runPasses(2) // the keys, the Job
 	first := job()
-	passes(2)
+	runPasses(2)
 	if again := job(); first == nil || again == nil || again.UID != first.UID || again.ResourceVersion != first.ResourceVersion {
-		t.Fatalf("the Job was made anew, or never: %v", first)
+		t.Fatalf("the Job was recreated, or never made: %v", first)
 	}
 	if !metav1.IsControlledBy(first, s.pool) {
-		t.Error("the Job is not the RelayPool's")
+		t.Error("the Job is not controlled by the RelayPool")
 	}
 	s.pool.Spec.Solana.Endpoints[0].Name = "b"
-	passes(2) // the old one is deleted, the new one made
+	runPasses(2) // the old Job is deleted, the new Job is made
 	if again := job(); again == nil || again.UID == first.UID {
 		t.Error("the Job still runs with the former spec")
 	}
 	s.finishJobs(t)
 	done := job()
 	s.pool.Spec.Solana.Endpoints[0].Name = "c"
-	s.settle(t)
+	s.runToEnd(t)
 	var kept batchv1.Job
 	s.must(t, s.admin.Get(t.Context(), client.ObjectKeyFromObject(done), &kept))
 	if kept.UID != done.UID {
-		t.Error("a Job that is complete was made anew because the spec changed")
+		t.Error("a complete Job was recreated because the spec changed")
 	}
 }
 
@@ -658,11 +658,11 @@ func TestConstructorsRefuseMissingOptions(t *testing.T) {
 	}
 }
 
-func TestKeysAreReadAgainWhenThatIsDue(t *testing.T) {
+func TestWhenKeysAreReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.create(t, 2, 0)
-	s.settle(t)
+	s.runToEnd(t)
 	now, gets := time.Unix(1e9, 0), 0
 	counting := interceptor.NewClient(s.operator, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, name client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -693,17 +693,17 @@ func TestKeysAreReadAgainWhenThatIsDue(t *testing.T) {
 		change func()
 		reads  bool
 	}{
-		"nothing happened":        {func() {}, false},
-		"something was written":   {func() { observer.Forget(client.ObjectKeyFromObject(s.pool)) }, true},
-		"the spec changed":        {func() { s.pool.Generation++ }, true},
-		"the interval is over":    {func() { now = now.Add(DefaultInterval) }, true},
-		"the RelayPool was gone":  {func() { observer.Drop(client.ObjectKeyFromObject(s.pool)) }, true},
-		"another has its name":    {func() { s.pool.UID += "x" }, true},
-		"nothing happened either": {func() {}, false},
+		"nothing happened":               {func() {}, false},
+		"something was written":          {func() { observer.Forget(client.ObjectKeyFromObject(s.pool)) }, true},
+		"the spec changed":               {func() { s.pool.Generation++ }, true},
+		"the interval is over":           {func() { now = now.Add(DefaultInterval) }, true},
+		"the RelayPool was deleted":      {func() { observer.Drop(client.ObjectKeyFromObject(s.pool)) }, true},
+		"another RelayPool has its name": {func() { s.pool.UID += "x" }, true},
+		"still nothing happened":         {func() {}, false},
 	} {
 		test.change()
 		if _, n := observe(); (n > 0) != test.reads {
-			t.Errorf("when %s it takes %d gets", what, n)
+			t.Errorf("after %q: %d gets, want any: %t", what, n, test.reads)
 		}
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// unused returns the generated keys that the fleet no longer uses: the retired ones, or all
-// when the spec names Secrets instead. A key that one of the named Secrets contains too is
-// in use.
+// unused returns the generated keys that the fleet no longer uses: the retired keys, or all
+// keys when the spec names Secrets instead. A key that is also in a named Secret is in use.
 func (d *decision) unused() []Key {
 	return d.pick(func(k Key) bool {
 		if wantedCount(d.Pool) > 0 {
@@ -20,18 +19,18 @@ func (d *decision) unused() []Key {
 	})
 }
 
-// sweepUnused reports unused keys with funds. When a person asks for it, it plans a Job
-// that moves the funds, once for every new value of the annotation.
+// sweepUnused reports unused keys with funds. When a person requests it, sweepUnused plans a
+// Job that moves the funds, once for every new value of the annotation.
 func (d *decision) sweepUnused() {
 	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
-	var rich []Key
+	var funded []Key
 	for _, k := range unused {
-		if b, known := d.Balances[k.Address]; known && b.Lamports > minMovable && d.fresh(b) {
-			rich = append(rich, k)
+		if b, known := d.Balances[k.Address]; known && b.Lamports > minMovable && d.readInCurrentStep(b) {
+			funded = append(funded, k)
 		}
 	}
-	if len(rich) > 0 {
-		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.reportFundedUnused(rich))
+	if len(funded) > 0 {
+		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.reportFundedUnused(funded))
 	}
 	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
 		return
@@ -42,20 +41,20 @@ func (d *decision) sweepUnused() {
 		From: mounts(unused), To: d.plan.Mounted, Token: token,
 	}
 	want.Inputs = inputs(want, token)
-	have := d.jobNamed(want.Name)
-	answered := have != nil && have.Inputs == want.Inputs
-	// A retired key was drained. A key that the spec no longer names was not: a rollout
-	// under way can still start a pod that signs with it.
+	existing := d.jobNamed(want.Name)
+	requested := existing != nil && existing.Inputs == want.Inputs
+	// A retired key was drained. A key that the spec no longer uses was not drained: a
+	// rollout under way can still start a pod that signs with the key.
 	drained := wantedCount(d.Pool) > 0
-	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
+	if !requested && (len(funded) == 0 || d.stillMounted(unused, drained) != "") {
 		return
 	}
 	d.runJob(want, AnnotationSweepRetired)
 }
 
-// fresh reports whether a balance was read since the present step of the rotation began. An
+// readInCurrentStep reports whether a balance was read since the present step of the rotation began. An
 // older balance may show funds that were swept meanwhile.
-func (d *decision) fresh(b Balance) bool {
+func (d *decision) readInCurrentStep(b Balance) bool {
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	switch {
 	case now == nil, b.At.IsZero():
@@ -68,9 +67,9 @@ func (d *decision) fresh(b Balance) bool {
 	return last.Since == nil || b.readAfter(last.Since.Time)
 }
 
-func (d *decision) reportFundedUnused(rich []Key) string {
+func (d *decision) reportFundedUnused(funded []Key) string {
 	var reported []string
-	for _, k := range rich {
+	for _, k := range funded {
 		reported = append(reported, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
 	}
 	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",

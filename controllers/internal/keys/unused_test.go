@@ -11,15 +11,15 @@ import (
 
 // The spec names Secrets instead of generating keys, and a person asks for a sweep. The
 // test checks which generated keys are swept.
-func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
+func TestSweepOfGeneratedKeysThatAreNoLongerUsed(t *testing.T) {
 	t.Parallel()
-	left, other := key(0, 0, v1alpha1.PayerActive), key(0, 1, v1alpha1.PayerActive)
+	first, second := key(0, 0, v1alpha1.PayerActive), key(0, 1, v1alpha1.PayerActive)
 	named := func(in *Input) {
 		in.Pool.Spec.FeePayers.SecretRefs = []v1alpha1.SecretKeyReference{{Name: "mine", Key: "a"}}
 		in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
 		in.Refs = []refs.Payer{{Secret: "mine", Key: "a", Address: "address-of-mine"}}
-		in.Balances[left.Address] = Balance{Lamports: 1_000_000_000}
-		in.Balances[other.Address] = Balance{Lamports: 2_000_000_000}
+		in.Balances[first.Address] = Balance{Lamports: 1_000_000_000}
+		in.Balances[second.Address] = Balance{Lamports: 2_000_000_000}
 	}
 	for name, test := range map[string]struct {
 		change func(*Input)
@@ -28,23 +28,23 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 	}{
 		"all are swept to the key in use": {
 			func(*Input) {},
-			[]string{"make p-payer-0-sweep", "mount mine", "problem RetiredKeyFunded"}, mounts([]Key{left, other}),
+			[]string{"make p-payer-0-sweep", "mount mine", "problem RetiredKeyFunded"}, mounts([]Key{first, second}),
 		},
 		"a key that a named Secret also contains is in use, and is not swept": {
 			func(in *Input) {
-				in.Refs = append(in.Refs, refs.Payer{Secret: "copy", Key: "a", Address: left.Address})
+				in.Refs = append(in.Refs, refs.Payer{Secret: "copy", Key: "a", Address: first.Address})
 			},
-			[]string{"make p-payer-0-sweep", "mount mine", "mount copy", "problem RetiredKeyFunded"}, mounts([]Key{other}),
+			[]string{"make p-payer-0-sweep", "mount mine", "mount copy", "problem RetiredKeyFunded"}, mounts([]Key{second}),
 		},
 		"keys whose Secrets are named are in use, and are not swept": {
 			func(in *Input) {
-				in.Refs = append(in.Refs, refs.Payer{Secret: left.Secret, Key: DataKey, Address: left.Address},
-					refs.Payer{Secret: other.Secret, Key: DataKey, Address: other.Address})
+				in.Refs = append(in.Refs, refs.Payer{Secret: first.Secret, Key: DataKey, Address: first.Address},
+					refs.Payer{Secret: second.Secret, Key: DataKey, Address: second.Address})
 			},
 			[]string{"mount mine", "mount p-payer-0-0", "mount p-payer-0-1"}, nil,
 		},
 		"no key is swept while a pod has one of them": {
-			func(in *Input) { in.Rollout.Pods = []string{other.Secret} },
+			func(in *Input) { in.Rollout.Pods = []string{second.Secret} },
 			[]string{"mount mine", "problem RetiredKeyFunded"}, nil,
 		},
 		"no key is swept during a rollout, which may start a pod with one of them": {
@@ -54,31 +54,31 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := scene{keys: []Key{left, other}, change: func(in *Input) { named(in); test.change(in) }}
+			s := inputSpec{keys: []Key{first, second}, change: func(in *Input) { named(in); test.change(in) }}
 			p := Decide(s.input())
 			if diff := cmp.Diff(test.want, summary(p)); diff != "" {
-				t.Errorf("the plan differs (-want +got):\n%s", diff)
+				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 			var from []Mount
 			if p.Job != nil {
 				from = p.Job.From
 			}
 			if diff := cmp.Diff(test.from, from); diff != "" {
-				t.Errorf("other keys are swept (-want +got):\n%s", diff)
+				t.Errorf("swept keys (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 // The Secret of a key was deleted, and the key was restored under another index.
-func TestAKeyInSeveralSecretsIsShownOnce(t *testing.T) {
+func TestRestoredKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	moved := key(0, 1, v1alpha1.PayerActive)
-	s := scene{count: 2, keys: []Key{moved}, change: func(in *Input) {
+	s := inputSpec{count: 2, keys: []Key{moved}, change: func(in *Input) {
 		in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: moved.Address, SecretName: SecretName("p", 0, 0), State: v1alpha1.PayerActive}}
 	}}
 	want := []v1alpha1.FeePayerStatus{{Address: moved.Address, SecretName: moved.Secret, State: v1alpha1.PayerActive}}
 	if diff := cmp.Diff(want, Decide(s.input()).Payers); diff != "" {
-		t.Errorf("payers differ (-want +got):\n%s", diff)
+		t.Errorf("payers (-want +got):\n%s", diff)
 	}
 }

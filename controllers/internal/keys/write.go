@@ -32,7 +32,7 @@ type WriterOptions struct {
 	Observer *Observer
 }
 
-// Writer carries plans out. It is safe for concurrent use on different RelayPools.
+// Writer executes plans. It is safe for concurrent use on different RelayPools.
 type Writer struct{ WriterOptions }
 
 // NewWriter checks the options.
@@ -44,8 +44,8 @@ func NewWriter(o WriterOptions) (*Writer, error) {
 }
 
 // Apply writes the plan in its order. It stops at the first error, because a later write
-// may depend on an earlier one. What was written stays, and the next pass continues from
-// there. job is the object for plan.Job; nil if plan.Job is nil.
+// may depend on an earlier one. Completed writes stay, and the next pass continues after
+// them. job is the object for plan.Job; nil if plan.Job is nil.
 func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan, job runtime.ApplyConfiguration) error {
 	if plan.Writes() {
 		// Also after an error: the failed write may have been executed.
@@ -67,13 +67,13 @@ func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan,
 		}
 	}
 	if plan.Job != nil {
-		return w.job(ctx, pool, plan.Job, job)
+		return w.makeJob(ctx, pool, plan.Job, job)
 	}
 	return nil
 }
 
-// create makes one key. If its Secret exists already, it stays as it is: another operator,
-// or this one before it died, has just made the key, and the next reading finds it. The
+// create makes one key. If its Secret exists already, the Secret stays as it is: another
+// operator, or this operator before it died, has made the key, and the next reading finds it. The
 // address is published only after the key has been read back.
 func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
 	private, err := keyfile.Generate(w.Random)
@@ -106,7 +106,7 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 }
 
 // label writes the labels and the annotation of one key. The write never makes a Secret.
-// With the uid and the resource version it fails if the Secret was replaced, deleted or
+// With the uid and the resource version, it fails if the Secret was replaced, deleted or
 // changed since it was read.
 func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelChange) error {
 	if l.Key.UID == "" || l.Key.ResourceVersion == "" {
@@ -124,18 +124,18 @@ func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelCha
 	return nil
 }
 
-// job makes the Job of a step. If it runs with another spec, job deletes it, and the
-// next pass makes it again. Stopping the Job at any point does no harm.
-func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) error {
+// makeJob makes the Job of a step. If the Job runs with another spec, makeJob deletes it,
+// and the next pass makes it again. Stopping the Job at any point does no harm.
+func (w *Writer) makeJob(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) error {
 	object, err := jobObject(pool, want, config)
 	if err != nil {
 		return fmt.Errorf("make Job %s: %w", want.Name, err)
 	}
-	if have := want.Existing; have != nil {
-		if have.Spec == object.Annotations[annotationSpec] {
+	if existing := want.Existing; existing != nil {
+		if existing.Spec == object.Annotations[annotationSpec] {
 			return nil
 		}
-		return w.deleteJob(ctx, pool, *have)
+		return w.deleteJob(ctx, pool, *existing)
 	}
 	err = w.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
@@ -168,17 +168,17 @@ func withoutValues(err error) error {
 	if !errors.As(err, &status) {
 		return err // a connection error
 	}
-	return &refused{err}
+	return &reasonError{err}
 }
 
-// refused is an API error of which only the reason is shown. errors.As still finds the
+// reasonError is an API error of which only the reason is shown. errors.As still finds the
 // error, so that apierrors.IsConflict and similar functions work.
-type refused struct{ err error }
+type reasonError struct{ err error }
 
 // Error returns the reason.
-func (r *refused) Error() string {
+func (r *reasonError) Error() string {
 	return fmt.Sprintf("the API server answered %s", apierrors.ReasonForError(r.err))
 }
 
 // Unwrap returns the API server's error.
-func (r *refused) Unwrap() error { return r.err }
+func (r *reasonError) Unwrap() error { return r.err }

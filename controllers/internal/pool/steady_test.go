@@ -303,8 +303,8 @@ func passesMade(t *testing.T) float64 {
 }
 
 // round makes the busy fleets' payers pay and their pods restart. Half a minute later, the
-// statuses have to show which payers lack funds. Another half minute later, they have to
-// show everything.
+// statuses must show which payers lack funds. Another half minute later, they must show all
+// figures.
 func (f *fleets) round(t *testing.T, n int) {
 	t.Helper()
 	for name, payer := range f.payers {

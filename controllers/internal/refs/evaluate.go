@@ -15,22 +15,23 @@ import (
 
 func trimSpace(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// evaluate evaluates an object that was read for one need of a RelayPool. It first checks
-// whether the RelayPool may use the object. If not, it reports neither keys nor lengths.
-func evaluate(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
-	f := finding{at: now, object: got.about}
+// evaluate checks one value that a RelayPool names, in the object that was read. First it
+// checks whether the RelayPool may use the object. If not, it reports neither keys nor
+// lengths.
+func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
+	f := finding{at: now, object: got.object}
 	values := got.values
 	if f.object.UID == "" {
-		with := ""
+		withKey := ""
 		if n.key != "" {
-			with = " with the key " + n.key
+			withKey = " with the key " + n.key
 		}
 		f.problem = n.problem(v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound,
-			fmt.Sprintf("does not exist: create it%s, or name another", with))
+			fmt.Sprintf("does not exist: create it%s, or name another", withKey))
 		return f
 	}
 	if refusal := policy.Refuse(tenancy.Named{
-		Namespace: pool.Namespace, Pool: pool.Name, Kind: string(n.kind), Name: n.name, Labels: got.labels, Payer: n.check == payerKey,
+		Namespace: pool.Namespace, Pool: pool.Name, Kind: string(n.kind), Name: n.name, Labels: got.labels, Payer: n.format == payerKey,
 	}); refusal != nil {
 		reason := v1alpha1.ReasonSecretNotUsable
 		if refusal.Generated {
@@ -39,33 +40,33 @@ func evaluate(n need, got content, policy tenancy.Policy, pool types.NamespacedN
 		f.problem = n.problem(reason, v1alpha1.ReasonConfigMapNotUsable, refusal.Text)
 		return f
 	}
-	if n.check == pullSecret {
+	if n.format == pullSecret {
 		return f
 	}
 	value, ok := values[n.key]
 	if !ok {
 		f.problem = n.problem(v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonConfigMapKeyMissing,
-			fmt.Sprintf("has no key %s among its %d: expected %s; add it, or name another key", n.key, len(values), n.check.expected()))
+			fmt.Sprintf("has no key %s among its %d keys: expected %s; add it, or name another key", n.key, len(values), n.format.expected()))
 		return f
 	}
-	address, fault := n.check.evaluate(value)
+	address, fault := n.format.evaluate(value)
 	if fault != "" {
 		f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,
 			fmt.Sprintf("has a key %s whose value %s; correct it", n.key, fault))
 		return f
 	}
 	f.address = address
-	if n.check.keepsValue() {
+	if n.format.keepsValue() {
 		f.content = bytes.Clone(value)
 	}
 	return f
 }
 
-// problem completes "<field>: <kind> <name> …".
-func (n need) problem(ofSecret, ofConfigMap, what string) *Problem {
-	reason := ofSecret
+// problem returns a problem with the message "<field>: <kind> <name> <what>".
+func (n namedValue) problem(secretReason, configMapReason, what string) *Problem {
+	reason := secretReason
 	if n.kind == ConfigMap {
-		reason = ofConfigMap
+		reason = configMapReason
 	}
 	message := fmt.Sprintf("%s %s %s", n.kind, n.name, what)
 	if n.field != "" {
@@ -76,15 +77,15 @@ func (n need) problem(ofSecret, ofConfigMap, what string) *Problem {
 
 // factsOf makes facts from the findings, in an order that does not depend on the order
 // in which objects were read.
-func factsOf(all []need, found map[need]finding, unread []Unread) Facts {
+func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Facts {
 	facts := Facts{Unread: unread}
 	seen := map[object]bool{}
-	payers := map[string]need{}
+	payers := map[string]namedValue{}
 	for _, n := range all {
 		f := found[n]
-		// The kubelet reads a pull secret for each new pod, so that its changes need no
+		// The kubelet reads a pull secret for each new pod, so its changes do not need a
 		// rollout.
-		if f.object.UID != "" && !seen[n.object] && n.check != pullSecret {
+		if f.object.UID != "" && !seen[n.object] && n.format != pullSecret {
 			seen[n.object] = true
 			facts.Resolved = append(facts.Resolved, f.object)
 		}
@@ -94,16 +95,16 @@ func factsOf(all []need, found map[need]finding, unread []Unread) Facts {
 		}
 		switch {
 		case f.at.IsZero():
-		case n.check == payerKey:
-			if first, twice := payers[f.address]; twice {
-				facts.Problems = append(facts.Problems, duplicate(n, first, f.address))
+		case n.format == payerKey:
+			if first, ok := payers[f.address]; ok {
+				facts.Problems = append(facts.Problems, duplicateKey(n, first, f.address))
 				continue
 			}
 			payers[f.address] = n
 			facts.Payers = append(facts.Payers, Payer{Secret: n.name, Key: n.key, Address: f.address})
-		case n.check == verifyingKey:
+		case n.format == verifyingKey:
 			facts.VerifyingKey = f.content
-		case n.check == profile:
+		case n.format == profile:
 			facts.Profile = f.content
 		}
 	}
@@ -119,9 +120,9 @@ func factsOf(all []need, found map[need]finding, unread []Unread) Facts {
 	return facts
 }
 
-func duplicate(n, first need, address string) Problem {
+func duplicateKey(n, first namedValue, address string) Problem {
 	p := n.problem(v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonDuplicateKey, fmt.Sprintf(
-		"has in its key %s the fee payer %s, which %s has in %s, key %s, already: name each fee payer once, or the fleet would count its funds twice",
+		"contains in its key %s the fee payer %s, which %s already names in Secret %s, key %s: name each fee payer once, or the fleet would count its funds twice",
 		n.key, address, first.field, first.name, first.key))
 	return *p
 }

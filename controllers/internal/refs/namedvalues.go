@@ -6,13 +6,13 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// need is one value that the spec names.
-type need struct {
+// namedValue is one value that the spec names.
+type namedValue struct {
 	object
 	key string
-	// field is where the spec names it.
-	field string
-	check check
+	// field is the field of the spec that names the value.
+	field  string
+	format valueFormat
 }
 
 type object struct {
@@ -20,14 +20,14 @@ type object struct {
 	name string
 }
 
-// needs lists the values that the spec names, payers in their order. It includes pull
-// secrets only where a label is required. Otherwise the kubelet, which reads them, reports
-// what is wrong with one.
-func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
-	var all []need
-	secret := func(field string, ref *v1alpha1.SecretKeyReference, check check) {
+// namedValues lists the values that the spec names, payers in their order. It includes
+// pull secrets only if a label is required. Otherwise the kubelet, which reads pull secrets,
+// reports what is wrong with them.
+func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
+	var all []namedValue
+	secret := func(field string, ref *v1alpha1.SecretKeyReference, format valueFormat) {
 		if ref != nil {
-			all = append(all, need{object{Secret, ref.Name}, ref.Key, field, check})
+			all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field, format})
 		}
 	}
 	secret("spec.database.urlSecretRef", &spec.Database.URLSecretRef, databaseURL)
@@ -44,13 +44,13 @@ func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
 	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, someLine)
 	if pullSecrets {
 		for _, s := range spec.Template.ImagePullSecrets {
-			all = append(all, need{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})
+			all = append(all, namedValue{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})
 		}
 	}
 	vk := spec.Pool.VerifyingKeyConfigMapRef
-	all = append(all, need{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKeyConfigMapRef", verifyingKey})
+	all = append(all, namedValue{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKeyConfigMapRef", verifyingKey})
 	if p := spec.Pool.Profile.ConfigMapRef; p != nil {
-		all = append(all, need{object{ConfigMap, p.Name}, p.Key, "spec.pool.profile.configMapRef", profile})
+		all = append(all, namedValue{object{ConfigMap, p.Name}, p.Key, "spec.pool.profile.configMapRef", profile})
 	}
 	return all
 }

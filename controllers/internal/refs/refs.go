@@ -26,8 +26,8 @@ type Problem struct {
 	Kind Kind
 	Name string
 	Key  string
-	// Reason is the reason of a condition: one of the reasons of SecretsResolved in
-	// api/v1alpha1, or one that the package which made the problem documents.
+	// Reason is the reason of a condition: a reason of SecretsResolved in api/v1alpha1, or a
+	// reason that is documented by the package that made the problem.
 	Reason string
 	// Message is a sentence for a person: which object and key, what was expected,
 	// the length or kind received, and what to do. It never contains a value.
@@ -47,17 +47,17 @@ type Object struct {
 type Payer struct {
 	// Secret and Key say where the private key is.
 	Secret, Key string
-	// Address is its public half in base58.
+	// Address is the public half of the key in base58.
 	Address string
 }
 
-// Unread is an object that could not be read just now. Its content may still be valid.
+// Unread is an object that could not be read in the last reading. Its content may still be valid.
 type Unread struct {
 	Kind Kind
 	Name string
 	// Cause is the API server's reason, such as Forbidden or Timeout.
 	Cause string
-	// Since is when it could last be read; zero when it never could.
+	// Since is when the object was last read; zero if it was never read.
 	Since time.Time
 	// Err is for the log. It names the object and contains nothing of its content.
 	Err error
@@ -79,7 +79,7 @@ type Facts struct {
 	// Problems are sorted by kind, name and key.
 	Problems []Problem
 	// Unread are the objects that could not be read. If Since is zero, nothing is known
-	// about the object: the facts are incomplete, and no pass may take it for missing.
+	// about the object: the facts are incomplete, and no pass may treat the object as missing.
 	Unread []Unread
 }
 

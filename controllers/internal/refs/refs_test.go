@@ -29,8 +29,8 @@ import (
 // canary is in every value, and must appear nowhere else.
 const canary = "CANARY"
 
-// shelf has the content of an API server. It answers only get.
-type shelf struct {
+// fakeReader has the content of an API server. It implements only Get.
+type fakeReader struct {
 	client.Reader
 	mu      sync.Mutex
 	secrets map[string]map[string][]byte
@@ -41,21 +41,21 @@ type shelf struct {
 	version int
 }
 
-func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *fakeReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gets++
 	if err := s.fails[key.Name]; err != nil {
 		return err
 	}
-	about := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: types.UID("uid-" + key.Name), ResourceVersion: fmt.Sprint(s.version), Labels: s.labels[key.Name]}
+	meta := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: types.UID("uid-" + key.Name), ResourceVersion: fmt.Sprint(s.version), Labels: s.labels[key.Name]}
 	switch o := into.(type) {
 	case *corev1.Secret:
 		data, ok := s.secrets[key.Name]
 		if !ok {
 			return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 		}
-		o.ObjectMeta, o.Data = about, map[string][]byte{}
+		o.ObjectMeta, o.Data = meta, map[string][]byte{}
 		for k, v := range data {
 			o.Data[k] = append([]byte(nil), v...)
 		}
@@ -64,20 +64,20 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 		if !ok {
 			return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
 		}
-		o.ObjectMeta, o.Data = about, data
+		o.ObjectMeta, o.Data = meta, data
 	default:
-		return fmt.Errorf("a %T is asked for", into)
+		return fmt.Errorf("unexpected type %T", into)
 	}
 	return nil
 }
 
 type stand struct {
-	shelf    *shelf
+	reader   *fakeReader
 	pool     *v1alpha1.RelayPool
 	now      time.Time
 	resolver *Resolver
-	keys     []string // content of two fee payers' keys
-	payers   []string // and their addresses
+	keys     []string // the contents of two fee payers' keys
+	payers   []string // the addresses of these keys
 }
 
 // newStand returns a stand with every object that a RelayPool can name, all valid.
@@ -91,7 +91,7 @@ func newStand(t *testing.T) *stand {
 		}
 		s.keys, s.payers = append(s.keys, string(keyfile.Format(private))), append(s.payers, keyfile.Address(private))
 	}
-	s.shelf = &shelf{
+	s.reader = &fakeReader{
 		version: 1, fails: map[string]error{},
 		secrets: map[string]map[string][]byte{
 			"db":     {"url": []byte("postgres://u:" + canary + "@db.example:5432/relay\n")},
@@ -122,7 +122,7 @@ func newStand(t *testing.T) *stand {
 func (s *stand) restart(t *testing.T) {
 	t.Helper()
 	var err error
-	s.resolver, err = NewResolver(Options{Reader: s.shelf, Now: func() time.Time { return s.now }, Random: func() float64 { return 0.5 }})
+	s.resolver, err = NewResolver(Options{Reader: s.reader, Now: func() time.Time { return s.now }, Random: func() float64 { return 0.5 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +134,12 @@ func (s *stand) resolve(t *testing.T) Facts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.checkSilent(t, fmt.Sprintf("%+v %v", facts, facts), facts)
+	s.checkNoValues(t, fmt.Sprintf("%+v %v", facts, facts), facts)
 	return facts
 }
 
-// checkSilent fails when a value of a Secret appears in any output.
-func (s *stand) checkSilent(t *testing.T, text string, v any) {
+// checkNoValues fails when a value of a Secret appears in any output.
+func (s *stand) checkNoValues(t *testing.T, text string, v any) {
 	t.Helper()
 	encoded, err := json.Marshal(v)
 	if err != nil {
@@ -148,12 +148,12 @@ func (s *stand) checkSilent(t *testing.T, text string, v any) {
 	text += string(encoded) + fmt.Sprintf("%+v", s.resolver.pools)
 	for _, secret := range []string{canary, s.keys[0][:16], s.keys[1][:16], strings.ReplaceAll(s.keys[0][1:16], ",", " ")} {
 		if strings.Contains(text, secret) {
-			t.Errorf("a value shows: %s", text)
+			t.Errorf("the output has a value of a Secret: %s", text)
 		}
 	}
 }
 
-func TestAllThatIsNamedIsResolvedByOneGetEach(t *testing.T) {
+func TestEachNamedObjectIsReadOnce(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	facts := s.resolve(t)
@@ -171,15 +171,15 @@ func TestAllThatIsNamedIsResolvedByOneGetEach(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("resolved (-want +got):\n%s", diff)
 	}
-	if s.shelf.gets != len(want) {
-		t.Errorf("%d gets, want %d", s.shelf.gets, len(want))
+	if s.reader.gets != len(want) {
+		t.Errorf("%d gets, want %d", s.reader.gets, len(want))
 	}
 	wantPayers := []Payer{{"payers", "b", s.payers[1]}, {"payers", "a", s.payers[0]}}
 	if diff := cmp.Diff(wantPayers, facts.Payers); diff != "" {
 		t.Errorf("payers (-want +got):\n%s", diff)
 	}
 	if string(facts.VerifyingKey) != `{"protocol": "groth16"}` || string(facts.Profile) != "base: shield-pool-v1\n" {
-		t.Error("the contents of the ConfigMaps are not kept as they are")
+		t.Error("the contents of the ConfigMaps were changed")
 	}
 }
 
@@ -190,40 +190,40 @@ func TestProblemsNameSecretKeyAndExpectation(t *testing.T) {
 		reason string
 		parts  []string // of the message
 	}{
-		"no Secret": {func(s *stand) { delete(s.shelf.secrets, "db") },
+		"no Secret": {func(s *stand) { delete(s.reader.secrets, "db") },
 			v1alpha1.ReasonSecretNotFound, []string{"spec.database.urlSecretRef", "Secret db", "key url", "create"}},
-		"no key": {func(s *stand) { s.shelf.secrets["db"] = map[string][]byte{"x": nil, "y": nil} },
+		"no key": {func(s *stand) { s.reader.secrets["db"] = map[string][]byte{"x": nil, "y": nil} },
 			v1alpha1.ReasonSecretKeyMissing, []string{"Secret db", "no key url among its 2", "postgres://"}},
-		"an empty value": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte(" \n") },
+		"an empty value": {func(s *stand) { s.reader.secrets["db"]["url"] = []byte(" \n") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "key url", "is empty", "postgres://"}},
-		"a database URL of another kind": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("mysql://u:" + canary + "@h/x") },
+		"a database URL of another kind": {func(s *stand) { s.reader.secrets["db"]["url"] = []byte("mysql://u:" + canary + "@h/x") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 20 bytes", "postgres://"}},
-		"a malformed database URL": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
+		"a malformed database URL": {func(s *stand) { s.reader.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 26 bytes", "postgres://"}},
-		"an endpoint without a host": {func(s *stand) { s.shelf.secrets["rpc"]["url"] = []byte("https:///" + canary) },
+		"an endpoint without a host": {func(s *stand) { s.reader.secrets["rpc"]["url"] = []byte("https:///" + canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.solana.endpoints[one].urlSecretRef", "Secret rpc", "http://"}},
-		"a router that is no URL": {func(s *stand) { s.shelf.secrets["router"]["url"] = []byte(canary) },
+		"a router that is not a URL": {func(s *stand) { s.reader.secrets["router"]["url"] = []byte(canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.urlSecretRef", "Secret router", "has 6 bytes"}},
-		"a router key of two lines": {func(s *stand) { s.shelf.secrets["router"]["key"] = []byte(canary + "\n" + canary) },
+		"a router key of two lines": {func(s *stand) { s.reader.secrets["router"]["key"] = []byte(canary + "\n" + canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.apiKeySecretRef", "key key", "one line"}},
-		"no API key": {func(s *stand) { s.shelf.secrets["api"]["keys"] = nil },
+		"no API key": {func(s *stand) { s.reader.secrets["api"]["keys"] = nil },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.api.keysSecretRef", "is empty", "at least one line"}},
-		"a text in place of a key": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(canary) },
+		"a text in place of a key": {func(s *stand) { s.reader.secrets["payers"]["a"] = []byte(canary) },
 			v1alpha1.ReasonSecretMalformed, []string{"spec.feePayers.secretRefs[1]", "Secret payers", "key a", "64"}},
 		"a key with another public half": {func(s *stand) {
 			half := strings.Split(s.keys[0], ",")
 			other := strings.Split(s.keys[1], ",")
-			s.shelf.secrets["payers"]["a"] = []byte(strings.Join(append(half[:32], other[32:]...), ","))
+			s.reader.secrets["payers"]["a"] = []byte(strings.Join(append(half[:32], other[32:]...), ","))
 		}, v1alpha1.ReasonSecretMalformed, []string{"Secret payers", "key a", "does not belong"}},
-		"one key twice": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(s.keys[1]) },
+		"one key twice": {func(s *stand) { s.reader.secrets["payers"]["a"] = []byte(s.keys[1]) },
 			v1alpha1.ReasonDuplicateKey, []string{"spec.feePayers.secretRefs[1]", "spec.feePayers.secretRefs[0]", "key a", "once"}},
-		"no ConfigMap": {func(s *stand) { delete(s.shelf.configs, "vk") },
+		"no ConfigMap": {func(s *stand) { delete(s.reader.configs, "vk") },
 			v1alpha1.ReasonConfigMapNotFound, []string{"spec.pool.verifyingKeyConfigMapRef", "ConfigMap vk"}},
-		"no key in the ConfigMap": {func(s *stand) { s.shelf.configs["vk"] = nil },
+		"no key in the ConfigMap": {func(s *stand) { s.reader.configs["vk"] = nil },
 			v1alpha1.ReasonConfigMapKeyMissing, []string{"ConfigMap vk", "vk.json"}},
-		"a verifying key that is no JSON": {func(s *stand) { s.shelf.configs["vk"] = map[string]string{"vk.json": "null"} },
+		"a verifying key that is not JSON": {func(s *stand) { s.reader.configs["vk"] = map[string]string{"vk.json": "null"} },
 			v1alpha1.ReasonConfigMapMalformed, []string{"ConfigMap vk", "verification_key.json"}},
-		"a profile that is no mapping": {func(s *stand) { s.shelf.configs["profile"] = map[string]string{"profile.yaml": "- a"} },
+		"a profile that is not a mapping": {func(s *stand) { s.reader.configs["profile"] = map[string]string{"profile.yaml": "- a"} },
 			v1alpha1.ReasonConfigMapMalformed, []string{"spec.pool.profile.configMapRef", "YAML mapping"}},
 	}
 	for name, test := range tests {
@@ -241,7 +241,7 @@ func TestProblemsNameSecretKeyAndExpectation(t *testing.T) {
 				}
 			}
 			if facts.Complete() || !facts.Known() {
-				t.Error("the facts are complete or not known, want known and incomplete")
+				t.Error("the facts are complete or unknown, want them known and incomplete")
 			}
 			if wantNext := s.now.Add(DefaultInterval / missingFactor); !facts.Next.Equal(wantNext) {
 				t.Errorf("the next reading is at %s, want %s", facts.Next, wantNext)
@@ -255,7 +255,7 @@ func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 	s := newStand(t)
 	first := s.resolve(t)
 	for _, name := range []string{"payers", "vk"} {
-		s.shelf.fails[name] = apierrors.NewServerTimeout(corev1.Resource("secrets"), "get", 1)
+		s.reader.fails[name] = apierrors.NewServerTimeout(corev1.Resource("secrets"), "get", 1)
 	}
 	s.now = first.Next
 	second := s.resolve(t)
@@ -274,7 +274,7 @@ func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 		}
 	}
 	if len(second.Unread) != 2 || !second.Next.Before(second.ReadAt.Add(DefaultInterval/2)) {
-		t.Errorf("%d unread, next reading at %s; want 2, and soon", len(second.Unread), second.Next)
+		t.Errorf("%d unread, next reading at %s; want 2, and the reading within half the interval", len(second.Unread), second.Next)
 	}
 
 	// Nothing is known about a key of the same Secret that was not checked before.
@@ -287,10 +287,10 @@ func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 func TestAnObjectThatWasNeverReadIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	s.shelf.fails["db"] = errors.New("connection refused")
+	s.reader.fails["db"] = errors.New("connection refused")
 	facts := s.resolve(t)
 	if facts.Known() || len(facts.Problems) > 0 || len(facts.Unread) != 1 || facts.Unread[0].Cause != "Unreachable" {
-		t.Errorf("known %t, problems %v, unread %v; want one that is unreachable", facts.Known(), facts.Problems, facts.Unread)
+		t.Errorf("known %t, problems %v, unread %v; want one object that is unreachable", facts.Known(), facts.Problems, facts.Unread)
 	}
 	if (Facts{}).Known() {
 		t.Error("facts that were never read are known")
@@ -301,26 +301,26 @@ func TestReadingsFollowTheIntervalAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	first := s.resolve(t)
-	gets := s.shelf.gets
+	gets := s.reader.gets
 	s.now = first.Next.Add(-time.Nanosecond)
-	if s.resolve(t); s.shelf.gets != gets {
-		t.Error("it reads before the interval is over")
+	if s.resolve(t); s.reader.gets != gets {
+		t.Error("Resolve reads before the interval is over")
 	}
 	s.pool.Generation++
-	if s.resolve(t); s.shelf.gets != 2*gets {
-		t.Error("it does not read at once when the spec has changed")
+	if s.resolve(t); s.reader.gets != 2*gets {
+		t.Error("Resolve does not read at once when the spec has changed")
 	}
 	s.now = s.now.Add(DefaultInterval)
-	if s.resolve(t); s.shelf.gets != 3*gets {
-		t.Error("it does not read when the interval is over")
+	if s.resolve(t); s.reader.gets != 3*gets {
+		t.Error("Resolve does not read when the interval is over")
 	}
 	s.pool.UID = "another"
-	if s.resolve(t); s.shelf.gets != 4*gets {
-		t.Error("it takes an earlier RelayPool of the name for this one")
+	if s.resolve(t); s.reader.gets != 4*gets {
+		t.Error("Resolve returns the results for an earlier RelayPool of the same name")
 	}
 	s.resolver.Forget(client.ObjectKeyFromObject(s.pool))
-	if s.resolve(t); s.shelf.gets != 5*gets {
-		t.Error("it remembers what it was told to forget")
+	if s.resolve(t); s.reader.gets != 5*gets {
+		t.Error("Resolve returns the old results after Forget")
 	}
 }
 
@@ -335,13 +335,13 @@ func TestTheIntervalVaries(t *testing.T) {
 	}
 }
 
-func TestAContextThatEndsIsAnErrorAndNoFact(t *testing.T) {
+func TestResolveReturnsTheErrorOfAnEndedContext(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.resolver.Resolve(ctx, s.pool); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want that of the context", err)
+		t.Errorf("error is %v, want the error of the context", err)
 	}
 }
 
@@ -350,9 +350,9 @@ func TestValue(t *testing.T) {
 	s := newStand(t)
 	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"})
 	if err != nil || got != "https://rpc.example/"+canary {
-		t.Errorf("value is %q, error %v", got, err)
+		t.Errorf("value is %q, error %v; want the URL in the Secret", got, err)
 	}
-	s.shelf.fails["api"] = apierrors.NewForbidden(corev1.Resource("secrets"), "api", errors.New("no"))
+	s.reader.fails["api"] = apierrors.NewForbidden(corev1.Resource("secrets"), "api", errors.New("no"))
 	for name, want := range map[string]string{
 		"none": "Secret none does not exist", "rpc": "no key missing", "api": "read Secret api",
 	} {
@@ -400,29 +400,29 @@ func TestADisallowedObjectIsNotInspected(t *testing.T) {
 		wantReason string // empty: nothing is wrong
 		wantField  string
 	}{
-		"every object has the label":                {strict, everything, nil, "", ""},
-		"no label is required":                      {tenancy.Policy{}, nil, nil, "", ""},
-		"the database's Secret lacks the label":     {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
-		"it lacks the label and the key":            {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
-		"an endpoint's Secret lacks the label":      {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlSecretRef"},
-		"a fee payer's Secret lacks the label":      {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secretRefs[0]"},
-		"the router's Secret lacks the label":       {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlSecretRef"},
-		"the API keys' Secret is for another pool":  {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysSecretRef"},
-		"a pull secret lacks the label":             {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
-		"a pull secret is missing":                  {strict, everything, func(s *stand) { delete(s.shelf.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
-		"a pull secret is missing, but not checked": {tenancy.Policy{}, nil, func(s *stand) { delete(s.shelf.secrets, "pull") }, "", ""},
-		"the verifying key lacks the label":         {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKeyConfigMapRef"},
-		"the profile lacks the label":               {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMapRef"},
-		"the payers are another's generated keys":   {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secretRefs[0]"},
-		"the payers are its own generated keys":     {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
-		"the API keys are a generated key":          {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysSecretRef"},
+		"every object has the label":                        {strict, everything, nil, "", ""},
+		"no label is required":                              {tenancy.Policy{}, nil, nil, "", ""},
+		"the database's Secret lacks the label":             {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"the database's Secret lacks the label and the key": {strict, with("db", nil), func(s *stand) { s.reader.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"an endpoint's Secret lacks the label":              {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlSecretRef"},
+		"a fee payer's Secret lacks the label":              {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secretRefs[0]"},
+		"the router's Secret lacks the label":               {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlSecretRef"},
+		"the API keys' Secret is for another pool":          {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysSecretRef"},
+		"a pull secret lacks the label":                     {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is missing":                          {strict, everything, func(s *stand) { delete(s.reader.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is missing, but not checked":         {tenancy.Policy{}, nil, func(s *stand) { delete(s.reader.secrets, "pull") }, "", ""},
+		"the verifying key lacks the label":                 {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKeyConfigMapRef"},
+		"the profile lacks the label":                       {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMapRef"},
+		"the payers are another's generated keys":           {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secretRefs[0]"},
+		"the payers are its own generated keys":             {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
+		"the API keys are a generated key":                  {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysSecretRef"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStand(t)
-			s.shelf.labels = tc.labels
-			s.shelf.secrets["pull"] = map[string][]byte{".dockerconfigjson": []byte(canary)}
+			s.reader.labels = tc.labels
+			s.reader.secrets["pull"] = map[string][]byte{".dockerconfigjson": []byte(canary)}
 			s.pool.Spec.Template.ImagePullSecrets = []v1alpha1.SecretReference{{Name: "pull"}}
 			if tc.change != nil {
 				tc.change(s)
@@ -434,26 +434,26 @@ func TestADisallowedObjectIsNotInspected(t *testing.T) {
 					t.Errorf("problems are %v, want none", facts.Problems)
 				}
 				if slices.ContainsFunc(facts.Resolved, func(o Object) bool { return o.Name == "pull" }) {
-					t.Error("the fleet is rolled out for a pull secret, which its pods do not read")
+					t.Error("a pull secret is among the resolved objects, so its changes would cause a rollout")
 				}
 				return
 			}
 			if facts.Complete() || len(facts.Problems) == 0 {
-				t.Fatalf("problems are %v, want one: the fleet would be deployed", facts.Problems)
+				t.Fatalf("problems are %v, want at least one, so that the fleet is not deployed", facts.Problems)
 			}
 			p := facts.Problems[0]
 			if p.Reason != tc.wantReason || !slices.ContainsFunc(facts.Problems, func(p Problem) bool { return strings.HasPrefix(p.Message, tc.wantField+": ") }) {
 				t.Errorf("problem is %s: %s, want %s of %s", p.Reason, p.Message, tc.wantReason, tc.wantField)
 			}
 			for _, p := range facts.Problems {
-				for _, told := range []string{"among its", "has a key", "bytes"} {
-					if strings.Contains(p.Message, told) {
-						t.Errorf("%q tells what the object holds", p.Message)
+				for _, detail := range []string{"among its", "has a key", "bytes"} {
+					if strings.Contains(p.Message, detail) {
+						t.Errorf("message %q has details of the disallowed object", p.Message)
 					}
 				}
 			}
 			if tc.wantField == "spec.pool.verifyingKeyConfigMapRef" && facts.VerifyingKey != nil || tc.wantField == "spec.pool.profile.configMapRef" && facts.Profile != nil {
-				t.Error("the content is taken all the same")
+				t.Error("the content of a disallowed ConfigMap is used")
 			}
 			if strings.HasPrefix(tc.wantField, "spec.feePayers") && len(facts.Payers) > 0 {
 				t.Errorf("payers are %v, want none", facts.Payers)
@@ -463,32 +463,32 @@ func TestADisallowedObjectIsNotInspected(t *testing.T) {
 }
 
 // A removed label is noticed at the next reading.
-func TestALabelThatIsTakenAwayCounts(t *testing.T) {
+func TestRemovedLabelIsNoticed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.resolver.Policy = tenancy.Policy{RequireLabel: true, Usable: []string{"n/rpc", "n/router", "n/api", "n/payers", "n/vk", "n/profile"}}
-	s.shelf.labels = map[string]map[string]string{"db": {v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}}
+	s.reader.labels = map[string]map[string]string{"db": {v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}}
 	first := s.resolve(t)
 	if !first.Complete() {
 		t.Fatalf("problems are %v, want none", first.Problems)
 	}
-	s.shelf.labels, s.now = nil, first.Next
+	s.reader.labels, s.now = nil, first.Next
 	if second := s.resolve(t); len(second.Problems) != 1 || second.Problems[0].Reason != v1alpha1.ReasonSecretNotUsable || second.Problems[0].Name != "db" {
-		t.Errorf("problems are %v, want that db may not be used", second.Problems)
+		t.Errorf("problems are %v, want SecretNotUsable for db", second.Problems)
 	}
 }
 
 // The operator itself sends requests to the URL in an endpoint's Secret.
-func TestAValueThatMayNotBeUsedIsNotRead(t *testing.T) {
+func TestValueOfADisallowedSecretIsNotReturned(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.resolver.Policy = tenancy.Policy{RequireLabel: true}
 	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"})
 	if got != "" || err == nil || !strings.Contains(err.Error(), "Secret rpc may not be used by this RelayPool") {
-		t.Errorf("value is %d characters, error %v; want none, and why", len(got), err)
+		t.Errorf("value has %d characters, error %v; want no value, and the reason in the error", len(got), err)
 	}
-	s.shelf.labels = map[string]map[string]string{"rpc": {v1alpha1.LabelUsableBy: "p"}}
+	s.reader.labels = map[string]map[string]string{"rpc": {v1alpha1.LabelUsableBy: "p"}}
 	if _, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"}); err != nil {
-		t.Errorf("with the label the error is %v", err)
+		t.Errorf("with the label the error is %v, want none", err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// DefaultInterval is the time between two readings of what a RelayPool names.
+	// DefaultInterval is the time between two readings of a RelayPool's objects.
 	DefaultInterval = time.Minute
-	// jitter is the fraction by which the interval varies, so that RelayPools that were
-	// created together are not read together for ever.
+	// jitter is the fraction by which the interval varies. It spreads the readings of
+	// RelayPools that were created together.
 	jitter = 0.1
 	// missingFactor divides the interval while an object is missing, because somebody
 	// is about to create it.
@@ -47,7 +47,7 @@ type Options struct {
 	Policy tenancy.Policy
 }
 
-// Resolver reads what RelayPools name, and keeps the results until the next reading
+// Resolver reads the objects that RelayPools name, and keeps the results until the next reading
 // is due. It is safe for concurrent use.
 type Resolver struct {
 	Options
@@ -55,15 +55,15 @@ type Resolver struct {
 	pools map[types.NamespacedName]*memory
 }
 
-// memory is what is kept of one RelayPool.
+// memory has the results for one RelayPool.
 type memory struct {
 	uid        types.UID
 	generation int64
 	facts      Facts
-	found      map[need]finding
+	found      map[namedValue]finding
 }
 
-// finding is the last known state of one need.
+// finding is the last known state of one named value.
 type finding struct {
 	// at is when the object was read, zero if never.
 	at      time.Time
@@ -89,30 +89,30 @@ func NewResolver(o Options) (*Resolver, error) {
 
 // Resolve returns the facts of a RelayPool. It reads when the spec has changed or the
 // interval is over, and otherwise returns the last results. An object that cannot be read
-// is not an error: see Facts.Unread. The only error is that of a context that has ended.
+// is not an error: see Facts.Unread. The only error is the error of a context that has ended.
 func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
-	last := r.remembered(pool)
+	last := r.lastResults(pool)
 	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
 		return last.facts, nil
 	}
 	began := r.Now()
-	all := needs(&pool.Spec, r.Policy.RequireLabel)
+	all := namedValues(&pool.Spec, r.Policy.RequireLabel)
 	found, unread := r.read(ctx, client.ObjectKeyFromObject(pool), all, last.found, began)
 	if err := ctx.Err(); err != nil {
-		return Facts{}, fmt.Errorf("read what the RelayPool names: %w", err)
+		return Facts{}, fmt.Errorf("read the Secrets and ConfigMaps of the RelayPool: %w", err)
 	}
 	facts := factsOf(all, found, unread)
 	facts.ReadAt = began
-	facts.Next = began.Add(r.pause(facts))
+	facts.Next = began.Add(r.interval(facts))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pools[client.ObjectKeyFromObject(pool)] = &memory{pool.UID, pool.Generation, facts, found}
 	return facts, nil
 }
 
-// remembered returns the memory of this RelayPool, but not that of an earlier one of
-// the same name.
-func (r *Resolver) remembered(pool *v1alpha1.RelayPool) memory {
+// lastResults returns the memory of this RelayPool, but not the memory of an earlier
+// RelayPool of the same name.
+func (r *Resolver) lastResults(pool *v1alpha1.RelayPool) memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.pools[client.ObjectKeyFromObject(pool)]; m != nil && m.uid == pool.UID {
@@ -128,7 +128,7 @@ func (r *Resolver) Forget(pool types.NamespacedName) {
 	delete(r.pools, pool)
 }
 
-func (r *Resolver) pause(f Facts) time.Duration {
+func (r *Resolver) interval(f Facts) time.Duration {
 	interval := r.Interval
 	if !f.Complete() || len(f.Unread) > 0 {
 		interval /= missingFactor
@@ -136,15 +136,15 @@ func (r *Resolver) pause(f Facts) time.Duration {
 	return time.Duration(float64(interval) * (1 - jitter + 2*jitter*r.Random()))
 }
 
-// read gets each object once, a few at a time. Needs whose object could not be
-// read keep their last finding.
-func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []need, last map[need]finding, now time.Time) (map[need]finding, []Unread) {
+// read gets each object once, a few at a time. If an object could not be read, its
+// named values keep their last finding.
+func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []namedValue, last map[namedValue]finding, now time.Time) (map[namedValue]finding, []Unread) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var (
 		mu     sync.Mutex
 		group  sync.WaitGroup
-		found  = make(map[need]finding, len(all))
+		found  = make(map[namedValue]finding, len(all))
 		unread []Unread
 		slots  = make(chan struct{}, parallel)
 	)
@@ -169,8 +169,8 @@ func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []ne
 	return found, unread
 }
 
-func byObject(all []need) map[object][]need {
-	grouped := map[object][]need{}
+func byObject(all []namedValue) map[object][]namedValue {
+	grouped := map[object][]namedValue{}
 	for _, n := range all {
 		grouped[n.object] = append(grouped[n.object], n)
 	}
@@ -178,7 +178,7 @@ func byObject(all []need) map[object][]need {
 }
 
 // keepLast keeps the last finding of an object that cannot be read now.
-func keepLast(o object, wanted []need, last, found map[need]finding, err error) Unread {
+func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding, err error) Unread {
 	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
 	if u.Cause == "" {
 		u.Cause = "Unreachable"
@@ -193,23 +193,23 @@ func keepLast(o object, wanted []need, last, found map[need]finding, err error) 
 	return u
 }
 
-// content is the content of an object; values is nil when the object does not exist.
+// content is what was read of an object. values is nil when the object does not exist.
 type content struct {
 	values map[string][]byte
 	labels map[string]string
-	about  Object
+	object Object
 }
 
 // get reads one object.
 func (r *Resolver) get(ctx context.Context, namespace string, o object) (content, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: o.name}
-	got := content{about: Object{Kind: o.kind, Name: o.name}}
+	got := content{object: Object{Kind: o.kind, Name: o.name}}
 	if o.kind == Secret {
 		var s corev1.Secret
 		if err := r.Reader.Get(ctx, key, &s); err != nil {
 			return got, client.IgnoreNotFound(err)
 		}
-		got.about.UID, got.about.ResourceVersion = s.UID, s.ResourceVersion
+		got.object.UID, got.object.ResourceVersion = s.UID, s.ResourceVersion
 		got.values, got.labels = s.Data, s.Labels
 		return got, nil
 	}
@@ -217,7 +217,7 @@ func (r *Resolver) get(ctx context.Context, namespace string, o object) (content
 	if err := r.Reader.Get(ctx, key, &c); err != nil {
 		return got, client.IgnoreNotFound(err)
 	}
-	got.about.UID, got.about.ResourceVersion = c.UID, c.ResourceVersion
+	got.object.UID, got.object.ResourceVersion = c.UID, c.ResourceVersion
 	got.labels, got.values = c.Labels, make(map[string][]byte, len(c.Data)+len(c.BinaryData))
 	for k, v := range c.Data {
 		got.values[k] = []byte(v)
@@ -238,16 +238,16 @@ func discard(kind Kind, values map[string][]byte) {
 	}
 }
 
-// Value reads one value of a Secret now, without the white space around it, for a caller
-// that needs it at once on a RelayPool's behalf. The caller must not keep it. Errors name
-// Secret and key.
+// Value reads one value of a Secret that a RelayPool names, without the white space around
+// it. The caller must use the value at once and not keep it. Errors name the Secret and the
+// key.
 func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error) {
 	got, err := r.get(ctx, pool.Namespace, object{Secret, ref.Name})
 	if err != nil {
 		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
 	}
 	defer discard(Secret, got.values)
-	n := need{object{Secret, ref.Name}, ref.Key, "", someLine}
+	n := namedValue{object{Secret, ref.Name}, ref.Key, "", someLine}
 	if p := evaluate(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}

@@ -11,37 +11,37 @@ import (
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
-// check says what a value must be.
-type check int
+// valueFormat says what a value must be.
+type valueFormat int
 
 const (
-	databaseURL check = iota
+	databaseURL valueFormat = iota
 	httpURL
 	payerKey
 	headerValue
 	someLine
 	verifyingKey
 	profile
-	// pullSecret is an image pull secret: only the kubelet reads its values.
+	// pullSecret is an image pull secret. Only the kubelet reads its values.
 	pullSecret
 )
 
 // keepsValue reports whether the value of a ConfigMap is kept for the pool's checks.
-func (c check) keepsValue() bool { return c == verifyingKey || c == profile }
+func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
 
 // evaluate checks a value without the white space around it, which the relay ignores too. For
-// a payer's key it returns the address. fault is empty or completes "the value …": it
-// gives the length of what was received, and what was expected.
-func (c check) evaluate(value []byte) (address, fault string) {
+// a payer's key it returns the address. fault is empty or completes "the value …": it gives
+// the length of the received value, and what was expected.
+func (f valueFormat) evaluate(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
-		return "", "is empty: expected " + c.expected()
+		return "", "is empty: expected " + f.expected()
 	}
-	switch c {
+	switch f {
 	case databaseURL:
-		return "", c.faultOf(value, isURL(value, "postgres", "postgresql"))
+		return "", f.faultOf(value, isURL(value, "postgres", "postgresql"))
 	case httpURL:
-		return "", c.faultOf(value, isURL(value, "http", "https"))
+		return "", f.faultOf(value, isURL(value, "http", "https"))
 	case payerKey:
 		private, err := keyfile.Parse(value)
 		if err != nil {
@@ -50,25 +50,25 @@ func (c check) evaluate(value []byte) (address, fault string) {
 		defer clear(private)
 		return keyfile.Address(private), ""
 	case headerValue:
-		return "", c.faultOf(value, !bytes.ContainsFunc(value, unprintable))
+		return "", f.faultOf(value, !bytes.ContainsFunc(value, unprintable))
 	case verifyingKey:
-		return "", c.faultOf(value, isJSONObject(value))
+		return "", f.faultOf(value, isJSONObject(value))
 	case profile:
-		return "", c.faultOf(value, isYAMLMapping(value))
+		return "", f.faultOf(value, isYAMLMapping(value))
 	case someLine, pullSecret:
 	}
 	return "", ""
 }
 
-func (c check) faultOf(value []byte, ok bool) string {
+func (f valueFormat) faultOf(value []byte, ok bool) string {
 	if ok {
 		return ""
 	}
-	return fmt.Sprintf("has %d bytes that are not %s", len(value), c.expected())
+	return fmt.Sprintf("has %d bytes that are not %s", len(value), f.expected())
 }
 
-func (c check) expected() string {
-	switch c {
+func (f valueFormat) expected() string {
+	switch f {
 	case databaseURL:
 		return "a Postgres URL, postgres://user:password@host:port/name"
 	case httpURL:

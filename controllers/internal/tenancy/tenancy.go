@@ -27,7 +27,7 @@ const (
 // is allowed except the use of another RelayPool's generated keys.
 type Policy struct {
 	// Images are the repositories that spec.image may name, as ParseRepository returns
-	// them. Empty: every image is allowed.
+	// them. If empty, every image is allowed.
 	Images []string
 	// Withheld are the fields of spec.template that no RelayPool may set.
 	Withheld []string
@@ -43,7 +43,7 @@ type Policy struct {
 const anyBelow = "/*"
 
 // ParseRepository returns the full name of an image's repository, registry included,
-// or of all repositories below it when text ends in /*.
+// or, if text ends in /*, of all repositories below this path.
 func ParseRepository(text string) (string, error) {
 	prefix, all := strings.CutSuffix(text, anyBelow)
 	if all {
@@ -59,8 +59,8 @@ func ParseRepository(text string) (string, error) {
 	return named.Name(), nil
 }
 
-// Faults returns the fields that a spec sets but may not set, apart from the objects that
-// it names. ownImage is the operator's default for RelayPools that name no image.
+// Faults returns a message for each field that a spec sets but may not set. It does not
+// check the objects that the spec names. ownImage is the operator's default for RelayPools that name no image.
 func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	var out []string
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
@@ -79,7 +79,7 @@ func (p Policy) imageFault(image, ownImage string) string {
 	if len(p.Images) == 0 || image == "" || image == ownImage {
 		return ""
 	}
-	found := "no name of an image"
+	found := "a text that is not an image name"
 	if named, err := reference.ParseNormalizedNamed(image); err == nil {
 		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return allows(allowed, named.Name()) }) {
 			return ""
@@ -135,7 +135,7 @@ type Named struct {
 	Namespace, Pool string
 	// Kind is Secret or ConfigMap.
 	Kind, Name string
-	// Labels are the object's.
+	// Labels are the labels of the object.
 	Labels map[string]string
 	// Payer: the RelayPool names the object as a fee payer's key.
 	Payer bool
@@ -143,23 +143,24 @@ type Named struct {
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: the object is a generated key; else no label or setting allows its use.
+	// Generated: the object is a generated key. Otherwise no label or setting allows its
+	// use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string
 }
 
-// Refuse reports why a RelayPool may not use an object, from the object's labels alone; nil
-// when it may. Under every policy, a generated key pays only for the RelayPool that it was
-// made for.
+// Refuse returns why a RelayPool may not use an object, or nil if it may. It reads only the
+// object's labels. Under every policy, a generated key pays only for the RelayPool for which
+// it was made.
 func (p Policy) Refuse(n Named) *Refusal {
 	if n.Kind == "Secret" && n.Labels[build.LabelPayerState] != "" {
-		of := n.Labels[build.LabelPool]
+		owner := n.Labels[build.LabelPool]
 		switch {
-		case of != n.Pool:
-			return &Refusal{true, fmt.Sprintf("is a generated fee payer key of RelayPool %s, which no other RelayPool may use: name a Secret of your own", of)}
+		case owner != n.Pool:
+			return &Refusal{true, fmt.Sprintf("is a generated fee payer key of RelayPool %s, which no other RelayPool may use: name a Secret of your own", owner)}
 		case !n.Payer:
-			return &Refusal{true, "is a generated fee payer key, which may be used as a fee payer's key alone: name another Secret"}
+			return &Refusal{true, "is a generated fee payer key, which may be used only as a fee payer's key: name another Secret"}
 		default:
 			return nil
 		}

@@ -36,7 +36,7 @@ func TestParseRepository(t *testing.T) {
 			t.Parallel()
 			got, err := ParseRepository(tc.text)
 			if got != tc.want || (err != nil) != (tc.want == "") {
-				t.Errorf("%q is %q, error %v; want %q", tc.text, got, err, tc.want)
+				t.Errorf("%q parses to %q, error %v; want %q", tc.text, got, err, tc.want)
 			}
 		})
 	}
@@ -52,23 +52,23 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 		// want is a part of the fault; empty when there is none.
 		want string
 	}{
-		"no image, for the operator's own":       {"", ""},
-		"the operator's by its name":             {own, ""},
-		"another tag of the operator's":          {"mirror.example/relay:0.0.1", "received mirror.example/relay"},
-		"an allowed repository":                  {"registry.example/relaypool/relay:1", ""},
-		"an allowed repository by digest":        {"registry.example/relaypool/relay" + digest, ""},
-		"by tag and digest":                      {"registry.example/relaypool/relay:1" + digest, ""},
-		"below a path":                           {"team/relay:1", ""},
-		"deep below a path":                      {"docker.io/team/fork/relay:1", ""},
-		"the path itself":                        {"docker.io/team:1", "received docker.io/library/team"},
-		"a name that begins like an allowed one": {"registry.example/relaypool/relay-evil:1", "received registry.example/relaypool/relay-evil"},
-		"below an allowed repository":            {"registry.example/relaypool/relay/evil:1", "received registry.example/relaypool/relay/evil"},
-		"an owner that begins like an allowed":   {"team-evil/relay:1", "received docker.io/team-evil/relay"},
-		"another registry":                       {"evil.example/relaypool/relay:1", "received evil.example/relaypool/relay"},
-		"an allowed name as a path elsewhere":    {"evil.example/registry.example/relaypool/relay:1", "received evil.example/registry.example/relaypool/relay"},
-		"another port of the registry":           {"registry.example:5000/relaypool/relay:1", "received registry.example:5000/relaypool/relay"},
-		"a path that goes up":                    {"docker.io/team/../evil/relay:1", "received no name of an image"},
-		"what is no image":                       {"https://evil.example", "received no name of an image"},
+		"no image":                                 {"", ""},
+		"the operator's default image":             {own, ""},
+		"another tag of the default image":         {"mirror.example/relay:0.0.1", "received mirror.example/relay"},
+		"an allowed repository":                    {"registry.example/relaypool/relay:1", ""},
+		"an allowed repository by digest":          {"registry.example/relaypool/relay" + digest, ""},
+		"an allowed repository by tag and digest":  {"registry.example/relaypool/relay:1" + digest, ""},
+		"a repository below an allowed path":       {"team/relay:1", ""},
+		"a repository deep below an allowed path":  {"docker.io/team/fork/relay:1", ""},
+		"the allowed path itself":                  {"docker.io/team:1", "received docker.io/library/team"},
+		"a name that begins like an allowed one":   {"registry.example/relaypool/relay-evil:1", "received registry.example/relaypool/relay-evil"},
+		"a repository below an allowed repository": {"registry.example/relaypool/relay/evil:1", "received registry.example/relaypool/relay/evil"},
+		"an owner that begins like an allowed one": {"team-evil/relay:1", "received docker.io/team-evil/relay"},
+		"another registry":                         {"evil.example/relaypool/relay:1", "received evil.example/relaypool/relay"},
+		"an allowed name as a path elsewhere":      {"evil.example/registry.example/relaypool/relay:1", "received evil.example/registry.example/relaypool/relay"},
+		"another port of the registry":             {"registry.example:5000/relaypool/relay:1", "received registry.example:5000/relaypool/relay"},
+		"a path that goes up":                      {"docker.io/team/../evil/relay:1", "received a text that is not an image name"},
+		"a URL":                                    {"https://evil.example", "received a text that is not an image name"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 	}
 }
 
-// filled returns templates with one field set each, by the field's name.
-func filled() map[string]v1alpha1.Template {
+// templatesByField returns templates with one field set each, by the field's name.
+func templatesByField() map[string]v1alpha1.Template {
 	return map[string]v1alpha1.Template{
 		"labels":            {Labels: map[string]string{"a": "b"}},
 		"annotations":       {Annotations: map[string]string{"a": "b"}},
@@ -108,46 +108,46 @@ func filled() map[string]v1alpha1.Template {
 	}
 }
 
-// A field that is added to the template later must not escape the policy.
-func TestEveryFieldOfTheTemplateIsDecidedUpon(t *testing.T) {
+// The policy must also cover fields that are added to the template later.
+func TestPolicyCoversEveryTemplateField(t *testing.T) {
 	t.Parallel()
-	templates := filled()
+	templates := templatesByField()
 	fields := reflect.TypeFor[v1alpha1.Template]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
 		template, ok := templates[name]
 		if !ok {
-			t.Errorf("template.%s is in no test: decide whether it can be withheld", name)
+			t.Errorf("template.%s is not in templatesByField: decide whether it can be withheld", name)
 			continue
 		}
 		content, err := json.Marshal(template)
 		if err != nil || !strings.Contains(string(content), `"`+name+`"`) {
 			t.Errorf("template.%s is not set in %s: %v", name, content, err)
 		}
-		free := name == "imagePullSecrets" || name == "logLevel"
-		if free == slices.Contains(TemplateFields(), name) {
-			t.Errorf("template.%s can be withheld: %t", name, !free)
+		neverWithheld := name == "imagePullSecrets" || name == "logLevel"
+		if neverWithheld == slices.Contains(TemplateFields(), name) {
+			t.Errorf("template.%s can be withheld: %t, want %t", name, neverWithheld, !neverWithheld)
 		}
 	}
 }
 
 func TestWithheldFieldsAreNamed(t *testing.T) {
 	t.Parallel()
-	for name, template := range filled() {
+	for name, template := range templatesByField() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := &v1alpha1.RelayPoolSpec{Template: template}
 			if got := (Policy{}).Faults(spec, ""); len(got) > 0 {
-				t.Errorf("nothing is withheld, and the faults are %q", got)
+				t.Errorf("no field is withheld, but the faults are %q", got)
 			}
 			others := slices.DeleteFunc(TemplateFields(), func(field string) bool { return field == name })
 			if got := (Policy{Withheld: others}).Faults(spec, ""); len(got) > 0 {
-				t.Errorf("all others are withheld, and the faults are %q", got)
+				t.Errorf("only other fields are withheld, but the faults are %q", got)
 			}
 			got := Policy{Withheld: TemplateFields()}.Faults(spec, "")
 			if !slices.Contains(TemplateFields(), name) {
 				if len(got) > 0 {
-					t.Errorf("what is never withheld has the faults %q", got)
+					t.Errorf("a field that is never withheld has the faults %q", got)
 				}
 				return
 			}
@@ -162,7 +162,7 @@ func TestWithheldFieldsAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhichObjectsARelayPoolMayName(t *testing.T) {
+func TestRefuse(t *testing.T) {
 	t.Parallel()
 	generated := func(of string) map[string]string {
 		return map[string]string{build.LabelPool: of, build.LabelPayerState: "active", v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}
@@ -175,22 +175,22 @@ func TestWhichObjectsARelayPoolMayName(t *testing.T) {
 		want          string // a part of the text; empty when the object may be used
 		wantGenerated bool
 	}{
-		"any Secret, where no label is required":         {Policy{}, Named{Name: "admin"}, "", false},
-		"any Secret, where a label is required":          {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
-		"one for this RelayPool":                         {strict, Named{Name: "db", Labels: usable("demo")}, "", false},
-		"one for every RelayPool":                        {strict, Named{Name: "db", Labels: usable("any")}, "", false},
-		"one for another RelayPool":                      {strict, Named{Name: "db", Labels: usable("demo-2")}, "received another value", false},
-		"an empty label":                                 {strict, Named{Name: "db", Labels: usable("")}, "received none", false},
-		"one that is listed":                             {strict, Named{Name: "listed"}, "", false},
-		"one of the listed name in another namespace":    {strict, Named{Namespace: "other", Name: "listed"}, "received none", false},
-		"a ConfigMap without the label":                  {strict, Named{Kind: "ConfigMap", Name: "vk"}, "kubectl label configmap vk -n pools --overwrite relaypool.dev/usable-by=demo", false},
-		"a ConfigMap with it":                            {strict, Named{Kind: "ConfigMap", Name: "vk", Labels: usable("demo")}, "", false},
-		"another RelayPool's generated key":              {Policy{}, Named{Name: "x", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
-		"another's key under the strict policy":          {strict, Named{Name: "listed", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
-		"another's key as an API key":                    {Policy{}, Named{Name: "x", Labels: generated("other")}, "a generated fee payer key of RelayPool other", true},
-		"one's own generated key as a fee payer":         {strict, Named{Name: "x", Labels: map[string]string{build.LabelPool: "demo", build.LabelPayerState: "retired"}, Payer: true}, "", false},
-		"one's own generated key as the router's secret": {Policy{}, Named{Name: "x", Labels: generated("demo")}, "as a fee payer's key alone", true},
-		"a generated key that lost its RelayPool":        {Policy{}, Named{Name: "x", Labels: map[string]string{build.LabelPayerState: "active"}, Payer: true}, "a generated fee payer key", true},
+		"any Secret, where no label is required":             {Policy{}, Named{Name: "admin"}, "", false},
+		"any Secret, where a label is required":              {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
+		"a Secret with the label for this RelayPool":         {strict, Named{Name: "db", Labels: usable("demo")}, "", false},
+		"a Secret with the label for every RelayPool":        {strict, Named{Name: "db", Labels: usable("any")}, "", false},
+		"a Secret with the label for another RelayPool":      {strict, Named{Name: "db", Labels: usable("demo-2")}, "received another value", false},
+		"a Secret with an empty label":                       {strict, Named{Name: "db", Labels: usable("")}, "received none", false},
+		"a listed Secret":                                    {strict, Named{Name: "listed"}, "", false},
+		"a Secret with a listed name in another namespace":   {strict, Named{Namespace: "other", Name: "listed"}, "received none", false},
+		"a ConfigMap without the label":                      {strict, Named{Kind: "ConfigMap", Name: "vk"}, "kubectl label configmap vk -n pools --overwrite relaypool.dev/usable-by=demo", false},
+		"a ConfigMap with the label":                         {strict, Named{Kind: "ConfigMap", Name: "vk", Labels: usable("demo")}, "", false},
+		"another RelayPool's generated key":                  {Policy{}, Named{Name: "x", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another RelayPool's key, although listed":           {strict, Named{Name: "listed", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another RelayPool's key as an API key":              {Policy{}, Named{Name: "x", Labels: generated("other")}, "a generated fee payer key of RelayPool other", true},
+		"the RelayPool's own key as a fee payer":             {strict, Named{Name: "x", Labels: map[string]string{build.LabelPool: "demo", build.LabelPayerState: "retired"}, Payer: true}, "", false},
+		"the RelayPool's own key as the router's secret":     {Policy{}, Named{Name: "x", Labels: generated("demo")}, "only as a fee payer's key", true},
+		"a generated key without the label of its RelayPool": {Policy{}, Named{Name: "x", Labels: map[string]string{build.LabelPayerState: "active"}, Payer: true}, "a generated fee payer key", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,9 +206,9 @@ func TestWhichObjectsARelayPoolMayName(t *testing.T) {
 			got := tc.policy.Refuse(n)
 			switch {
 			case tc.want == "" && got != nil:
-				t.Errorf("refused: %+v", *got)
+				t.Errorf("the object is refused: %+v; want no refusal", *got)
 			case tc.want != "" && (got == nil || !strings.Contains(got.Text, tc.want) || got.Generated != tc.wantGenerated):
-				t.Errorf("refusal is %+v, want %q in it, of a generated key: %t", got, tc.want, tc.wantGenerated)
+				t.Errorf("refusal is %+v, want %q in it, Generated %t", got, tc.want, tc.wantGenerated)
 			}
 		})
 	}
