@@ -64,8 +64,8 @@ func (d *decision) selectMounts() {
 	}
 }
 
-// restoreAddressAnnotations plans to restore the annotation with a key's address, which people may use to fund
-// the key.
+// restoreAddressAnnotations plans to restore the annotation with a key's address, which
+// people may use to fund the key.
 func (d *decision) restoreAddressAnnotations() {
 	for _, k := range d.Keys.Keys {
 		if k.WrongAddress && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {

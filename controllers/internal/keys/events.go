@@ -75,7 +75,8 @@ func (d *decision) addPayerEvents(p v1alpha1.FeePayerStatus, before map[string]v
 	}
 }
 
-// wasFunded reports whether the last status had the condition FeePayersFunded with the reason Funded.
+// wasFunded reports whether the last status had the condition FeePayersFunded with the
+// reason Funded.
 func (d *decision) wasFunded() bool {
 	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
 	return c != nil && c.Reason == v1alpha1.ReasonFunded

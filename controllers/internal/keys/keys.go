@@ -1,12 +1,12 @@
 // Package keys makes and rotates the fee payers' keys of RelayPools with
 // spec.feePayers.generate.
 //
-// Each key is in an immutable Secret of its own. The Secret's name is derived from
-// the RelayPool's name, so the operator needs only get, create and patch on Secrets. These Secrets
-// have no owner, and nothing here deletes or overwrites one. Their label with the key's
-// state is the source of truth of a rotation: together with the Jobs and the Deployment it
-// determines the next step. If the operator dies, the next leader continues at the same
-// point.
+// Each key is in an immutable Secret of its own. The Secret's name is derived from the
+// RelayPool's name, so the operator needs only get, create and patch on Secrets. These
+// Secrets have no owner, and nothing here deletes or overwrites one. Their label with the
+// key's state is the source of truth of a rotation: together with the Jobs and the
+// Deployment it determines the next step. If the operator dies, the next leader continues
+// at the same point.
 //
 // A pass observes (Observer), decides (Decide, pure) and writes (Writer).
 package keys

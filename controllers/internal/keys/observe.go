@@ -29,8 +29,9 @@ const (
 	WatchedRevisions = 5
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
-	// maxRevision bounds the search for revisions above the spec's. maxMissingRevisions bounds the
-	// search for revisions below the spec's, which has to end within readTimeout.
+	// maxRevision bounds the search for revisions above the spec's. maxMissingRevisions
+	// bounds the search for revisions below the spec's, which has to end within
+	// readTimeout.
 	maxRevision         = 1000
 	maxMissingRevisions = 200
 	// missingFactor divides the interval while a Secret is not the key that it should be,

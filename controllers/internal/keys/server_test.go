@@ -50,8 +50,8 @@ type stand struct {
 	pool            *v1alpha1.RelayPool
 	rollout         Rollout
 	balances        map[string]Balance
-	// interrupt is called before and after each write of the operator, and kills it by returning
-	// an error.
+	// interrupt is called before and after each write of the operator, and kills it by
+	// returning an error.
 	interrupt func(written bool) error
 
 	observer *Observer
@@ -277,8 +277,8 @@ func (s *stand) states(t *testing.T) map[string]string {
 	return states
 }
 
-// checkNoPrivateKeys fails if any output or stored object contains a private key in a usual form.
-// The values of Secrets do not count.
+// checkNoPrivateKeys fails if any output or stored object contains a private key in a usual
+// form. The values of Secrets do not count.
 func (s *stand) checkNoPrivateKeys(t *testing.T) {
 	t.Helper()
 	text := s.log.String() + s.output.String()
@@ -361,9 +361,9 @@ func versions(secrets map[string]corev1.Secret) map[string]string {
 	return all
 }
 
-// TestRotationSurvivesOperatorDeathAtAnyWrite rotates twice for each write of a rotation. In one
-// rotation the operator is killed before the write. In the other it is killed after the API
-// server has executed the write, but before the operator has the answer.
+// TestRotationSurvivesOperatorDeathAtAnyWrite rotates twice for each write of a rotation.
+// In one rotation the operator is killed before the write. In the other it is killed after
+// the API server has executed the write, but before the operator has the answer.
 func TestRotationSurvivesOperatorDeathAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {

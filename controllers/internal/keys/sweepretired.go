@@ -52,8 +52,8 @@ func (d *decision) sweepUnused() {
 	d.runJob(want, AnnotationSweepRetired)
 }
 
-// readInCurrentStep reports whether a balance was read since the present step of the rotation began. An
-// older balance may show funds that were swept meanwhile.
+// readInCurrentStep reports whether a balance was read since the present step of the
+// rotation began. An older balance may show funds that were swept meanwhile.
 func (d *decision) readInCurrentStep(b Balance) bool {
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	switch {

@@ -73,8 +73,8 @@ func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan,
 }
 
 // create makes one key. If its Secret exists already, the Secret stays as it is: another
-// operator, or this operator before it died, has made the key, and the next reading finds it. The
-// address is published only after the key has been read back.
+// operator, or this operator before it died, has made the key, and the next reading finds
+// it. The address is published only after the key has been read back.
 func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
 	private, err := keyfile.Generate(w.Random)
 	if err != nil {

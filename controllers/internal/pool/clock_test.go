@@ -9,7 +9,8 @@ import (
 )
 
 // The last write of the status has a time in the future: another operator's clock was
-// ahead, or this operator's clock was set back. Figures are still written, with the present time.
+// ahead, or this operator's clock was set back. Figures are still written, with the present
+// time.
 func TestStatusTimeInTheFutureDelaysNoFigures(t *testing.T) {
 	t.Parallel()
 	f := healthyFacts()

@@ -26,7 +26,8 @@ type Facts struct {
 	// Target is what to read from the chain for the declared pool. It lacks the parts that
 	// need unresolved objects.
 	Target Target
-	// Keys are the generated keys of fee payers, and Jobs are the Jobs that rotate them. KeysKnown is false when the keys could not be read.
+	// Keys are the generated keys of fee payers, and Jobs are the Jobs that rotate them.
+	// KeysKnown is false when the keys could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool

@@ -13,7 +13,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// maxTerminationMessage bounds the messages that are copied from pods and autoscalers, in bytes.
+// maxTerminationMessage bounds the messages that are copied from pods and autoscalers, in
+// bytes.
 const maxTerminationMessage = 450
 
 // These are reasons why a pod is not ready. Kubernetes alternates between two reasons for
@@ -118,8 +119,8 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// withoutGeneratedNames returns a message of another component on one line, without the parts that
-// differ from pod to pod: uids and generated names.
+// withoutGeneratedNames returns a message of another component on one line, without the
+// parts that differ from pod to pod: uids and generated names.
 func withoutGeneratedNames(text string, pod *corev1.Pod) string {
 	if pod != nil {
 		for _, generated := range []string{string(pod.UID), pod.Name} {

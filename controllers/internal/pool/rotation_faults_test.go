@@ -95,8 +95,8 @@ func newRPCProxy(t *testing.T, chain string) *rpcProxy {
 	return p
 }
 
-// The chain becomes unreachable while the Job moves the funds, and is reachable again much later.
-// There are more new keys than old ones.
+// The chain becomes unreachable while the Job moves the funds, and is reachable again much
+// later. There are more new keys than old ones.
 func (w *rotationSuite) chainUnreachable(t *testing.T) {
 	r := w.newRotation(t)
 	proxy := newRPCProxy(t, r.RPC)
@@ -118,8 +118,8 @@ func (w *rotationSuite) chainUnreachable(t *testing.T) {
 	}
 }
 
-// Three keys are replaced by one, and a pause stops the rotation in the middle. After the rotation,
-// somebody sends lamports to old addresses.
+// Three keys are replaced by one, and a pause stops the rotation in the middle. After the
+// rotation, somebody sends lamports to old addresses.
 func (w *rotationSuite) pausedThenRetiredKeysFunded(t *testing.T) {
 	r := w.newRotation(t)
 	r.startOperator(t)

@@ -262,8 +262,9 @@ func (r *rotation) fees(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// checkDone waits for the end of a rotation and checks it. The revision's keys are in use and
-// have all lamports except the fees. The other keys are retired and empty. No invariant was violated.
+// checkDone waits for the end of a rotation and checks it. The revision's keys are in use
+// and have all lamports except the fees. The other keys are retired and empty. No invariant
+// was violated.
 func (r *rotation) checkDone(t *testing.T, revision, count int32) {
 	t.Helper()
 	r.awaitStep(t, revision, v1alpha1.RotationDone)

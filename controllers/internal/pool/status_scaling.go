@@ -81,9 +81,9 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	}
 }
 
-// stoppedReasons returns, sorted, the reasons for which submissions are held until a
-// person acts. It omits the reasons of swaps and of the router, because swaps often wait for a price or for
-// their second leg.
+// stoppedReasons returns, sorted, the reasons for which submissions are held until a person
+// acts. It omits the reasons of swaps and of the router, because swaps often wait for a
+// price or for their second leg.
 func (b Backlog) stoppedReasons() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {

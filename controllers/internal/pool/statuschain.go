@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// isSecretsReason reports whether a reason belongs to the condition SecretsResolved. Problems of
-// keys have other reasons too.
+// isSecretsReason reports whether a reason belongs to the condition SecretsResolved.
+// Problems of keys have other reasons too.
 func isSecretsReason(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonSecretMalformed,

@@ -56,9 +56,10 @@ const (
 const busyIP = "127.0.0.2"
 
 // Two hundred idle fleets are not written at all. Twenty busy fleets are written only in
-// their status, and no more often than allowed: conditions at once, figures at most once
-// a minute and only if a figure changed enough. Only the kubelet and the clock are stand-ins, and the
-// test sets the clock forward. Under the race detector the fleets are fewer: see idlePools.
+// their status, and no more often than allowed: conditions at once, figures at most once a
+// minute and only if a figure changed enough. Only the kubelet and the clock are stand-ins,
+// and the test sets the clock forward. Under the race detector the fleets are fewer: see
+// idlePools.
 //
 // The test does not run in parallel, because it counts the passes of all operators.
 func TestSteadyStateWritesOnlyChangedStatuses(t *testing.T) { //nolint:paralleltest // see above

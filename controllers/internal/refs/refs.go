@@ -51,7 +51,8 @@ type Payer struct {
 	Address string
 }
 
-// Unread is an object that could not be read in the last reading. Its content may still be valid.
+// Unread is an object that could not be read in the last reading. Its content may still be
+// valid.
 type Unread struct {
 	Kind Kind
 	Name string

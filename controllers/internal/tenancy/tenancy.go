@@ -60,7 +60,8 @@ func ParseRepository(text string) (string, error) {
 }
 
 // Faults returns a message for each field that a spec sets but may not set. It does not
-// check the objects that the spec names. ownImage is the operator's default for RelayPools that name no image.
+// check the objects that the spec names. ownImage is the operator's default for RelayPools
+// that name no image.
 func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	var out []string
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
