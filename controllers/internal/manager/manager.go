@@ -90,7 +90,7 @@ func New(o Options) (*Manager, error) {
 	})
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster does not have the resource RelayPool: install it with kubectl apply --server-side -f config/crd, or by the chart")
+		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
 	case err != nil:
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}

@@ -125,7 +125,7 @@ func (v *Previewer) admit(ctx context.Context, declared *v1alpha1.RelayPool, out
 		pool = declared.DeepCopy()
 		err = v.Client.Create(ctx, pool, client.DryRunAll)
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster does not have the resource RelayPool: install it with kubectl apply --server-side -f config/crd, or by the chart")
+		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
 	case err == nil:
 		status := pool.Status
 		pool.Spec = *declared.Spec.DeepCopy()
