@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// said is one answer: the endpoint, the time since the last answer, and the block.
-type said struct {
+// heightAnswer is an endpoint's report of a block, and the time since the previous report.
+type heightAnswer struct {
 	endpoint, way int
 	after         time.Duration
 	block         block
 }
 
-func TestReportsOfHeights(t *testing.T) {
+func TestHeightReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	const at = byEpochInfo
-	both := []said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 500}}}
+	both := []heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 500}}}
 	tests := map[string]struct {
-		before       []said
-		last         said
+		before       []heightAnswer
+		last         heightAnswer
 		above, below uint64
 	}{
-		"what nobody has said anything of is believed":              {nil, said{0, at, 0, block{1000, 900}}, 0, 0},
-		"a slot later it may be as high, as slots are skipped":      {both, said{0, at, 0, block{1001, 500}}, 0, 0},
-		"a hundred slots later it may be a hundred higher":          {both, said{0, at, 0, block{1100, 600}}, 0, 0},
-		"a hundred slots later, higher by the slack":                {both, said{0, at, 0, block{1100, 610}}, 0, 0},
-		"a hundred slots later, higher than that":                   {both, said{0, at, 0, block{1100, 611}}, 1, 0},
-		"lower by the slack":                                        {both, said{0, at, 0, block{1100, 490}}, 0, 0},
-		"lower than that":                                           {both, said{0, at, 0, block{1100, 489}}, 0, 1},
-		"a hundred slots before, a hundred lower and the slack":     {both, said{0, at, 0, block{900, 390}}, 0, 0},
-		"a hundred slots before, lower than that":                   {both, said{0, at, 0, block{900, 389}}, 0, 1},
-		"a hundred slots before, higher than then and the slack":    {both, said{0, at, 0, block{900, 511}}, 1, 0},
-		"a third one is held against the two":                       {both, said{2, at, 0, block{1010, 700}}, 180, 0},
-		"an agreement is dropped that nobody upholds for long":      {both, said{2, at, time.Minute + 1, block{1010, 700}}, 0, 0},
-		"an agreement that is a minute old holds":                   {both, said{2, at, time.Minute, block{1010, 700}}, 180, 0},
-		"two that are too far apart in slots bear nothing out":      {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1065, 565}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
-		"two that are as far apart as they may bear each other out": {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1064, 564}}}, said{2, at, 0, block{1010, 700}}, 126, 0},
-		"two that contradict each other bear nothing out":           {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 511}}}, said{2, at, 0, block{1200, 1000}}, 0, 0},
-		"what was said long ago bears nothing out":                  {[]said{{0, at, 0, block{1000, 500}}, {1, at, reportMaxAge + 1, block{1000, 500}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
-		"before there is an agreement its own word binds it":        {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
-		"its own word of long ago does not":                         {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, reportMaxAge + 1, block{1000, 900}}, 0, 0},
-		"a blockhash that was refused is refused again":             {[]said{{0, at, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, said{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
+		"the first report is believed":                             {nil, heightAnswer{0, at, 0, block{1000, 900}}, 0, 0},
+		"one slot later, the same height: the slot was skipped":    {both, heightAnswer{0, at, 0, block{1001, 500}}, 0, 0},
+		"a hundred slots later, a hundred higher":                  {both, heightAnswer{0, at, 0, block{1100, 600}}, 0, 0},
+		"a hundred slots later, too high by the slack":             {both, heightAnswer{0, at, 0, block{1100, 610}}, 0, 0},
+		"a hundred slots later, too high by more than the slack":   {both, heightAnswer{0, at, 0, block{1100, 611}}, 1, 0},
+		"too low by the slack":                                     {both, heightAnswer{0, at, 0, block{1100, 490}}, 0, 0},
+		"too low by more than the slack":                           {both, heightAnswer{0, at, 0, block{1100, 489}}, 0, 1},
+		"a hundred slots earlier, too low by the slack":            {both, heightAnswer{0, at, 0, block{900, 390}}, 0, 0},
+		"a hundred slots earlier, too low by more than the slack":  {both, heightAnswer{0, at, 0, block{900, 389}}, 0, 1},
+		"a hundred slots earlier, too high by more than the slack": {both, heightAnswer{0, at, 0, block{900, 511}}, 1, 0},
+		"a third endpoint is checked against the two":              {both, heightAnswer{2, at, 0, block{1010, 700}}, 180, 0},
+		"an agreement unconfirmed for over a minute is dropped":    {both, heightAnswer{2, at, time.Minute + 1, block{1010, 700}}, 0, 0},
+		"an agreement that is a minute old is kept":                {both, heightAnswer{2, at, time.Minute, block{1010, 700}}, 180, 0},
+		"two reports too far apart in slots do not agree":          {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1065, 565}}}, heightAnswer{2, at, 0, block{1010, 700}}, 0, 0},
+		"two reports at the greatest distance agree":               {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1064, 564}}}, heightAnswer{2, at, 0, block{1010, 700}}, 126, 0},
+		"two contradicting reports do not agree":                   {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 511}}}, heightAnswer{2, at, 0, block{1200, 1000}}, 0, 0},
+		"an old report corroborates nothing":                       {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, reportMaxAge + 1, block{1000, 500}}}, heightAnswer{2, at, 0, block{1010, 700}}, 0, 0},
+		"without an agreement, checked against its own report":     {[]heightAnswer{{0, at, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
+		"its own report is too old to be checked against":          {[]heightAnswer{{0, at, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, reportMaxAge + 1, block{1000, 900}}, 0, 0},
+		"a refused blockhash is refused again":                     {[]heightAnswer{{0, at, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, heightAnswer{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,48 +53,49 @@ func TestReportsOfHeights(t *testing.T) {
 			}
 			above, below, _ := h.observe(test.last.endpoint, test.last.way, test.last.block, now.Add(test.last.after))
 			if above != test.above || below != test.below {
-				t.Errorf("it is %d above and %d below what can be, want %d and %d", above, below, test.above, test.below)
+				t.Errorf("the height is %d above and %d below the possible range, want %d and %d", above, below, test.above, test.below)
 			}
 		})
 	}
 }
 
-// TestOneIsEnoughWhenNoneElseAnswers, after a minute of repeated requests.
-func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
+// TestSingleEndpointSufficesWhenOthersDoNotAnswer: one endpoint suffices when no other has corroborated
+// repeated searches for a minute.
+func TestSingleEndpointSufficesWhenOthersDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	h := &heights{}
 	now := time.Unix(1_800_000_000, 0)
-	wants := func(after time.Duration, yes, want bool) {
+	check := func(after time.Duration, corroborated, want bool) {
 		t.Helper()
-		if now = now.Add(after); h.recordCorroboration(yes, now) != want {
-			t.Errorf("after %s one is enough: %v", after, !want)
+		if now = now.Add(after); h.recordCorroboration(corroborated, now) != want {
+			t.Errorf("after %s one endpoint suffices: %v, want %v", after, !want, want)
 		}
 	}
-	wants(0, false, false)
-	wants(30*time.Second, false, false)
-	wants(30*time.Second-1, false, false)
-	wants(1, false, true)
-	wants(time.Second, true, true)
-	wants(time.Second, false, false) // one has answered since
-	wants(90*time.Second+1, false, false)
-	wants(30*time.Second, false, false) // no request for a while: the time starts anew
-	wants(30*time.Second, false, true)
-	wants(time.Second, true, true)
-	wants(time.Second, false, false)
-	wants(time.Minute, false, true) // held submissions are looked up this often
+	check(0, false, false)
+	check(30*time.Second, false, false)
+	check(30*time.Second-1, false, false)
+	check(1, false, true)
+	check(time.Second, true, true)
+	check(time.Second, false, false) // another endpoint corroborated just now
+	check(90*time.Second+1, false, false)
+	check(30*time.Second, false, false) // no search for a while: the minute starts again
+	check(30*time.Second, false, true)
+	check(time.Second, true, true)
+	check(time.Second, false, false)
+	check(time.Minute, false, true) // held submissions are searched this often
 }
 
-// TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks show up to which
-// slot and to which time blockhashes can no longer be named, if they are consistent with its
-// earlier reports. It reports one block a minute, each time 32 slots further.
-func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
+// TestFinalizedBlocksShowExpiredBlockhashes: an endpoint's finalized blocks show up to which slot and
+// time blockhashes have expired, if they are consistent with its earlier reports. The endpoint
+// reports one finalized block a minute, and is itself 32 slots further.
+func TestFinalizedBlocksShowExpiredBlockhashes(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, reports: make([]heightReport, 1)}
 	began := time.Unix(1_800_000_000, 0)
 	for i, test := range []struct {
 		block block
 		want  uint64
-		// wantMinute is the minute of that time, the first being 1; 0 for none.
+		// wantMinute is the number of the report, from 1, whose time is wanted; 0 for none.
 		wantMinute int
 	}{
 		{block{1000, 500}, 0, 0},
@@ -108,7 +109,7 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 		{block{1334, 833}, 1118, 1},
 		{block{1433, 932}, 1220, 1},
 		{block{1434, 933}, 1220, 2},
-		{block{1300, 2000}, 0, 0}, // contradicts the earlier blocks, so a new record begins
+		{block{1300, 2000}, 0, 0}, // contradicts the earlier blocks, so they are dropped
 		{block{1440, 2140}, 0, 0},
 		{block{1460, 2151}, 1268, 0},
 	} {
@@ -116,21 +117,21 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 		if test.wantMinute > 0 {
 			want = began.Add(time.Duration(test.wantMinute) * time.Minute)
 		}
-		slot, before := h.finalized(0, test.block, test.block.slot+32, began.Add(time.Duration(i+1)*time.Minute))
+		slot, before := h.recordFinalized(0, test.block, test.block.slot+32, began.Add(time.Duration(i+1)*time.Minute))
 		if slot != test.want || !before.Equal(want) {
-			t.Errorf("after block %d, %+v, blockhashes are over up to slot %d and of %s, want %d and %s", i, test.block, slot, before, test.want, want)
+			t.Errorf("after block %d, %+v, blockhashes have expired up to slot %d and time %s, want %d and %s", i, test.block, slot, before, test.want, want)
 		}
 	}
 }
 
-// TestAFinalityThatStandsIsNotRemembered, although the height reported for one slot keeps rising.
-func TestAFinalityThatStandsIsNotRemembered(t *testing.T) {
+// TestFinalizedReportsAreLimited: an endpoint reports ever greater heights for one slot.
+func TestFinalizedReportsAreLimited(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, reports: make([]heightReport, 1)}
 	for height := range uint64(10_000) {
-		h.finalized(0, block{1000, height}, 1_000_000_000, time.Unix(int64(height), 0))
+		h.recordFinalized(0, block{1000, height}, 1_000_000_000, time.Unix(int64(height), 0))
 	}
 	if n := len(h.reports[0].final); n > maxFinalizedReports {
-		t.Errorf("%d blocks are remembered, want %d at most", n, maxFinalizedReports)
+		t.Errorf("%d blocks are kept, want at most %d", n, maxFinalizedReports)
 	}
 }

@@ -93,7 +93,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
-			if err == nil { // an endpoint with an impossible slot proves nothing about the other blockhashes
+			if err == nil { // an impossible slot must not reach hashes.check
 				err = e.checkSlot(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
 			}
 			if err == nil {
@@ -152,13 +152,12 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, at askedEndpoint, h o
 	if err := e.checkBlockhashHeight(at.index, h, b); err != nil {
 		return 0, err
 	}
-	several := len(e.withRole(RoleRead)) > 1
-	switch due, first := e.heights.due(e.now()); {
-	case due && first:
+	switch due, noAgreement := e.heights.due(e.now()); {
+	case due && noAgreement:
 		if err := e.askHeights(ctx, at); err != nil {
 			return 0, err
 		}
-		if err := e.checkBlockhashHeight(at.index, h, b); err != nil { // now with the others' heights
+		if err := e.checkBlockhashHeight(at.index, h, b); err != nil { // now also against the others' heights
 			return 0, err
 		}
 	case due:
@@ -169,7 +168,7 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, at askedEndpoint, h o
 		_, most := a.heightsAt(max(b.slot, at.best, e.slots.Highest(e.now())))
 		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
-	if several {
+	if len(e.withRole(RoleRead)) > 1 {
 		return max(h.Slot, e.slots.Highest(e.now())) + blockhashLifetime, nil
 	}
 	return h.LastValidBlockHeight, nil
@@ -190,8 +189,8 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 }
 
 // askHeights asks other endpoints for a block's height until one agrees with the known
-// heights. When none does, or no other endpoint exists, it asks the endpoint itself: its
-// newest block must be consistent with its blockhash.
+// heights. When none does, or no other endpoint exists, it asks the endpoint that returned
+// the blockhash: its newest block must be consistent with that blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
 	for _, ep := range others {
@@ -228,5 +227,5 @@ func (e *Endpoints) checkBlock(i int, b block) error {
 		return nil
 	}
 	e.countRefused(i, against)
-	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has", b.slot, b.height, above, below)
+	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has reached", b.slot, b.height, above, below)
 }

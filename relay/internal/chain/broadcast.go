@@ -15,8 +15,8 @@ const methodSend = "sendTransaction"
 // them when none is healthy: a send is never withheld for lack of a healthy endpoint. The
 // endpoints simulate the first send of a transaction before they forward it. First sends
 // have priority over rebroadcasts in each budget; an endpoint with an exhausted budget gets
-// no rebroadcast. A node that has not reached minContextSlot refuses both; 0 accepts any
-// node.
+// no rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0
+// accepts any node.
 //
 // It returns nil as soon as one endpoint has accepted the transaction, which does not mean
 // that it landed. When every endpoint that was asked refused it, this send put nothing on
@@ -26,13 +26,13 @@ const methodSend = "sendTransaction"
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {
-		place int
+		index int
 		err   error
 	}
 	results := make(chan answer, len(targets))
-	free := context.WithoutCancel(ctx)
+	uncancelled := context.WithoutCancel(ctx)
 	for i, t := range targets {
-		e.sends.run(func() { results <- answer{i, e.sendTo(free, t, raw, first, minContextSlot)} })
+		e.sends.run(func() { results <- answer{i, e.sendTo(uncancelled, t, raw, first, minContextSlot)} })
 	}
 	var refused refusals
 	for range targets {
@@ -43,7 +43,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 			if a.err == nil {
 				return nil
 			}
-			refused.add(a.place, a.err)
+			refused.add(a.index, a.err)
 		}
 	}
 	return refused.err()
@@ -82,7 +82,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	defer cancel()
 	start := e.now()
 	best := e.slots.Best(start)
-	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // the slot may be a lie that no honest node would reach
+	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // one endpoint may have invented the slot, and no honest node would reach it
 		minContextSlot = min(minContextSlot, best)
 	}
 	err := e.verify(limited, t.endpoint)
@@ -103,7 +103,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 // refusals collects the answers to a send that no endpoint accepted.
 type refusals struct {
 	unknown answers // failures after which the transaction may be on the chain
-	unasked int
+	skipped int     // endpoints whose budget was exhausted
 	refused *onchain.SendError
 	index   int // index of the endpoint that returned refused
 	invalid error
@@ -113,13 +113,13 @@ func (r *refusals) add(index int, err error) {
 	var s *onchain.SendError
 	switch {
 	case onchain.KindOf(err) == onchain.KindBudget:
-		r.unasked++
+		r.skipped++
 	case errors.Is(err, onchain.ErrUnavailable):
 		r.unknown.add(err)
 	case !errors.As(err, &s):
 		r.invalid = err
 	// "Already processed" has priority, because other endpoints may not have seen the
-	// transaction yet. Otherwise the best endpoint's answer has it.
+	// transaction yet. Otherwise the best endpoint's answer has priority.
 	case r.refused == nil, isAlreadyProcessed(s) && !isAlreadyProcessed(r.refused), isAlreadyProcessed(s) == isAlreadyProcessed(r.refused) && index < r.index:
 		r.refused, r.index = s, index
 	}
@@ -136,8 +136,8 @@ func (r *refusals) err() error {
 		return r.refused
 	case r.invalid != nil:
 		return r.invalid
-	case r.unasked > 0:
-		return &onchain.Unavailable{Method: methodSend, Kind: onchain.KindBudget, Detail: "no submit endpoint's budget had a request for it"}
+	case r.skipped > 0:
+		return &onchain.Unavailable{Method: methodSend, Kind: onchain.KindBudget, Detail: "the request budgets of all submit endpoints are exhausted"}
 	default:
 		return &onchain.Unavailable{Method: methodSend, Kind: onchain.KindRejected, Detail: "every submit endpoint serves another chain: correct their URLs"}
 	}

@@ -17,14 +17,14 @@ import (
 var raw = []byte{1, 2, 3}
 
 func preflight(err string) reply {
-	return refuses(`{"code":-32002,"message":"Transaction simulation failed","data":{"err":` + err + `}}`)
+	return errorReply(`{"code":-32002,"message":"Transaction simulation failed","data":{"err":` + err + `}}`)
 }
 
 func TestSendGoesToAllSubmitEndpoints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b", "c")
-		endpoints := of("a", "b", "c")
+		endpoints := endpointsNamed("a", "b", "c")
 		endpoints[1].Roles = []Role{RoleRead, RoleArchive}
 		e, _ := newEndpoints(t, n, endpoints, nil)
 		for _, first := range []bool{true, false} {
@@ -45,32 +45,32 @@ func TestSendGoesToAllSubmitEndpoints(t *testing.T) {
 			}
 		}
 		if n["b"].count("sendTransaction") != 0 {
-			t.Error("a transaction went to an endpoint that is not for it")
+			t.Error("the transaction was sent to an endpoint without the submit role")
 		}
 	})
 }
 
-// TestALiedSlotKeepsNoHonestNodeFromATransaction: a node need not have reached the slot of a
-// blockhash that no other endpoint confirms.
-func TestALiedSlotKeepsNoHonestNodeFromATransaction(t *testing.T) {
+// TestSendLowersUncorroboratedMinContextSlot: minContextSlot is lowered when it is the slot
+// of a blockhash that no second endpoint confirms.
+func TestSendLowersUncorroboratedMinContextSlot(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		liar uint64 // its slot
-		slot uint64 // of the blockhash
-		want string // the node must have reached
+		liarSlot uint64
+		slot     uint64 // of the blockhash
+		want     string // in the parameters
 	}{
-		"the two never agreed":                 {1_000_000, 1_000_000, `"minContextSlot":126,`}, // its newest answer,
-		"the two never agreed, and a true one": {1_000_000, 90, `"minContextSlot":90,`},
-		"the two agree":                        {101, 134, `"minContextSlot":134,`},
+		"the two never agreed":                       {1_000_000, 1_000_000, `"minContextSlot":126,`}, // the honest node's newest slot
+		"the two never agreed, and the slot is true": {1_000_000, 90, `"minContextSlot":90,`},
+		"the two agree":                              {101, 134, `"minContextSlot":134,`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork("honest", "liar")
-				n["honest"].at(100)
-				n["liar"].at(test.liar)
-				e, _ := newEndpoints(t, n, of("honest", "liar"), nil)
-				known(t, e, n, "honest", "liar")
+				n["honest"].setSlot(100)
+				n["liar"].setSlot(test.liarSlot)
+				e, _ := newEndpoints(t, n, endpointsNamed("honest", "liar"), nil)
+				startPolling(t, e, n, "honest", "liar")
 				if err := e.Send(t.Context(), raw, true, test.slot); err != nil {
 					t.Fatal(err)
 				}
@@ -85,10 +85,10 @@ func TestALiedSlotKeepsNoHonestNodeFromATransaction(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfASend(t *testing.T) {
+func TestSendResult(t *testing.T) {
 	t.Parallel()
-	stale, dead := preflight(`{"InstructionError":[2,{"Custom":4097}]}`), preflight(`"BlockhashNotFound"`)
-	done, invalid := preflight(`"AlreadyProcessed"`), refuses(`{"code":-32602,"message":"too large"}`)
+	stale, expired := preflight(`{"InstructionError":[2,{"Custom":4097}]}`), preflight(`"BlockhashNotFound"`)
+	processed, invalid := preflight(`"AlreadyProcessed"`), errorReply(`{"code":-32602,"message":"too large"}`)
 	hangs := reply{hang: true}
 	tests := map[string]struct {
 		a, b       reply
@@ -97,17 +97,17 @@ func TestOutcomeOfASend(t *testing.T) {
 		wantRPC    int
 		wantWithin time.Duration
 	}{
-		"one takes it, one refuses":                  {a: says(`"` + sigA.String() + `"`), b: stale},
-		"one takes it, one hangs: nobody waits":      {a: hangs, b: says(`"` + sigA.String() + `"`)},
-		"one takes it though the other is down":      {a: sick, b: says(`"` + sigA.String() + `"`)},
-		"all refuse: the best endpoint's word":       {a: stale, b: dead, wantSend: "Custom"},
-		"all refuse, and one has processed it":       {a: stale, b: done, wantSend: "AlreadyProcessed"},
-		"one refuses it, one the call":               {a: invalid, b: stale, wantSend: "Custom"},
-		"all refuse the call":                        {a: invalid, b: invalid, wantRPC: -32602},
-		"one refuses, one is down: it may land":      {a: stale, b: sick, wantKind: onchain.KindServerError},
-		"one refuses, one is behind":                 {a: stale, b: behind, wantKind: onchain.KindNodeBehind},
-		"one refuses, one hangs: it may land":        {a: stale, b: hangs, wantKind: onchain.KindTimeout, wantWithin: 5 * time.Second},
-		"no answer that is a signature: it may land": {a: says(`{}`), b: stale, wantKind: onchain.KindBadResponse},
+		"one accepts, one refuses":                         {a: resultReply(`"` + sigA.String() + `"`), b: stale},
+		"one accepts, one hangs: the caller does not wait": {a: hangs, b: resultReply(`"` + sigA.String() + `"`)},
+		"one accepts, the other is down":                   {a: serverError, b: resultReply(`"` + sigA.String() + `"`)},
+		"all refuse: the best endpoint's error":            {a: stale, b: expired, wantSend: "Custom"},
+		"all refuse, one because it is processed":          {a: stale, b: processed, wantSend: "AlreadyProcessed"},
+		"one refuses the transaction, one the call":        {a: invalid, b: stale, wantSend: "Custom"},
+		"all refuse the call":                              {a: invalid, b: invalid, wantRPC: -32602},
+		"one refuses, one is down: it may land":            {a: stale, b: serverError, wantKind: onchain.KindServerError},
+		"one refuses, one is behind":                       {a: stale, b: behind, wantKind: onchain.KindNodeBehind},
+		"one refuses, one hangs: it may land":              {a: stale, b: hangs, wantKind: onchain.KindTimeout, wantWithin: 5 * time.Second},
+		"one does not return a signature: it may land":     {a: resultReply(`{}`), b: stale, wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,11 +115,11 @@ func TestOutcomeOfASend(t *testing.T) {
 				n := newNetwork("a", "b")
 				n["a"].set("sendTransaction", test.a)
 				n["b"].set("sendTransaction", test.b)
-				e, _ := newEndpoints(t, n, of("a", "b"), nil)
+				e, _ := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 				start := time.Now()
 				err := e.Send(t.Context(), raw, true, 0)
 				if took := time.Since(start); took != test.wantWithin {
-					t.Errorf("it took %s, want %s", took, test.wantWithin)
+					t.Errorf("the send took %s, want %s", took, test.wantWithin)
 				}
 				var s *onchain.SendError
 				switch {
@@ -133,7 +133,7 @@ func TestOutcomeOfASend(t *testing.T) {
 					t.Error(err)
 				}
 				if err := e.Flush(t.Context()); err != nil || n["a"].count("sendTransaction") != 1 || n["b"].count("sendTransaction") != 1 {
-					t.Error("it was not sent once to each")
+					t.Error("the transaction was not sent once to each endpoint")
 				}
 			})
 		})
@@ -145,9 +145,9 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b")
-		n["a"].set("sendTransaction", reply{body: says(`"` + sigA.String() + `"`).body, after: time.Second})
+		n["a"].set("sendTransaction", reply{body: resultReply(`"` + sigA.String() + `"`).body, after: time.Second})
 		n["b"].set("sendTransaction", reply{hang: true})
-		e, seen := newEndpoints(t, n, of("a", "b"), nil)
+		e, seen := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		checkError(t, e.Send(ctx, raw, true, 0), onchain.KindCancelled, 0, context.Canceled)
@@ -155,11 +155,11 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 		short, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
 		if err := e.Flush(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("flush says %v while a send is under way", err)
+			t.Errorf("flush returned %v while a send was under way, want a timeout", err)
 		}
 		start := time.Now()
 		if err := e.Flush(t.Context()); err != nil || time.Since(start) > 4*time.Second {
-			t.Errorf("flush took %s more with error %v, want the send's own timeout", time.Since(start), err)
+			t.Errorf("flush took %s more with error %v, want at most the rest of the send's timeout", time.Since(start), err)
 		}
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
@@ -177,7 +177,7 @@ func TestSendIsNeverWithheld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b")
-		e, _ := newEndpoints(t, n, of("a", "b"), nil)
+		e, _ := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 		send := func() {
 			t.Helper()
 			if err := e.Send(t.Context(), raw, false, 0); err != nil {
@@ -187,21 +187,21 @@ func TestSendIsNeverWithheld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		open(e.all[0])
+		openBreaker(e.all[0])
 		send()
 		if n["a"].count("sendTransaction") != 0 || n["b"].count("sendTransaction") != 1 {
-			t.Error("with one healthy endpoint the send goes there alone")
+			t.Error("the send did not go only to the healthy endpoint")
 		}
-		open(e.all[1])
+		openBreaker(e.all[1])
 		time.Sleep(time.Millisecond)
 		send()
 		if n["a"].count("sendTransaction") != 1 || n["b"].count("sendTransaction") != 2 {
-			t.Error("with no healthy endpoint the send goes to all")
+			t.Error("without a healthy endpoint, the send did not go to all")
 		}
-		// They took it, which says more than their earlier answers.
+		// Their success counts more than their earlier failures.
 		for _, s := range e.Status() {
 			if s.Breaker != outbound.Closed {
-				t.Errorf("breaker of %s is %s after it took a transaction", s.Name, s.Breaker)
+				t.Errorf("breaker of %s is %s after it accepted a transaction, want closed", s.Name, s.Breaker)
 			}
 		}
 	})
@@ -211,7 +211,7 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b")
-		endpoints := of("a", "b")
+		endpoints := endpointsNamed("a", "b")
 		endpoints[0].RequestsPerSecond = 4
 		e, seen := newEndpoints(t, n, endpoints, nil)
 		if _, err := e.GenesisHash(t.Context()); err != nil { // uses one of a's four requests
@@ -229,11 +229,11 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 		if a, b := n["a"].count("sendTransaction"), n["b"].count("sendTransaction"); a != 2 || b != 5 {
 			t.Errorf("%d and %d rebroadcasts, want 2 within the budget and 5", a, b)
 		}
-		if diff := cmp.Diff([]string{"a", "a", "a"}, seen.leftOut); diff != "" {
-			t.Errorf("left out differ (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{"a", "a", "a"}, seen.skipped); diff != "" {
+			t.Errorf("skipped rebroadcasts differ (-want +got):\n%s", diff)
 		}
-		// First sends take what is left, and then wait for more.
-		n["b"].fail(sick)
+		// First sends use the rest of the budget, and then wait.
+		n["b"].fail(serverError)
 		start := time.Now()
 		for range 2 {
 			if err := e.Send(t.Context(), raw, true, 0); err != nil {
@@ -244,16 +244,16 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 			t.Errorf("two first sends took %s, want a quarter of a second", took)
 		}
 		if got := e.Status()[0]; got.LastError != "" {
-			t.Errorf("status is %+v: our own budget is held against the endpoint", got)
+			t.Errorf("status is %+v: an exhausted budget is recorded as an error of the endpoint", got)
 		}
 	})
 }
 
-func TestRebroadcastThatNoBudgetAllows(t *testing.T) {
+func TestRebroadcastWithoutBudgetIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a")
-		endpoints := of("a")
+		endpoints := endpointsNamed("a")
 		endpoints[0].RequestsPerSecond = 1
 		e, _ := newEndpoints(t, n, endpoints, nil)
 		if _, err := e.GenesisHash(t.Context()); err != nil {
@@ -261,7 +261,7 @@ func TestRebroadcastThatNoBudgetAllows(t *testing.T) {
 		}
 		checkError(t, e.Send(t.Context(), raw, false, 0), onchain.KindBudget, 0, nil)
 		if n["a"].count("sendTransaction") != 0 || e.Status()[0].Breaker != outbound.Closed {
-			t.Error("it was sent, or held against the endpoint")
+			t.Error("the rebroadcast was sent, or opened the breaker")
 		}
 	})
 }

@@ -18,13 +18,13 @@ import (
 
 const (
 	// propagationSlots is the number of slots after which every honest node knows a confirmed
-	// transaction. statusCacheSlots is the number of slots for which all of them keep it.
+	// transaction. statusCacheSlots is the number of slots for which every node
+	// keeps its status.
 	propagationSlots = 16
 	statusCacheSlots = 150
 )
 
-// contradictionLogInterval is the pause after a logged contradiction before another one of the same endpoint
-// is logged.
+// contradictionLogInterval is the least time between two logged contradictions of an endpoint.
 const contradictionLogInterval = 10 * time.Minute
 
 // recordDispute records that two endpoints contradict each other.
@@ -33,8 +33,8 @@ func (e *Endpoints) recordDispute(a, b *endpoint) {
 	e.recordContradiction(b, a)
 }
 
-// recordContradiction counts a contradiction of ep by another endpoint. Without another (nil), ep
-// reports a slot or a height that no other endpoint comes near.
+// recordContradiction counts a contradiction of ep. by is the endpoint that contradicts it; nil
+// when ep reports a slot or a height that no other endpoint comes near.
 func (e *Endpoints) recordContradiction(ep, by *endpoint) {
 	now, name := e.now(), ""
 	if by != nil {
@@ -83,8 +83,8 @@ func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], by int, eno
 }
 
 // endpointReport is one endpoint's answer about signatures, and the slot of the answer.
-// height is that of its finalized block, which shows whether an unknown signature proves
-// anything; 0 when the height is unknown.
+// height is the height of its finalized block; 0 when unknown. An unknown signature proves
+// something only when the height is recent.
 type endpointReport struct {
 	endpoint *endpoint
 	statuses []*onchain.Status
@@ -103,11 +103,11 @@ func combineReports(reports []endpointReport, absence bool, maxLag uint64) (stat
 		for k, w := range reports {
 			reported[k] = w.statuses[i]
 		}
-		decided, counted := false, false
-		statuses[i], decided, counted = combineStatuses(reported, upToDate, absence)
+		decided, unknownToTwo := false, false
+		statuses[i], decided, unknownToTwo = combineStatuses(reported, upToDate, absence)
 		done = done && decided
 		for k := range reports {
-			outvoted[k] = outvoted[k] || counted && reported[k] != nil
+			outvoted[k] = outvoted[k] || unknownToTwo && reported[k] != nil
 		}
 	}
 	return statuses, done, outvoted
@@ -128,9 +128,9 @@ func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	return out
 }
 
-// combineStatuses finds what two endpoints report of one signature. decided reports that no further
-// answer is needed, and outvoted that two endpoints do not know what another one reports.
-// current marks the answers in which an unknown signature counts.
+// combineStatuses finds what two endpoints report of one signature. upToDate marks the answers
+// in which an unknown signature counts. decided reports that no further answer is needed, and
+// outvoted that two endpoints do not know a signature that another one reports.
 func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {
 	var corroborated, most *onchain.Status // what two report, and the most decisive single report
 	missing := 0
@@ -180,17 +180,17 @@ func commonStatus(a, b *onchain.Status) *onchain.Status {
 	return &both
 }
 
-// corroborateStatuses asks other endpoints, in one call for all signatures, about those
-// statuses of endpoint by that are decisive.
+// corroborateStatuses asks other endpoints about the decisive statuses that endpoint by
+// reported, in one call each for all signatures.
 func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
 	reports := []endpointReport{{e.all[by], first.value, first.slot, 0}}
 	statuses, done, _ := combineReports(reports, false, e.maxLag)
 	if done || !e.hasOther(by) {
 		return first.value
 	}
-	open := slices.DeleteFunc(indices(len(signatures)), func(i int) bool { return !first.value[i].Decisive() })
-	wanted := make([]solana.Signature, len(open))
-	for k, i := range open {
+	decisive := slices.DeleteFunc(indices(len(signatures)), func(i int) bool { return !first.value[i].Decisive() })
+	wanted := make([]solana.Signature, len(decisive))
+	for k, i := range decisive {
 		wanted[k] = signatures[i]
 	}
 	askOthers(ctx, e, query[slotted[[]*onchain.Status]]{
@@ -200,10 +200,10 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return newSlotted(at.Statuses(ctx, wanted, true))
 		},
-	}, by, func(ep *endpoint, said slotted[[]*onchain.Status]) bool {
-		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), said.slot, 0}
-		for k, i := range open {
-			w.statuses[i] = said.value[k]
+	}, by, func(ep *endpoint, answer slotted[[]*onchain.Status]) bool {
+		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), answer.slot, 0}
+		for k, i := range decisive {
+			w.statuses[i] = answer.value[k]
 		}
 		reports = append(reports, w)
 		statuses, done, _ = combineReports(reports, false, e.maxLag)
@@ -240,7 +240,7 @@ func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// contradicts reports whether an endpoint's answer, given at slot at, contradicts another's.
+// contradicts reports whether the second status, answered at slot at, contradicts the first.
 // Being behind, or keeping statuses for a shorter time, is no contradiction.
 func contradicts(first, second *onchain.Status, at uint64) bool {
 	if second == nil {
@@ -257,8 +257,7 @@ func unverifiedError(method string) error {
 	}
 }
 
-// presence says whether an account of the pool's program exists, as one endpoint reports
-// it.
+// presence is one endpoint's report whether an account of the pool's program exists.
 type presence int
 
 const (
@@ -280,10 +279,10 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 	}
 }
 
-// corroborate returns what two endpoints find in their histories; endpoint by found first.
-// alike reports whether two findings are the same, and reduces the first to what both
-// report. An endpoint that finds nothing also confirms the first finding when forgotten
-// reports that the endpoint's history no longer has the transaction.
+// corroborate asks other endpoints' histories for what endpoint by found, which is first. It
+// returns the finding that two of them report. alike reports whether two findings are the same,
+// and reduces the first to what both report. An endpoint that finds nothing also confirms first
+// when forgotten reports that its history no longer has the transaction.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T

@@ -95,11 +95,12 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
-// fewerMissing returns the second reading if it has fewer empty values.
-func fewerMissing[T any](nothing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
-	count := func(of []T) (n int) {
-		for _, v := range of {
-			if nothing(v) {
+// fewerMissing returns a function that returns the reading with fewer missing values, the first
+// one if they are equal.
+func fewerMissing[T any](missing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
+	count := func(values []T) (n int) {
+		for _, v := range values {
+			if missing(v) {
 				n++
 			}
 		}
@@ -122,10 +123,10 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 	})
 }
 
-// Statuses looks up to 256 signatures up in the recent blocks, some 150, and returns the
-// endpoint's slot. The entry of an unknown signature is nil, which proves nothing about its
-// fate: Search does that. With several endpoints, a decisive status is one that two of them
-// report.
+// Statuses looks up at most 256 signatures in about the last 150 blocks, and returns the
+// endpoint's slot. The entry of an unknown signature is nil, which proves nothing: only Search
+// can prove that a transaction expired. With several endpoints, a decisive status that only one
+// of them reports is unverified.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
 	// The slot is a processed one, so it does not show how far the endpoint is behind.
 	s, by, err := askWithIndex(ctx, e, query[slotted[[]*onchain.Status]]{
@@ -148,14 +149,14 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
 	return askAgain(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
-		doubtful: func(of []onchain.SignatureInfo) bool { return len(of) == 0 },
+		doubtful: func(listed []onchain.SignatureInfo) bool { return len(listed) == 0 },
 		again:    q.do,
 		combine:  func(_, second []onchain.SignatureInfo) []onchain.SignatureInfo { return second },
 	})
 }
 
-// Blocks lists the slots from from to to, both included, that have a confirmed
-// block. The network bounds the range to 500 000 slots.
+// Blocks lists the slots that have a confirmed block, between from and to, both included. RPC
+// nodes limit the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
 	return ask(ctx, e, historyQuery("getBlocks", outbound.Background, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
 		return at.Blocks(ctx, from, to)
@@ -187,7 +188,7 @@ func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, acc
 // no endpoint's history goes back far enough.
 func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
-		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
+		return nil, fmt.Errorf("finding the creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
 	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.Creation, error) {
 		return at.FindCreation(ctx, pool, nullifier)
@@ -215,12 +216,12 @@ func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nul
 }
 
 // FindSwapEnd finds the transaction that ended the swap, whoever sent it, in the slots from
-// first to last. A narrow range leaves less to read of transactions that strangers send to
-// the state's address. The result is at least confirmed. Nil means that the swap has not
+// first to last. A narrow range has fewer transactions that strangers send to the address of
+// the swap's state. The result is at least confirmed. Nil means that the swap has not
 // ended, or that no endpoint's history goes back far enough.
 func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
-		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")
+		return nil, fmt.Errorf("finding the end of a swap needs a swap whose nullifier is not zero")
 	}
 	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.SwapEnd, error) {
 		return at.FindSwapEnd(ctx, swap, first, last)

@@ -63,7 +63,7 @@ type Endpoint struct {
 // String returns the name and the roles.
 func (e Endpoint) String() string { return fmt.Sprintf("endpoint %s %v", e.Name, e.Roles) }
 
-// GoString is String.
+// GoString returns the same as String.
 func (e Endpoint) GoString() string { return e.String() }
 
 // LogValue returns the name and the roles.
@@ -211,7 +211,7 @@ func (e *Endpoints) String() string {
 	return "RPC endpoints " + strings.Join(names, ", ")
 }
 
-// GoString is String.
+// GoString returns the same as String.
 func (e *Endpoints) GoString() string { return e.String() }
 
 var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
@@ -242,16 +242,16 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 			return nil, fmt.Errorf("RPC endpoint %d has a name of %d characters: expected 1 to 40 letters, digits, dots, dashes and underscores", i+1, len(c.Name))
 		}
 		if slices.ContainsFunc(e.all, func(other *endpoint) bool { return other.name == c.Name }) {
-			return nil, fmt.Errorf("RPC endpoint %d is named %s as one before it: give it a name of its own", i+1, c.Name)
+			return nil, fmt.Errorf("RPC endpoint %d has the name %s of an earlier one: give each endpoint its own name", i+1, c.Name)
 		}
-		ep, err := e.endpoint(i, c, o.HTTP())
+		ep, err := e.newEndpoint(i, c, o.HTTP())
 		if err != nil {
 			return nil, fmt.Errorf("RPC endpoint %s: %w", c.Name, err)
 		}
 		e.all = append(e.all, ep)
 	}
 	for _, role := range []Role{RoleRead, RoleSubmit} {
-		if len(e.usable(role)) == 0 {
+		if len(e.configuredWith(role)) == 0 {
 			return nil, fmt.Errorf("no RPC endpoint has the role %s: expected at least one among the %d", role, len(e.all))
 		}
 	}
@@ -261,7 +261,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	return e, nil
 }
 
-func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
+func (e *Endpoints) newEndpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
 	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[outbound.Urgency]*rpc.Client{}, meter: newLatencyMeter()}
 	if len(ep.roles) == 0 {
 		ep.roles = []Role{RoleRead, RoleSubmit}
@@ -288,8 +288,8 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 		return nil, err
 	}
 	// A rebroadcast does not wait, because the next one follows soon.
-	for u, most := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Background: e.timeout} {
-		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) })
+	for u, maxWait := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Background: e.timeout} {
+		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, maxWait) })
 	}
 	return ep, nil
 }
@@ -306,11 +306,12 @@ func (e *Endpoints) withRole(roles ...Role) (out []*endpoint) {
 	return out
 }
 
-func (ep *endpoint) only(role Role) bool {
+func (ep *endpoint) hasOnly(role Role) bool {
 	return !slices.ContainsFunc(ep.roles, func(r Role) bool { return r != role })
 }
 
-func (e *Endpoints) usable(role Role) (out []*endpoint) {
+// configuredWith returns the endpoints with the role, whatever chain they serve.
+func (e *Endpoints) configuredWith(role Role) (out []*endpoint) {
 	for _, ep := range e.all {
 		if ep.has(role) {
 			out = append(out, ep)
@@ -337,8 +338,8 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// LongPassed reports whether the chain had long passed the slot at that time, according to what
-// two endpoints agreed on. Until they agree, any endpoint's word suffices.
+// LongPassed reports whether the slot was old at that time, by what two endpoints agreed on.
+// Until two agree, one endpoint's report suffices.
 func (e *Endpoints) LongPassed(slot uint64, at time.Time) bool { return e.slots.LongPassed(slot, at) }
 
 // Status returns the health of every endpoint, in their configured order.

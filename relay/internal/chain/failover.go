@@ -19,7 +19,7 @@ const (
 	// minCalls is the number of calls that suffices when there are several endpoints.
 	rounds   = 3
 	minCalls = 3
-	// breakerWait is how long a read waits for a breaker when all are open.
+	// breakerWait is how long a read waits for a breaker to close when all are open.
 	breakerWait = time.Second
 	// A call of this length whose caller ran out of time shows that the endpoint hangs.
 	hangAfter = time.Second
@@ -47,13 +47,13 @@ type query[T any] struct {
 	// roles are those that can answer, in the order of preference.
 	roles []Role
 	do    func(context.Context, askedEndpoint) (T, error)
-	// slot returns the slot of the answer, which the chain must be able to have reached;
-	// nil when the answer has none. unconfirmed marks a processed or a finalized slot,
+	// slot returns the slot of the answer, which is refused if the chain cannot have reached
+	// it; nil when the answer has none. unconfirmed marks a processed or a finalized slot,
 	// which does not show how far the endpoint is behind.
 	slot        func(T) uint64
 	unconfirmed bool
-	// unknown reports that the answer only shows that this endpoint does not know: another
-	// may. Nil when every answer counts.
+	// unknown reports that the endpoint does not have what is asked for; another one may.
+	// Nil when every answer counts.
 	unknown func(T) bool
 }
 
@@ -114,8 +114,8 @@ func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by
 	return v, by, err
 }
 
-// secondOpinion says which answers may come from a node that has lost its data, and how a
-// second endpoint's answer is combined with them.
+// secondOpinion defines which answers may come from a node that has lost its data, and how such
+// an answer is combined with a second endpoint's.
 type secondOpinion[T any] struct {
 	doubtful func(T) bool
 	// again asks the second endpoint.
@@ -154,33 +154,33 @@ func backoff(round int, random float64) time.Duration {
 }
 
 // candidates returns the endpoints that can answer, the best first: ordered by role, by
-// remaining budget, by lag, by their cost of the method, and by the configured order.
+// remaining budget, by lag, by the cost of the method there, and by the configured order.
 func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
 	now := e.now()
-	type place struct {
+	type candidate struct {
 		*endpoint
 		role, budget, lag, rank int
 	}
-	var places []place
+	var ranked []candidate
 	for _, ep := range e.all {
 		role := slices.IndexFunc(roles, ep.has)
 		if role < 0 || ep.isForeign() {
 			continue
 		}
-		p := place{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
+		p := candidate{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
 		if !ep.budget.HasRoom(urgency) {
 			p.budget = 1
 		}
 		if lag, at := e.slots.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
 			p.lag = 1
 		}
-		places = append(places, p)
+		ranked = append(ranked, p)
 	}
-	slices.SortStableFunc(places, func(a, b place) int {
+	slices.SortStableFunc(ranked, func(a, b candidate) int {
 		return cmp.Or(a.role-b.role, a.budget-b.budget, a.lag-b.lag, a.rank-b.rank)
 	})
-	out := make([]*endpoint, len(places))
-	for i, p := range places {
+	out := make([]*endpoint, len(ranked))
+	for i, p := range ranked {
 		out[i] = p.endpoint
 	}
 	return out
@@ -189,7 +189,7 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 // awaitBreaker waits until one of the candidates may be tried. It returns false when none
 // may be tried before the deadline.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
-	turned := e.breakerChange.next()
+	changed := e.breakerChange.next()
 	left := deadline.Sub(e.now())
 	if left <= 0 {
 		return false
@@ -202,7 +202,7 @@ func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, de
 	select {
 	case <-ctx.Done():
 		return false
-	case <-turned:
+	case <-changed:
 	case <-timer.C:
 	}
 	return true
@@ -247,8 +247,8 @@ func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, un
 	}
 }
 
-// limit gives a call only its share of the caller's time and two fifths of the whole
-// timeout when other endpoints could answer it too.
+// limit bounds a call that other endpoints could answer too: to its share of the caller's time
+// and to two fifths of the timeout.
 func (e *Endpoints) limit(ctx context.Context, method string, left int) (context.Context, context.CancelFunc) {
 	if left <= 1 {
 		return ctx, func() {}
@@ -322,7 +322,7 @@ func breakerOutcome(u *onchain.Unavailable, took time.Duration) outbound.Outcome
 type answers struct {
 	method   string
 	n        int
-	unknown  int // endpoints that do not know
+	unknown  int // endpoints that do not have what is asked for
 	skipped  int // endpoints that were not asked, as their breakers are open
 	down     []*onchain.Unavailable
 	definite error
@@ -355,12 +355,12 @@ func (a *answers) behind() bool {
 	})
 }
 
-// err returns why there is no answer; nil when every endpoint answered that it does not
-// know. While one endpoint was not asked, the others' ignorance proves nothing.
+// err returns why there is no answer; nil when every endpoint answered that it does not have
+// what is asked for. That proves nothing while one endpoint was not asked.
 func (a *answers) err() error {
-	nothing := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
+	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
-	case len(a.down) == 0 && a.skipped > 0 && nothing:
+	case len(a.down) == 0 && a.skipped > 0 && notFound:
 		return &onchain.Unavailable{Method: a.method, Kind: onchain.KindBreakerOpen, Detail: "an endpoint that may know failed its last calls; it is asked again in a moment"}
 	case len(a.down) == 1:
 		return a.down[0]

@@ -21,8 +21,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// through gives clients of two endpoints of the world's chain, the first with faults.
-func (w *world) through(faults ...fault.Rule) *chain.Endpoints {
+// endpointsWithFaults returns Endpoints with two endpoints of the world's chain, the first with faults.
+func (w *world) endpointsWithFaults(faults ...fault.Rule) *chain.Endpoints {
 	w.t.Helper()
 	return w.endpoints(nil, faults)
 }
@@ -32,11 +32,11 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	if err := w.Endpoint("faulty").SetFaults(faults); err != nil {
 		w.t.Fatal(err)
 	}
-	faulty, well := httptest.NewServer(w.Endpoint("faulty")), httptest.NewServer(w.Endpoint("well"))
+	faulty, healthy := httptest.NewServer(w.Endpoint("faulty")), httptest.NewServer(w.Endpoint("healthy"))
 	o := chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{
 			{Name: "faulty", URL: faulty.URL, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}},
-			{Name: "well", URL: well.URL},
+			{Name: "healthy", URL: healthy.URL},
 		},
 		Genesis: localnet.GenesisHash, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	}
@@ -48,38 +48,38 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
-		// The servers wait for calls under way, and a hanging one for its client.
+		// Close waits for calls under way, and a hanging call ends only with its client.
 		faulty.CloseClientConnections()
 		if err := e.Flush(context.Background()); err != nil {
 			w.t.Error(err)
 		}
 		e.Close()
 		faulty.Close()
-		well.Close()
+		healthy.Close()
 	})
 	return e
 }
 
-// answered reports whether every endpoint has reported its slot.
-func heard(e *chain.Endpoints) bool {
+// allReported reports whether every endpoint has reported its slot.
+func allReported(e *chain.Endpoints) bool {
 	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
 }
 
-// TestReadsSurviveAFaultyNode: every read finds the endpoint that works.
+// TestReadsSurviveAFaultyNode: every read gets its answer from the other endpoint.
 func TestReadsSurviveAFaultyNode(t *testing.T) {
 	t.Parallel()
 	const calls = 10
 	tests := map[string]fault.Rule{
-		"HTTP 503":           {Status: 503},
-		"HTTP 429":           {Status: 429, RetryAfter: time.Second},
-		"connections cut":    {Cut: true},
-		"an internal error":  {Error: fault.Error{Code: -32603, Message: "Internal error"}},
-		"half of the calls":  {Status: 500, Probability: 0.5},
-		"fails after acting": {Status: 502, AfterActing: true},
-		"cut after acting":   {Cut: true, AfterActing: true},
-		"a node far behind":  {Lag: 50},
-		"no history":         {History: 1},
-		"all well":           {Latency: time.Microsecond},
+		"HTTP 503":              {Status: 503},
+		"HTTP 429":              {Status: 429, RetryAfter: time.Second},
+		"connections cut":       {Cut: true},
+		"an internal error":     {Error: fault.Error{Code: -32603, Message: "Internal error"}},
+		"half of the calls":     {Status: 500, Probability: 0.5},
+		"fails after executing": {Status: 502, AfterActing: true},
+		"cut after executing":   {Cut: true, AfterActing: true},
+		"a node far behind":     {Lag: 50},
+		"no history":            {History: 1},
+		"no fault":              {Latency: time.Microsecond},
 	}
 	for name, rule := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,11 +93,11 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 			}
 			w.Finalize()
 			landed := w.status(signature, true)
-			e := w.through()
-			// Which of two is behind is known only once they have agreed.
-			looking, stop := context.WithCancel(ctx)
-			go e.Run(looking)
-			for !heard(e) {
+			e := w.endpointsWithFaults()
+			// Which endpoint is behind is known only once both have reported a slot.
+			polling, stop := context.WithCancel(ctx)
+			go e.Run(polling)
+			for !allReported(e) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			stop()
@@ -111,12 +111,12 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				if got, err := e.LatestBlockhash(ctx); err != nil || got.Slot < landed.Slot {
 					t.Errorf("blockhash is %+v with error %v", got, err)
 				}
-				look, err := e.Search(ctx, []solana.Signature{signature})
-				if err == nil && look.Statuses[0] != nil {
-					look.Statuses[0].Unverified = false // where the faulty endpoint reports nothing
+				found, err := e.Search(ctx, []solana.Signature{signature})
+				if err == nil && found.Statuses[0] != nil {
+					found.Statuses[0].Unverified = false // the faulty endpoint may not confirm it
 				}
-				if err != nil || cmp.Diff(landed, look.Statuses[0]) != "" {
-					t.Errorf("look is %+v with error %v, want the transaction in it", look, err)
+				if err != nil || cmp.Diff(landed, found.Statuses[0]) != "" {
+					t.Errorf("search returned %+v with error %v, want the transaction in it", found, err)
 				}
 				if _, err := e.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil {
 					t.Error(err)
@@ -130,22 +130,22 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 	}
 }
 
-// TestSendReachesTheChain through whichever endpoint takes it.
+// TestSendReachesTheChain: one of two endpoints accepts the transaction.
 func TestSendReachesTheChain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]fault.Rule{
-		"the other is down":                   {Status: 503},
-		"the other takes it and answers 502":  {Status: 502, AfterActing: true},
-		"the other hangs":                     {Method: "sendTransaction", Hang: true},
-		"the other answers and forgets it":    {Method: "sendTransaction", Drop: true},
-		"the other is behind":                 {Lag: 40},
-		"the other is well, and takes it too": {Latency: time.Microsecond},
+		"one is down":                    {Status: 503},
+		"one accepts it and answers 502": {Status: 502, AfterActing: true},
+		"one hangs":                      {Method: "sendTransaction", Hang: true},
+		"one accepts it and drops it":    {Method: "sendTransaction", Drop: true},
+		"one is behind":                  {Lag: 40},
+		"both accept it":                 {Latency: time.Microsecond},
 	}
 	for name, rule := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, localnet.Options{Initialised: true})
-			e := w.through(rule)
+			e := w.endpointsWithFaults(rule)
 			hash := w.blockhash()
 			bytes, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
 			for _, first := range []bool{true, false} {
@@ -153,8 +153,8 @@ func TestSendReachesTheChain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Regardless of the first answer, the chain has the transaction once all calls have
-			// ended, except for the hanging one.
+			// Send returns with the first acceptance. The other call may still be under way, and a
+			// hanging one never ends.
 			until, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_ = e.Flush(until)
@@ -166,7 +166,7 @@ func TestSendReachesTheChain(t *testing.T) {
 	}
 }
 
-func TestFrozenBlockhashIsNotTaken(t *testing.T) {
+func TestFrozenBlockhashIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
 	e := w.endpoints(func(o *chain.EndpointsOptions) { o.Probe = 100 * time.Millisecond },
@@ -189,8 +189,8 @@ func TestFrozenBlockhashIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestForgetfulNodeDoesNotHideALanding: an archive that knows nothing must not
-// make a transaction look dead.
+// TestForgetfulNodeDoesNotHideALanding: an archive without history must not make a landed
+// transaction look expired.
 func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
@@ -201,22 +201,22 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Finalize()
-	e := w.through(fault.Rule{Empty: true})
-	// One of the two is wrong: nothing is decided, in particular not that it did not land.
-	if look := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
-		t.Errorf("statuses are %+v, want the first alone, not verified", look.Statuses)
+	e := w.endpointsWithFaults(fault.Rule{Empty: true})
+	// One of the two is wrong, so the landing is neither verified nor denied.
+	if found := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); found.Statuses[0] == nil || !found.Statuses[0].Unverified || found.Statuses[1] != nil {
+		t.Errorf("statuses are %+v, want only the first one, unverified", found.Statuses)
 	}
 	if _, err := e.FindCreation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, onchain.ErrUnavailable) {
-		t.Errorf("error is %v, want that nothing is known", err)
+		t.Errorf("error is %v, want ErrUnavailable", err)
 	}
-	// A third one decides.
+	// A third endpoint decides.
 	third := httptest.NewServer(w.Endpoint("third"))
 	t.Cleanup(third.Close)
 	e = w.endpoints(func(o *chain.EndpointsOptions) {
 		o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: "third", URL: third.URL})
 	}, []fault.Rule{{Empty: true}})
-	if look := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
-		t.Errorf("statuses are %+v, want the first alone, as two say", look.Statuses)
+	if found := must[onchain.SearchResult](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); found.Statuses[0] == nil || found.Statuses[0].Unverified || found.Statuses[1] != nil {
+		t.Errorf("statuses are %+v, want only the first one, verified", found.Statuses)
 	}
 	made := must[*onchain.Creation](t)(e.FindCreation(t.Context(), w.pool, in.Nullifiers[1]))
 	if made == nil || made.Signature != signature {
@@ -231,7 +231,7 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 	lamports, _, err := e.Balances(t.Context(), []solana.PublicKey{w.payer.PublicKey()})
 	if err != nil || lamports[0] == 0 {
-		t.Errorf("the payer holds %v with error %v, want what the other endpoint knows", lamports, err)
+		t.Errorf("the payer's balance is %v with error %v, want the balance that the other endpoint reports", lamports, err)
 	}
 	paid := must[*onchain.Payment](t)(e.Payment(t.Context(), signature, w.payer.PublicKey()))
 	if paid == nil || paid.Signature != signature {
@@ -239,8 +239,8 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 }
 
-// TestPaymentReadsLamportsBeforeAndAfter reads a nullifier's creating transaction and its cost from the local
-// chain's history, among unrelated transactions that name the address.
+// TestPaymentReadsLamportsBeforeAndAfter reads the transaction that created a nullifier, and its
+// cost. The history of the address also has unrelated transactions.
 func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
@@ -250,14 +250,14 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Anybody can put lamports on the address, before and after.
-	const litter = 1_000_000
-	if err := w.Fund(address, litter); err != nil {
+	// Anybody can transfer lamports to the address, before and after the transaction.
+	const gift = 1_000_000
+	if err := w.Fund(address, gift); err != nil {
 		t.Fatal(err)
 	}
 	w.Finalize()
 	if made := must[*onchain.Creation](t)(w.client.FindCreation(ctx, w.pool, in.Nullifiers[0])); made != nil {
-		t.Errorf("creation is %+v, want none: a gift makes no nullifier", made)
+		t.Errorf("creation is %+v, want none: a transfer creates no nullifier", made)
 	}
 	before, _, err := w.client.Balance(ctx, w.payer.PublicKey(), 0)
 	if err != nil {
@@ -269,7 +269,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	}
 	w.Advance(localnet.DefaultConfirmAfter + 1)
 	landed := w.status(signature, false)
-	if err := w.Fund(address, litter); err != nil {
+	if err := w.Fund(address, gift); err != nil {
 		t.Fatal(err)
 	}
 	wantMade := &onchain.Creation{Signature: signature, Slot: landed.Slot, Confirmation: onchain.Confirmed, FeePayer: w.payer.PublicKey()}
@@ -298,7 +298,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	}
 	paid := must[*onchain.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey()))
 	if paid == nil || paid.At.IsZero() || time.Since(paid.At).Abs() > time.Hour {
-		t.Fatalf("payment is %+v, want one of now", paid)
+		t.Fatalf("payment is %+v, want a time within the last hour", paid)
 	}
 	paid.At = time.Time{}
 	priority := shieldpool.Compute{Limit: 300_000, Price: 1000}.PriorityFee()
@@ -310,7 +310,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 		t.Errorf("payment differs (-want +got):\n%s", diff)
 	}
 	if _, err := w.client.Payment(ctx, signature, solana.PublicKey{66}); err == nil {
-		t.Error("a payment to an account that the transaction does not name has no error")
+		t.Error("reading a payment to an account that the transaction does not name returned no error")
 	}
 	lamports, slot, err := w.client.Balances(ctx, []solana.PublicKey{w.payer.PublicKey(), {66}})
 	if err != nil || slot < landed.Slot || cmp.Diff([]uint64{after, 0}, lamports) != "" {
@@ -318,31 +318,31 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// nudged counts the notifications of a WebSocket.
-type nudged struct {
+// notifications counts the notifications of a subscription.
+type notifications struct {
 	mu sync.Mutex
 	n  int
 }
 
-func (n *nudged) nudge() {
+func (n *notifications) add() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.n++
 }
 
-func (n *nudged) count() int {
+func (n *notifications) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.n
 }
 
-// moved changes the account until a nudge arrives.
-func (w *world) moved(n *nudged, account solana.PublicKey) {
+// changeUntilNotified changes the account until a notification arrives.
+func (w *world) changeUntilNotified(n *notifications, account solana.PublicKey) {
 	w.t.Helper()
 	before, deadline := n.count(), time.Now().Add(20*time.Second)
 	for n.count() == before {
 		if time.Now().After(deadline) {
-			w.t.Fatal("no nudge came in time")
+			w.t.Fatal("no notification within 20 s")
 		}
 		if err := w.Fund(account, 1_000_000); err != nil {
 			w.t.Fatal(err)
@@ -352,13 +352,13 @@ func (w *world) moved(n *nudged, account solana.PublicKey) {
 	}
 }
 
-func TestNudges(t *testing.T) {
+func TestSubscribeNotifies(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]fault.Rule{
-		"a change is told":                          nil,
-		"the first endpoint refuses sockets":        {{Method: fault.MethodSocket, Status: 503}},
-		"the first endpoint refuses subscriptions":  {{Method: "accountSubscribe", Error: fault.Error{Code: -32601, Message: "Method not found"}}},
-		"the first endpoint cuts them all the time": {{Socket: fault.SocketCut}},
+		"no fault":                                 nil,
+		"the first endpoint refuses WebSockets":    {{Method: fault.MethodSocket, Status: 503}},
+		"the first endpoint refuses subscriptions": {{Method: "accountSubscribe", Error: fault.Error{Code: -32601, Message: "Method not found"}}},
+		"the first endpoint cuts its WebSockets":   {{Socket: fault.SocketCut}},
 	}
 	for name, faults := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -366,23 +366,23 @@ func TestNudges(t *testing.T) {
 			w := newWorld(t, localnet.Options{Initialised: true})
 			e := w.endpoints(nil, faults)
 			ctx, cancel := context.WithCancel(t.Context())
-			var n nudged
+			var n notifications
 			var running sync.WaitGroup
-			running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.nudge) })
-			w.moved(&n, w.pool.MerkleTree)
+			running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.add) })
+			w.changeUntilNotified(&n, w.pool.MerkleTree)
 			cancel()
 			running.Wait()
 		})
 	}
-	t.Run("a connection that was cut is made again", func(t *testing.T) {
+	t.Run("a cut connection is restored", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, localnet.Options{Initialised: true})
 		e := w.endpoints(func(o *chain.EndpointsOptions) { o.Endpoints[1].WebSocketURL = chain.NoWebSocket }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		var n nudged
+		var n notifications
 		var running sync.WaitGroup
-		running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.nudge) })
-		w.moved(&n, w.pool.MerkleTree)
+		running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.add) })
+		w.changeUntilNotified(&n, w.pool.MerkleTree)
 		if err := w.Endpoint("faulty").SetFaults([]fault.Rule{{Socket: fault.SocketCut}}); err != nil {
 			t.Fatal(err)
 		}
@@ -390,16 +390,16 @@ func TestNudges(t *testing.T) {
 		if err := w.Endpoint("faulty").SetFaults(nil); err != nil {
 			t.Fatal(err)
 		}
-		w.moved(&n, w.pool.MerkleTree)
+		w.changeUntilNotified(&n, w.pool.MerkleTree)
 		cancel()
 		running.Wait()
 	})
-	t.Run("none are wanted", func(t *testing.T) {
+	t.Run("no WebSocket is configured", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, localnet.Options{})
 		e := w.endpoints(func(o *chain.EndpointsOptions) {
 			o.Endpoints[0].WebSocketURL, o.Endpoints[1].WebSocketURL = chain.NoWebSocket, chain.NoWebSocket
 		}, nil)
-		e.Subscribe(t.Context(), w.pool.MerkleTree, func() { t.Error("a nudge without a WebSocket") })
+		e.Subscribe(t.Context(), w.pool.MerkleTree, func() { t.Error("a notification arrived without a WebSocket") })
 	})
 }

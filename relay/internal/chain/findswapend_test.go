@@ -34,20 +34,20 @@ func instruction(t *testing.T) func(solana.Instruction, error) solana.Instructio
 	}
 }
 
-// inside is a transaction that calls ix from another program, and its meta.
-func inside(t *testing.T, signature solana.Signature, ix solana.Instruction) (raw []byte, meta string) {
+// innerCall returns a transaction in which another program calls ix, and its meta.
+func innerCall(t *testing.T, signature solana.Signature, ix solana.Instruction) (raw []byte, meta string) {
 	t.Helper()
 	data, err := ix.Data()
 	if err != nil {
 		t.Fatal(err)
 	}
 	raw = signedBy(t, signature, solana.NewInstruction(router, append(slices.Clone(ix.Accounts()), solana.Meta(ix.ProgramID())), []byte{1}))
-	at := make([]string, len(ix.Accounts()))
+	indexes := make([]string, len(ix.Accounts()))
 	for i, a := range ix.Accounts() {
-		at[i] = fmt.Sprint(indexIn(t, raw, a.PublicKey))
+		indexes[i] = fmt.Sprint(indexIn(t, raw, a.PublicKey))
 	}
 	return raw, fmt.Sprintf(`,"innerInstructions":[{"index":0,"instructions":[{"programIdIndex":%d,"accounts":[%s],"data":%q}]}]`,
-		indexIn(t, raw, ix.ProgramID()), strings.Join(at, ","), solana.Base58(data).String())
+		indexIn(t, raw, ix.ProgramID()), strings.Join(indexes, ","), solana.Base58(data).String())
 }
 
 func TestFindSwapEnd(t *testing.T) {
@@ -59,7 +59,7 @@ func TestFindSwapEnd(t *testing.T) {
 	refund := must(swap.Close(payerKey, keyB, false))
 	unwrapped := must(swap.Close(payerKey, keyB, true))
 	prepare := must(swap.Prepare(payerKey))
-	begin := must(pool.Instruction(payerKey, &shieldpool.Call{
+	start := must(pool.Instruction(payerKey, &shieldpool.Call{
 		Proof:       make([]byte, shieldpool.ProofLength),
 		Inputs:      &shieldpool.PublicInputs{PublicAmount: -9, MintAddress: pool.Mint.Field, Nullifiers: [2][32]byte{swap.Nullifier, {31: 6}}},
 		Destination: shieldpool.Destination{Swap: &swap.Terms},
@@ -78,8 +78,8 @@ func TestFindSwapEnd(t *testing.T) {
 	failed := func(signature solana.Signature, ix solana.Instruction) string {
 		return strings.Replace(landedAs(signature, ix), `"err":null`, `"err":"AccountInUse"`, 1)
 	}
-	nested, innerMeta := inside(t, sigA, execute)
-	routed := landed(nested, balances(accountsOf(t, nested))+innerMeta)
+	nested, innerMeta := innerCall(t, sigA, execute)
+	routedResult := landed(nested, balances(accountsOf(t, nested))+innerMeta)
 
 	type listed struct {
 		signature   solana.Signature
@@ -94,21 +94,21 @@ func TestFindSwapEnd(t *testing.T) {
 		wantReads int // 0 for any
 		wantKind  string
 	}{
-		"an execution":                                {history: []listed{{sigA, 9, landedAs(sigA, execute)}}, want: executed},
-		"an execution called by another program":      {history: []listed{{sigA, 9, routed}}, want: executed},
-		"a refund":                                    {history: []listed{{sigA, 9, landedAs(sigA, refund)}}, want: refunded},
-		"a refund of wrapped lamports":                {history: []listed{{sigA, 9, landedAs(sigA, unwrapped)}}, want: refunded},
-		"a refund below litter":                       {history: []listed{{sigB, 10, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded},
-		"an execution in the slot of the beginning":   {history: []listed{{sigB, 9, landedAs(sigB, begin)}, {sigA, 9, landedAs(sigA, execute)}}, want: executed},
-		"what is older than the beginning is let be":  {history: []listed{{sigB, 9, landedAs(sigB, begin)}, {sigA, 8, landedAs(sigA, gift)}}, wantReads: 1},
-		"litter of later slots is let be":             {history: []listed{{sigB, 11, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded, wantReads: 1},
-		"a swap that is not settled":                  {history: []listed{{sigB, 10, landedAs(sigB, prepare)}, {sigA, 9, landedAs(sigA, begin)}}, wantReads: 2},
-		"an execution that failed":                    {history: []listed{{sigA, 9, failed(sigA, execute)}}},
-		"another swap's end that names the state":     {history: []listed{{sigA, 9, landedAs(sigA, must(other.Close(payerKey, swap.State, false)))}}},
-		"another program's instruction":               {history: []listed{{sigA, 9, landedAs(sigA, imitation)}}},
-		"no history":                                  {},
-		"a transaction that is listed and not there":  {history: []listed{{sigA, 9, "null"}}, wantKind: onchain.KindNotYet},
-		"a transaction that is another than is asked": {history: []listed{{sigA, 9, landedAs(sigB, execute)}}, wantKind: onchain.KindBadResponse},
+		"an execution":                                      {history: []listed{{sigA, 9, landedAs(sigA, execute)}}, want: executed},
+		"an execution called by another program":            {history: []listed{{sigA, 9, routedResult}}, want: executed},
+		"a refund":                                          {history: []listed{{sigA, 9, landedAs(sigA, refund)}}, want: refunded},
+		"a refund of wrapped lamports":                      {history: []listed{{sigA, 9, landedAs(sigA, unwrapped)}}, want: refunded},
+		"a refund before an unrelated transaction":          {history: []listed{{sigB, 10, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded},
+		"an execution in the slot of the swap's start":      {history: []listed{{sigB, 9, landedAs(sigB, start)}, {sigA, 9, landedAs(sigA, execute)}}, want: executed},
+		"transactions before the swap's start are not read": {history: []listed{{sigB, 9, landedAs(sigB, start)}, {sigA, 8, landedAs(sigA, gift)}}, wantReads: 1},
+		"transactions after the last slot are not read":     {history: []listed{{sigB, 11, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded, wantReads: 1},
+		"a swap that has not ended":                         {history: []listed{{sigB, 10, landedAs(sigB, prepare)}, {sigA, 9, landedAs(sigA, start)}}, wantReads: 2},
+		"an execution that failed":                          {history: []listed{{sigA, 9, failed(sigA, execute)}}},
+		"another swap's end that names the state":           {history: []listed{{sigA, 9, landedAs(sigA, must(other.Close(payerKey, swap.State, false)))}}},
+		"another program's instruction":                     {history: []listed{{sigA, 9, landedAs(sigA, imitation)}}},
+		"no history":                                        {},
+		"a listed transaction that is not found":            {history: []listed{{sigA, 9, "null"}}, wantKind: onchain.KindNotYet},
+		"another transaction than the requested one":        {history: []listed{{sigA, 9, landedAs(sigB, execute)}}, wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,22 +120,22 @@ func TestFindSwapEnd(t *testing.T) {
 			}
 			n["a"].page = func(params string) reply {
 				if strings.Contains(params, `"before"`) {
-					return says("[]")
+					return resultReply("[]")
 				}
 				if !strings.Contains(params, swap.State.String()) {
-					t.Error("the history of another address is asked for")
+					t.Error("the history of another address than the swap's state was requested")
 				}
-				return says("[" + strings.Join(lines, ",") + "]")
+				return resultReply("[" + strings.Join(lines, ",") + "]")
 			}
 			n["a"].transaction = func(params string) reply {
 				for _, l := range test.history {
 					if strings.Contains(params, l.signature.String()) {
-						return says(l.transaction)
+						return resultReply(l.transaction)
 					}
 				}
-				return says("null")
+				return resultReply("null")
 			}
-			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
+			e, _ := newEndpoints(t, n, endpointsNamed("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
 			got, err := e.FindSwapEnd(t.Context(), swap, 9, 10)
 			if test.wantKind != "" {
 				checkError(t, err, test.wantKind, 0, nil)
@@ -145,17 +145,17 @@ func TestFindSwapEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("settlement differs (-want +got):\n%s", diff)
+				t.Errorf("end of the swap differs (-want +got):\n%s", diff)
 			}
 			if reads := n["a"].count("getTransaction"); test.wantReads > 0 && reads != test.wantReads {
-				t.Errorf("%d transactions were read, want %d", reads, test.wantReads)
+				t.Errorf("%d transactions are read, want %d", reads, test.wantReads)
 			}
 		})
 	}
-	e, _ := newEndpoints(t, newNetwork("a"), of("a"), nil)
-	for name, swap := range map[string]*shieldpool.Swap{"none": nil, "of the zero nullifier": testSwap(t, pool, 0)} {
+	e, _ := newEndpoints(t, newNetwork("a"), endpointsNamed("a"), nil)
+	for name, swap := range map[string]*shieldpool.Swap{"nil": nil, "for the zero nullifier": testSwap(t, pool, 0)} {
 		if _, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64); err == nil {
-			t.Errorf("the settlement of a swap that is %s is looked for", name)
+			t.Errorf("finding the end of a swap that is %s returned no error", name)
 		}
 	}
 }
@@ -166,28 +166,28 @@ func TestFindSwapEndAsksAnotherEndpoint(t *testing.T) {
 	swap := testSwap(t, pool, 5)
 	raw := signedBy(t, sigA, instruction(t)(swap.Close(payerKey, keyB, false)))
 	n := newNetwork("archive", "other")
-	n["archive"].page = func(string) reply { return says("[]") }
-	n["archive"].set("getMultipleAccounts", says(`{"context":{"slot":100},"value":[null]}`)) // it has ended there, too
+	n["archive"].page = func(string) reply { return resultReply("[]") }
+	n["archive"].set("getMultipleAccounts", resultReply(`{"context":{"slot":100},"value":[null]}`)) // the swap has ended at the archive, too
 	n["other"].page = func(params string) reply {
 		if strings.Contains(params, `"before"`) {
-			return says("[]")
+			return resultReply("[]")
 		}
-		return says(fmt.Sprintf(`[{"signature":%q,"slot":7,"err":null,"confirmationStatus":"confirmed"}]`, sigA))
+		return resultReply(fmt.Sprintf(`[{"signature":%q,"slot":7,"err":null,"confirmationStatus":"confirmed"}]`, sigA))
 	}
-	n["other"].set("getTransaction", says(landed(raw, balances(accountsOf(t, raw)))))
-	e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
+	n["other"].set("getTransaction", resultReply(landed(raw, balances(accountsOf(t, raw)))))
+	e, _ := newEndpoints(t, n, archiveFirst("archive", "other"), nil)
 	got, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &onchain.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: onchain.Confirmed, FeePayer: payerKey}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("settlement differs (-want +got):\n%s", diff)
+		t.Errorf("end of the swap differs (-want +got):\n%s", diff)
 	}
-	// An endpoint that does not answer may know.
-	n["archive"].fail(sick)
-	n["other"].page = func(string) reply { return says("[]") }
+	// The archive does not answer, and may know the end.
+	n["archive"].fail(serverError)
+	n["other"].page = func(string) reply { return resultReply("[]") }
 	if _, err := e.FindSwapEnd(t.Context(), swap, 0, math.MaxUint64); err == nil {
-		t.Error("a swap counts as not settled while an endpoint that may know does not answer")
+		t.Error("no error although an endpoint that may know the end of the swap does not answer")
 	}
 }

@@ -25,7 +25,7 @@ var (
 	table            = solana.PublicKey{40}
 )
 
-// indexIn finds an address among a transaction's own keys.
+// indexIn returns the index of an address among a transaction's own keys.
 func indexIn(t *testing.T, raw []byte, key solana.PublicKey) int {
 	t.Helper()
 	tx, err := solana.TransactionFromBytes(raw)
@@ -44,11 +44,11 @@ func indexIn(t *testing.T, raw []byte, key solana.PublicKey) int {
 func checkError(t *testing.T, err error, kind string, code int, other error) {
 	t.Helper()
 	if got := errors.Is(err, onchain.ErrUnavailable); got != (kind != "") {
-		t.Errorf("error %v says unknown: %v, want %v", err, got, kind != "")
+		t.Errorf("error %v is unavailable: %v, want %v", err, got, kind != "")
 	}
 	var u *onchain.Unavailable
 	if kind != "" && (!errors.As(err, &u) || u.Kind != kind) {
-		t.Errorf("error is %v, want unavailable of kind %s", err, kind)
+		t.Errorf("error is %v, want an unavailable error of kind %s", err, kind)
 	}
 	var r *onchain.RPCError
 	if code != 0 && (!errors.As(err, &r) || r.Code != code) {
@@ -59,7 +59,7 @@ func checkError(t *testing.T, err error, kind string, code int, other error) {
 	}
 }
 
-// The canaries stand for the parts of a URL that are secret at some provider.
+// The canaries stand for the parts of a URL in which some provider puts a secret.
 const (
 	canaryUser  = "canary-user"
 	canaryPass  = "canary-pass"
@@ -86,7 +86,7 @@ func checkCanaries(t *testing.T, text string) {
 	}
 }
 
-// closedAddress is an address without a listener.
+// closedAddress returns an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)
@@ -96,8 +96,8 @@ func closedAddress(t *testing.T) string {
 	return addresses[0]
 }
 
-// answering is the URL of an endpoint that gives the same answer to every call.
-func answering(t *testing.T, status int, body string) string {
+// startServer returns the URL of an endpoint that gives the same answer to every call.
+func startServer(t *testing.T, status int, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "websocket" {

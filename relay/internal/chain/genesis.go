@@ -14,14 +14,14 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recheck is the interval at which an endpoint of another chain is asked for its chain
+// recheckInterval is the time after which an endpoint of another chain is asked for its chain
 // again.
-const recheck = time.Minute
+const recheckInterval = time.Minute
 
 // identity is what is known about the chain that an endpoint serves.
 type identity struct {
 	hash solana.Hash // zero when it is not known
-	// foreign is true when it is another chain than the relay's.
+	// foreign is true when the endpoint serves another chain than the relay's.
 	foreign bool
 	// unreported marks an endpoint that only accepts transactions and refuses to report its
 	// chain: some providers serve sendTransaction and nothing else.
@@ -45,7 +45,7 @@ func (e *GenesisError) Error() string {
 // not reported its own yet. The hash is also valid beside a *GenesisError, of which there
 // is one for each endpoint of another chain.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	failures := e.logGenesis(ctx)
+	failures := e.identifyAll(ctx)
 	want := e.reference()
 	if want.IsZero() {
 		a := answers{method: "getGenesisHash"}
@@ -63,9 +63,9 @@ func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return want, errors.Join(wrong...)
 }
 
-// logGenesis asks all endpoints that have not reported their chain yet, and returns
-// the errors in their order.
-func (e *Endpoints) logGenesis(ctx context.Context) []error {
+// identifyAll asks all endpoints that have not reported their chain yet, and returns the errors
+// in the order of the endpoints.
+func (e *Endpoints) identifyAll(ctx context.Context) []error {
 	failures := make([]error, len(e.all))
 	var wg sync.WaitGroup
 	for i, ep := range e.all {
@@ -101,13 +101,13 @@ func (ep *endpoint) identity() identity {
 
 func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 
-// verify makes sure that the endpoint serves the relay's chain, by one call
-// before its first other one.
+// verify makes sure that the endpoint serves the relay's chain. It makes one call, before the
+// endpoint's first other call.
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.knownGenesis()
 	if want.IsZero() {
 		// The configured order decides which chain it is, not the endpoint that answers first.
-		e.logGenesis(ctx)
+		e.identifyAll(ctx)
 		want = e.reference()
 	}
 	if err := e.identify(ctx, ep); err != nil {
@@ -130,14 +130,14 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	done := ep.asking.DoChan("", func() (any, error) {
 		hash, err := ep.clients[outbound.Read].GenesisHash(context.WithoutCancel(ctx))
 		var refused *onchain.RPCError
-		untold := errors.As(err, &refused) && ep.only(RoleSubmit)
-		if untold {
+		unreported := errors.As(err, &refused) && ep.hasOnly(RoleSubmit)
+		if unreported {
 			err = nil
 			e.log.Info("chain of a submit-only rpc endpoint unknown", "endpoint", ep.name)
 		}
 		if err == nil {
 			ep.mu.Lock()
-			ep.chain.hash, ep.chain.unreported, ep.checkedAt = hash, untold, e.now()
+			ep.chain.hash, ep.chain.unreported, ep.checkedAt = hash, unreported, e.now()
 			ep.mu.Unlock()
 		}
 		// The name is added here, because all waiting callers share the error.
@@ -151,11 +151,11 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	}
 }
 
-// compare marks the endpoint, once its hash is known.
+// compare marks the endpoint as foreign when its genesis hash is known and differs from want.
 func (e *Endpoints) compare(ep *endpoint, want solana.Hash) error {
 	ep.mu.Lock()
 	got := ep.chain.hash
-	before := ep.chain.foreign
+	wasForeign := ep.chain.foreign
 	ep.chain.foreign = !got.IsZero() && got != want
 	foreign := ep.chain.foreign
 	ep.mu.Unlock()
@@ -163,7 +163,7 @@ func (e *Endpoints) compare(ep *endpoint, want solana.Hash) error {
 		return nil
 	}
 	err := &GenesisError{Endpoint: ep.name, Got: got, Want: want}
-	if !before {
+	if !wasForeign {
 		e.log.Error("rpc endpoint serves another chain", "endpoint", ep.name, "error", err)
 	}
 	return err

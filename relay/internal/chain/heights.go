@@ -45,7 +45,7 @@ func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (
 
 // agreement states that the block height at a slot is from low to high. From one slot to
 // the next the height grows by one, or by none when the slot is skipped. So an agreement
-// bounds the height at every other slot for good.
+// bounds the height at every other slot.
 type agreement struct{ slot, low, high uint64 }
 
 // heightsAt returns the lowest and the highest possible height at a slot.
@@ -83,14 +83,14 @@ type heights struct {
 
 	mu      sync.Mutex
 	reports []heightReport // by endpoint
-	// agreed is the newest agreement, made at the time at. upheld is the last time that an
-	// answer was within it. All are zero before the first one.
-	agreed          agreement
-	at, confirmedAt time.Time
-	asked           time.Time // when others were last asked
-	// alone is the time since which no second endpoint has corroborated a search; zero
-	// while one does. wanted is the last time that a second endpoint was needed.
-	alone, wanted time.Time
+	// agreed is the newest agreement, made at agreedAt. confirmedAt is the last time that an
+	// answer was within it. All are zero before the first agreement.
+	agreed                agreement
+	agreedAt, confirmedAt time.Time
+	askedAt               time.Time // when other endpoints were last asked
+	// aloneSince is the time since which no second endpoint has corroborated a search; zero
+	// while one does. wantedAt is the last time that a second endpoint was needed.
+	aloneSince, wantedAt time.Time
 }
 
 // The two ways in which an endpoint reports a height.
@@ -110,8 +110,8 @@ type heightReport struct {
 	final []finalizedReport // oldest first
 }
 
-// finalizedReport is a finalized block that an endpoint reported at a time when its own highest
-// block height was most.
+// finalizedReport is a finalized block that an endpoint reported when its newest block was at
+// most at maxHeight.
 type finalizedReport struct {
 	block
 	maxHeight uint64
@@ -125,25 +125,25 @@ type finalizedReport struct {
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known() && now.Sub(h.confirmedAt) > singleSufficesAfter {
-		h.agreed, h.at = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
+	if h.hasAgreement() && now.Sub(h.confirmedAt) > singleSufficesAfter {
+		h.agreed, h.agreedAt = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
 	}
 	defer func() {
 		// A refused report is not stored, unless it may show that the blockhash was wrong.
-		if (above == 0 && below == 0) || (way == byEpochInfo && !h.known()) {
+		if (above == 0 && below == 0) || (way == byEpochInfo && !h.hasAgreement()) {
 			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}
 	}()
 	corroborating, against := h.findCorroborating(i, b, now)
 	if corroborating != nil {
-		h.agreed, h.at, h.confirmedAt = b.with(*corroborating), now, now
+		h.agreed, h.agreedAt, h.confirmedAt = b.with(*corroborating), now, now
 		return 0, 0, -1
 	}
-	for _, known := range h.bounds(i, now) {
-		a, u := known.distance(b)
-		above, below = max(above, a-min(a, h.slack)), max(below, u-min(u, h.slack))
+	for _, bound := range h.bounds(i, now) {
+		over, under := bound.distance(b)
+		above, below = max(above, over-min(over, h.slack)), max(below, under-min(under, h.slack))
 	}
-	if h.known() && above == 0 && below == 0 {
+	if h.hasAgreement() && above == 0 && below == 0 {
 		h.confirmedAt, against = now, -1
 	}
 	return above, below, against
@@ -169,7 +169,7 @@ func (h *heights) findCorroborating(i int, b block, now time.Time) (corroboratin
 
 // bounds returns the agreement, if there is one, and the endpoint's own recent reports.
 func (h *heights) bounds(i int, now time.Time) (out []agreement) {
-	if h.known() {
+	if h.hasAgreement() {
 		out = append(out, h.agreed)
 	}
 	for _, report := range h.reports[i].newest {
@@ -182,74 +182,74 @@ func (h *heights) bounds(i int, now time.Time) (out []agreement) {
 
 func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
-func (h *heights) known() bool { return h.agreed != agreement{} }
+func (h *heights) hasAgreement() bool { return h.agreed != agreement{} }
 
-// due reports whether the caller has to ask other endpoints now; first says that they
-// have not agreed yet.
-func (h *heights) due(now time.Time) (due, first bool) {
+// due reports whether the caller has to ask other endpoints now, and whether there is no
+// agreement yet.
+func (h *heights) due(now time.Time) (due, noAgreement bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first = !h.known()
-	if now.Sub(h.at) < agreedMaxAge || now.Sub(h.asked) < agreedMaxAge {
-		return false, first
+	noAgreement = !h.hasAgreement()
+	if now.Sub(h.agreedAt) < agreedMaxAge || now.Sub(h.askedAt) < agreedMaxAge {
+		return false, noAgreement
 	}
-	h.asked = now
-	return true, first
+	h.askedAt = now
+	return true, noAgreement
 }
 
 // agreedOn returns the newest agreement; false before there is one.
 func (h *heights) agreedOn() (agreement, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.agreed, h.known()
+	return h.agreed, h.hasAgreement()
 }
 
-// finalized records a finalized block that the endpoint reported when it had reached the
-// slot tip. It returns the slot and the time before which no blockhash is valid any more,
-// by this endpoint's reports alone: the endpoint has since passed the block of such a
-// blockhash by more than blockhashLifetime. The last valid heights recorded with the blockhashes
-// play no part.
-func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
+// recordFinalized records a finalized block that the endpoint reported when it had reached the
+// slot tip. It returns the slot up to which blockhashes have expired, and the time before which
+// blockhashes were issued that have. Only this endpoint's reports decide: it has since passed
+// the block of such a blockhash by more than blockhashLifetime. Recorded last valid heights play
+// no part.
+func (h *heights) recordFinalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
 	if n := len(s.final); n > 0 {
 		if above, below := s.final[n-1].agreement().distance(b); max(above, below) > h.slack {
-			s.final = nil // a lower block: the endpoint's reports are inconsistent
+			s.final = nil // the endpoint's reports are inconsistent
 		}
 	}
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
 		s.final = append(s.final, finalizedReport{b, b.height + tip - min(tip, b.slot), now})
 	}
-	useful := 0 // earlier entries add nothing
+	firstNeeded := 0
 	for k, f := range s.final {
 		if f.height+blockhashLifetime < b.height {
 			expired = f.slot - min(f.slot, maxBlockhashLead)
 		}
 		// Twice blockhashLifetime: the endpoint of the blockhash may have been ahead by that much.
 		if f.maxHeight+2*blockhashLifetime < b.height {
-			before, useful = f.at, k
+			before, firstNeeded = f.at, k
 		}
 	}
-	s.final = s.final[max(useful, len(s.final)-maxFinalizedReports):]
+	s.final = s.final[max(firstNeeded, len(s.final)-maxFinalizedReports):]
 	return expired, before
 }
 
-// recordCorroboration records whether a second endpoint corroborated a search. It reports whether one
-// endpoint suffices, because no other has corroborated for so long although they were asked
-// repeatedly.
+// recordCorroboration records whether a second endpoint corroborated a search. It returns true
+// if so, or if one endpoint suffices because no other has corroborated repeated searches for
+// singleSufficesAfter.
 func (h *heights) recordCorroboration(corroborated bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if corroborated {
-		h.alone = time.Time{}
+		h.aloneSince = time.Time{}
 		return true
 	}
-	if h.alone.IsZero() || now.Sub(h.wanted) > searchStopsAfter {
-		h.alone = now
+	if h.aloneSince.IsZero() || now.Sub(h.wantedAt) > searchStopsAfter {
+		h.aloneSince = now
 	}
-	h.wanted = now
-	return now.Sub(h.alone) >= singleSufficesAfter
+	h.wantedAt = now
+	return now.Sub(h.aloneSince) >= singleSufficesAfter
 }
 
 // contradiction is the error for a block height that is impossible.
@@ -257,7 +257,7 @@ func contradiction(method, format string, args ...any) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// countRefused counts a height that is not used, unless disputed has counted it already.
+// countRefused counts a height that is not used, unless countDispute has counted it.
 func (e *Endpoints) countRefused(i, against int) {
 	if against < 0 {
 		e.recordContradiction(e.all[i], nil)

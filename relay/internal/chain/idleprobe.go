@@ -12,10 +12,10 @@ import (
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
-// Run probes endpoints that get no calls, until the context ends. It asks those for their
-// slot that were not called for a while, and those whose breaker waits for a probe: their
-// health then rests on recent answers, and they recover without a caller's request. Without
-// Run everything works, but an endpoint recovers later.
+// Run probes endpoints that get no calls, until the context ends. It asks an
+// endpoint for its slot when it was not called for a while, or its breaker waits for a probe.
+// So its health rests on recent answers, and it recovers without a caller's request. Without
+// Run an endpoint recovers later.
 func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, ep := range e.all {
@@ -49,10 +49,10 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}, 1)
 }
 
-// recheck asks an endpoint that served another chain whether that has been corrected.
+// recheck asks an endpoint that served another chain whether it now serves the relay's.
 func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
-	due := e.now().Sub(ep.checkedAt) >= recheck
+	due := e.now().Sub(ep.checkedAt) >= recheckInterval
 	if due {
 		ep.checkedAt = e.now()
 	}

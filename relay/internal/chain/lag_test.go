@@ -8,24 +8,24 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews: an endpoint that is no longer asked would
-// otherwise lag for ever.
-func TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews(t *testing.T) {
+// TestOldLagDoesNotCount: an old lag does not count, because an
+// endpoint that is not asked cannot report that it has caught up.
+func TestOldLagDoesNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := newEndpoints(t, newNetwork("a", "b"), of("a", "b"), nil)
+		e, _ := newEndpoints(t, newNetwork("a", "b"), endpointsNamed("a", "b"), nil)
 		first := func() string { return e.candidates([]Role{RoleRead}, "getSlot", outbound.Read)[0].name }
 		e.slots.Behind(0, 100, 100+e.maxLag, e.now())
 		if got := first(); got != "a" {
-			t.Errorf("asked first is %s, want a: it lags as far as is borne with", got)
+			t.Errorf("endpoint %s is asked first, want a: its lag is within the limit", got)
 		}
 		e.slots.Behind(0, 100, 101+e.maxLag, e.now())
 		if got := first(); got != "b" {
-			t.Errorf("asked first is %s, want b: a lags", got)
+			t.Errorf("endpoint %s is asked first, want b: the lag of a exceeds the limit", got)
 		}
 		time.Sleep(2 * e.probe)
 		if got := first(); got != "a" {
-			t.Errorf("asked first is %s, want a: that it lagged is no news any more", got)
+			t.Errorf("endpoint %s is asked first, want a: its lag is too old to count", got)
 		}
 	})
 }

@@ -58,7 +58,7 @@ func (m *latencyMeter) Observe(method string, took time.Duration, failed bool, n
 	a.at = now
 }
 
-// Slowest is the average duration of the slowest method; 0 when no call was made.
+// Slowest returns the average duration of the slowest method; 0 when no call was made.
 func (m *latencyMeter) Slowest() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 func TestRank(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	saw := func(m *latencyMeter, n int, took time.Duration, failed bool) {
+	observe := func(m *latencyMeter, n int, took time.Duration, failed bool) {
 		for range n {
 			m.Observe("m", took, failed, now)
 		}
@@ -19,12 +19,12 @@ func TestRank(t *testing.T) {
 		want  int
 	}{
 		"a method never called ranks best":    {func(*latencyMeter) {}, 0, 0},
-		"up to 25 ms ranks best":              {func(m *latencyMeter) { saw(m, 9, 24*time.Millisecond, false) }, 0, 0},
-		"each doubling is a rank":             {func(m *latencyMeter) { saw(m, 9, 130*time.Millisecond, false) }, 0, 3},
-		"one failure costs much":              {func(m *latencyMeter) { saw(m, 1, time.Millisecond, true) }, 0, 5},
-		"more failures cost more":             {func(m *latencyMeter) { saw(m, 9, time.Millisecond, true) }, 0, 7},
-		"good calls make up for a failure":    {func(m *latencyMeter) { saw(m, 1, 0, true); saw(m, 15, time.Millisecond, false) }, 0, 0},
-		"time makes up for a failure":         {func(m *latencyMeter) { saw(m, 1, 0, true) }, time.Minute, 0},
+		"up to 25 ms ranks best":              {func(m *latencyMeter) { observe(m, 9, 24*time.Millisecond, false) }, 0, 0},
+		"each doubling is a rank":             {func(m *latencyMeter) { observe(m, 9, 130*time.Millisecond, false) }, 0, 3},
+		"one failure costs much":              {func(m *latencyMeter) { observe(m, 1, time.Millisecond, true) }, 0, 5},
+		"more failures cost more":             {func(m *latencyMeter) { observe(m, 9, time.Millisecond, true) }, 0, 7},
+		"good calls make up for a failure":    {func(m *latencyMeter) { observe(m, 1, 0, true); observe(m, 15, time.Millisecond, false) }, 0, 0},
+		"time makes up for a failure":         {func(m *latencyMeter) { observe(m, 1, 0, true) }, time.Minute, 0},
 		"another method's calls do not count": {func(m *latencyMeter) { m.Observe("other", time.Minute, true, now) }, 0, 0},
 	}
 	for name, test := range tests {
@@ -45,6 +45,6 @@ func TestRank(t *testing.T) {
 	m.Observe("m", 2*time.Second, false, now)
 	m.Observe("n", time.Millisecond, false, now)
 	if m.Slowest() != 1200*time.Millisecond {
-		t.Errorf("the slowest takes %s, want 1.2 s", m.Slowest())
+		t.Errorf("the slowest method takes %s, want 1.2 s", m.Slowest())
 	}
 }

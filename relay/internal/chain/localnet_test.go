@@ -23,12 +23,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// world is a local chain, moved by hand, with the relay's client of it and a funded payer.
+// world is a local chain whose slots the test advances, with the relay's clients and a funded
+// payer.
 type world struct {
 	*localnet.Chain
 	t      *testing.T
 	client *chain.Endpoints
-	single *rpc.Client
+	direct *rpc.Client // without the cache of Endpoints
 	pool   *shieldpool.Pool
 	reader *chain.PoolReader
 	payer  solana.PrivateKey
@@ -55,7 +56,7 @@ func newWorld(t *testing.T, o localnet.Options) *world {
 			t.Error(err)
 		}
 	})
-	if w.single, err = rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
+	if w.direct, err = rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
 		t.Fatal(err)
 	}
 	w.client, err = chain.NewEndpoints(chain.EndpointsOptions{
@@ -80,7 +81,7 @@ func newWorld(t *testing.T, o localnet.Options) *world {
 	return w
 }
 
-// inputs make the public inputs of call n on a root.
+// inputs returns the public inputs of call n on a root.
 func (w *world) inputs(n uint64, root [32]byte, amount int64) *shieldpool.PublicInputs {
 	value := func(label string) (out [32]byte) {
 		out = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), n))
@@ -134,8 +135,8 @@ func must[T any](t *testing.T) func(T, error) T {
 
 func (w *world) blockhash() onchain.Blockhash {
 	w.t.Helper()
-	// Not from the endpoints, which cache it for a moment: slots here move faster.
-	return must[onchain.Blockhash](w.t)(w.single.LatestBlockhash(w.t.Context()))
+	// client caches the blockhash for a moment, in which the chain may advance by many slots.
+	return must[onchain.Blockhash](w.t)(w.direct.LatestBlockhash(w.t.Context()))
 }
 
 func (w *world) root() [32]byte {
@@ -143,11 +144,11 @@ func (w *world) root() [32]byte {
 	return must[onchain.Root](w.t)(w.reader.Root(w.t.Context(), "")).Root
 }
 
-// status is the signature's status in the recent blocks, or in the whole history.
+// status returns the signature's status in the recent blocks, or in the whole history.
 func (w *world) status(signature solana.Signature, history bool) *onchain.Status {
 	w.t.Helper()
 	if history {
-		return w.look(signature).Statuses[0]
+		return w.search(signature).Statuses[0]
 	}
 	statuses, _, err := w.client.Statuses(w.t.Context(), []solana.Signature{signature})
 	if err != nil {
@@ -156,7 +157,7 @@ func (w *world) status(signature solana.Signature, history bool) *onchain.Status
 	return statuses[0]
 }
 
-func (w *world) look(signatures ...solana.Signature) onchain.SearchResult {
+func (w *world) search(signatures ...solana.Signature) onchain.SearchResult {
 	w.t.Helper()
 	return must[onchain.SearchResult](w.t)(w.client.Search(w.t.Context(), signatures))
 }
@@ -195,20 +196,20 @@ func TestPoolIsSeenOnceItIsInitialised(t *testing.T) {
 	}
 }
 
-// TestLifeOfATransaction follows one from its blockhash to finality, through
-// every call that the relay makes on the way.
+// TestLifeOfATransaction follows a transaction from its blockhash to finality, with every call
+// that the relay makes.
 func TestLifeOfATransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
 	ctx := t.Context()
-	before := w.root()
-	in := w.inputs(1, before, deposit)
+	root := w.root()
+	in := w.inputs(1, root, deposit)
 	hash := w.blockhash()
 	raw, signature := w.sign(in, hash)
 
 	sim := must[onchain.Simulation](t)(w.client.Simulate(ctx, raw, false, hash.Slot))
 	if sim.Err != nil || sim.UnitsConsumed < 100_000 || sim.Slot < hash.Slot {
-		t.Errorf("simulation says %+v, want a success of a Transact's compute units", sim)
+		t.Errorf("simulation is %+v, want a success with at least 100 000 compute units", sim)
 	}
 	if w.status(signature, true) != nil {
 		t.Error("the transaction has a status before it was sent")
@@ -219,8 +220,8 @@ func TestLifeOfATransaction(t *testing.T) {
 	if s := w.status(signature, false); s == nil || s.Confirmation != onchain.Processed || s.Err != nil {
 		t.Fatalf("status is %+v, want processed", s)
 	}
-	if w.root() != before {
-		t.Error("the root moved before the transaction was confirmed")
+	if w.root() != root {
+		t.Error("the root changed before the transaction was confirmed")
 	}
 
 	w.Advance(localnet.DefaultConfirmAfter + 1)
@@ -234,7 +235,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	}
 	lamports, _, err := w.client.Balance(ctx, w.payer.PublicKey(), landed.Slot)
 	if err != nil || lamports != inspection.RecipientLamports || lamports >= 10*solana.LAMPORTS_PER_SOL-deposit {
-		t.Errorf("the payer holds %d with error %v, want what Inspect says (%d) and less than before", lamports, err, inspection.RecipientLamports)
+		t.Errorf("the payer's balance is %d with error %v, want that of Inspect (%d) and less than before", lamports, err, inspection.RecipientLamports)
 	}
 
 	w.Finalize()
@@ -266,7 +267,7 @@ func TestPreflightReadsTheConfirmedState(t *testing.T) {
 	if err := w.client.Send(ctx, raw, true, hash.Slot); err != nil {
 		t.Fatalf("a proof on the root just confirmed is refused: %v", err)
 	}
-	// Rebroadcasting the same bytes is harmless and executes nothing twice.
+	// A rebroadcast of the same bytes does not execute the transaction again.
 	if err := w.client.Send(ctx, raw, false, hash.Slot); err != nil {
 		t.Errorf("rebroadcast: %v", err)
 	}
@@ -283,44 +284,44 @@ func TestPreflightReadsTheConfirmedState(t *testing.T) {
 		in   *shieldpool.PublicInputs
 		want *shieldpool.TransactionError
 	}{
-		{"a nullifier that is spent", in, custom(shieldpool.CodeDoubleSpend)},
-		{"a root that never was", w.inputs(3, [32]byte{31: 9}, 0), custom(shieldpool.CodeRootNotFound)},
+		{"a spent nullifier", in, custom(shieldpool.CodeDoubleSpend)},
+		{"an unknown root", w.inputs(3, [32]byte{31: 9}, 0), custom(shieldpool.CodeRootNotFound)},
 	}
 	for _, test := range tests {
 		raw, signature := w.sign(test.in, w.blockhash())
 		if sim := must[onchain.Simulation](t)(w.client.Simulate(ctx, raw, true, 0)); cmp.Diff(test.want, sim.Err) != "" {
-			t.Errorf("%s: simulation says %v, want %v", test.name, sim.Err, test.want)
+			t.Errorf("%s: simulation error is %v, want %v", test.name, sim.Err, test.want)
 		}
 		wantSendError(t, w.client.Send(ctx, raw, true, 0), test.want)
 		w.Finalize()
 		if s := w.status(signature, true); s != nil {
-			t.Errorf("%s: status is %+v, want none: preflight keeps it from the chain", test.name, s)
+			t.Errorf("%s: status is %+v, want none: preflight refuses the transaction", test.name, s)
 		}
 	}
 	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "AlreadyProcessed"})
 }
 
-func TestBlockhashDies(t *testing.T) {
+func TestBlockhashExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
 	ctx := t.Context()
 	hash := w.blockhash()
 	raw, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
 	w.Skip(20)
-	for w.look(signature).FinalizedHeight <= hash.LastValidBlockHeight {
+	for w.search(signature).FinalizedHeight <= hash.LastValidBlockHeight {
 		w.Advance(10)
 	}
 	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "BlockhashNotFound"})
-	look, slot := w.look(signature), must[uint64](t)(w.client.Slot(ctx, onchain.Confirmed))
-	if look.FinalizedHeight+20 > look.FinalizedSlot || look.FinalizedSlot > slot || look.Slot < look.FinalizedSlot {
-		t.Errorf("the look is %+v at confirmed slot %d, want the 20 skipped slots between height and slot", look, slot)
+	found, slot := w.search(signature), must[uint64](t)(w.client.Slot(ctx, onchain.Confirmed))
+	if found.FinalizedHeight+20 > found.FinalizedSlot || found.FinalizedSlot > slot || found.Slot < found.FinalizedSlot {
+		t.Errorf("search returned %+v at confirmed slot %d, want the finalized height at least 20 below its slot", found, slot)
 	}
-	if look.Statuses[0] != nil || look.FirstAvailable > hash.Slot {
-		t.Errorf("the look is %+v, want a transaction that is not known to a history from before slot %d", look, hash.Slot)
+	if found.Statuses[0] != nil || found.FirstAvailable > hash.Slot {
+		t.Errorf("search returned %+v, want an unknown transaction and a history that starts by slot %d", found, hash.Slot)
 	}
 	var u *onchain.Unavailable
 	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != onchain.KindNodeBehind {
-		t.Errorf("a send to a node behind the slot gives %v, want %s", err, onchain.KindNodeBehind)
+		t.Errorf("a send to a node behind minContextSlot returned %v, want %s", err, onchain.KindNodeBehind)
 	}
 }
 
@@ -331,7 +332,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 	if got := must[solana.Hash](t)(w.client.GenesisHash(ctx)); got != shieldpool.DevelopmentGenesisHash {
 		t.Errorf("genesis hash is %s, want the development one", got)
 	}
-	// Two in one slot, then one that fails on the chain, then one more.
+	// Two transactions in one slot, then one that fails on the chain, then another one.
 	var want [][32]byte
 	root, signatures := w.root(), make([]solana.Signature, 4)
 	send := func(i int, in *shieldpool.PublicInputs, preflight bool) {
@@ -360,11 +361,11 @@ func TestHistoryOfTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(infos) != 3 || infos[0].Signature != signatures[3] || infos[1].Signature != signatures[2] || !infos[1].Failed || infos[0].Failed {
-		t.Errorf("the newest three are %+v, want the last, the failed one and another", infos)
+		t.Errorf("the newest three transactions are %+v, want the last, the failed one and a deposit", infos)
 	}
 	rest := must[[]onchain.SignatureInfo](t)(w.client.SignaturesFor(ctx, w.pool.MerkleTree, onchain.Confirmed, infos[1].Signature, solana.Signature{}, 0))
 	if len(rest) != 3 || rest[2].Slot >= rest[1].Slot {
-		t.Errorf("before them are %+v, want the two deposits and Initialize", rest)
+		t.Errorf("the transactions before the failed one are %+v, want the two deposits and Initialize", rest)
 	}
 
 	from := rest[2].Slot
@@ -383,10 +384,10 @@ func TestHistoryOfTheTree(t *testing.T) {
 
 	skipped := infos[1].Slot + 1
 	if _, err := w.client.Block(ctx, skipped, w.pool.MerkleTree); !errors.Is(err, onchain.ErrSlotSkipped) {
-		t.Errorf("block of a skipped slot gives %v, want ErrSlotSkipped", err)
+		t.Errorf("reading the block of a skipped slot returned %v, want ErrSlotSkipped", err)
 	}
 	if _, err := w.client.Block(ctx, infos[0].Slot+10_000, w.pool.MerkleTree); !errors.Is(err, onchain.ErrUnavailable) {
-		t.Errorf("block of the future gives %v, want that it is not available", err)
+		t.Errorf("reading the block of a future slot returned %v, want ErrUnavailable", err)
 	}
 	if fees, err := w.client.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil || len(fees) == 0 {
 		t.Errorf("priority fees are %v with error %v, want some", fees, err)
@@ -418,15 +419,15 @@ func (w *world) leaves(slots []uint64) (leaves [][32]byte, failed int) {
 	return leaves, failed
 }
 
-func TestBlockThatTheEndpointNoLongerHas(t *testing.T) {
+func TestPrunedBlock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{History: 200})
 	w.Advance(300)
-	first := w.look(solana.Signature{1}).FirstAvailable
+	first := w.search(solana.Signature{1}).FirstAvailable
 	if first < 2 {
 		t.Fatalf("first available block is %d, want a later one", first)
 	}
 	if _, err := w.client.Block(t.Context(), first-1, w.pool.MerkleTree); !errors.Is(err, onchain.ErrBlockPruned) {
-		t.Errorf("block before the history gives %v, want ErrBlockPruned", err)
+		t.Errorf("reading a block before the history returned %v, want ErrBlockPruned", err)
 	}
 }

@@ -23,22 +23,22 @@ type reply struct {
 	status int // 0 is 200
 	body   string
 	header http.Header
-	// after is how long it takes; hang leaves the caller without an answer.
+	// after is the delay of the answer. With hang there is no answer.
 	after time.Duration
 	hang  bool
 }
 
-func says(json string) reply {
+func resultReply(json string) reply {
 	return reply{body: `{"jsonrpc":"2.0","id":1,"result":` + json + `}`}
 }
 
-func refuses(json string) reply {
+func errorReply(json string) reply {
 	return reply{body: `{"jsonrpc":"2.0","id":1,"error":` + json + `}`}
 }
 
 var (
-	sick   = reply{status: http.StatusServiceUnavailable}
-	behind = refuses(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":40}}`)
+	serverError = reply{status: http.StatusServiceUnavailable}
+	behind      = errorReply(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":40}}`)
 )
 
 // host is an RPC node in memory, so that tests can run in virtual time. It has a slot and
@@ -47,10 +47,10 @@ type host struct {
 	mu    sync.Mutex
 	slot  uint64
 	chain solana.Hash
-	// said are the answers of methods that a test has set; all is the answer to every other
-	// method except getGenesisHash.
-	said map[string]reply
-	all  *reply
+	// answers are by method, as a test has set them. fallback is the answer to every other method
+	// except getGenesisHash; nil for the common answers.
+	answers  map[string]reply
+	fallback *reply
 	// page answers getSignaturesForAddress by its parameters; nil for none.
 	page func(params string) reply
 	// transaction answers getTransaction by its parameters; nil for none.
@@ -62,42 +62,42 @@ type host struct {
 func (h *host) set(method string, r reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.said[method] = r
+	h.answers[method] = r
 }
 
-// fail makes every call fail like r; heal ends it.
+// fail makes every call whose answer is not set return r. heal restores the common answers.
 func (h *host) fail(r reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.all = &r
+	h.fallback = &r
 }
 
 func (h *host) heal() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.all, h.said = nil, map[string]reply{}
+	h.fallback, h.answers = nil, map[string]reply{}
 }
 
-func (h *host) at(slot uint64) {
+func (h *host) setSlot(slot uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.slot = slot
 }
 
-// move advances the host's slot.
-func (h *host) move(slots uint64) {
+// advance increases the host's slot.
+func (h *host) advance(slots uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.slot += slots
 }
 
-func (h *host) standing() uint64 {
+func (h *host) currentSlot() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.slot
 }
 
-// count is how often the method was called, or all but getGenesisHash with "".
+// count returns the number of calls of the method; with "", of all methods but getGenesisHash.
 func (h *host) count(method string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,15 +115,15 @@ func (h *host) params(method string) string {
 	return string(h.last[method])
 }
 
-func (h *host) take(method string, params json.RawMessage) reply {
+func (h *host) answer(method string, params json.RawMessage) reply {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls, h.last[method] = append(h.calls, method), params
-	if r, ok := h.said[method]; ok {
+	if r, ok := h.answers[method]; ok {
 		return r
 	}
-	if h.all != nil && method != "getGenesisHash" {
-		return *h.all
+	if h.fallback != nil && method != "getGenesisHash" {
+		return *h.fallback
 	}
 	if method == "getTransaction" && h.transaction != nil {
 		return h.transaction(string(params))
@@ -132,30 +132,30 @@ func (h *host) take(method string, params json.RawMessage) reply {
 		return h.page(string(params))
 	}
 	valued := func(value string) reply {
-		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":%s}`, h.slot, value))
+		return resultReply(fmt.Sprintf(`{"context":{"slot":%d},"value":%s}`, h.slot, value))
 	}
 	switch method {
 	case "getGenesisHash":
-		return says(fmt.Sprintf(`%q`, h.chain))
+		return resultReply(fmt.Sprintf(`%q`, h.chain))
 	case "getSlot":
-		return says(fmt.Sprint(h.slot))
+		return resultReply(fmt.Sprint(h.slot))
 	case "getBalance":
 		return valued("5")
 	case "getLatestBlockhash":
 		return valued(fmt.Sprintf(`{"blockhash":%q,"lastValidBlockHeight":%d}`, hashOf(h.slot), h.slot+150))
 	case "getEpochInfo":
 		if strings.Contains(string(params), "confirmed") {
-			return says(fmt.Sprintf(`{"absoluteSlot":%d,"blockHeight":%d}`, h.slot, h.slot))
+			return resultReply(fmt.Sprintf(`{"absoluteSlot":%d,"blockHeight":%d}`, h.slot, h.slot))
 		}
-		return says(fmt.Sprintf(`{"absoluteSlot":%d,"blockHeight":%d}`, h.slot-32, h.slot-40))
+		return resultReply(fmt.Sprintf(`{"absoluteSlot":%d,"blockHeight":%d}`, h.slot-32, h.slot-40))
 	case "getFirstAvailableBlock":
-		return says("3")
+		return resultReply("3")
 	case "getSignatureStatuses":
 		return valued("[null]")
 	case "sendTransaction":
-		return says(fmt.Sprintf("%q", sigA))
+		return resultReply(fmt.Sprintf("%q", sigA))
 	default:
-		return refuses(`{"code":-32601,"message":"Method not found"}`)
+		return errorReply(`{"code":-32601,"message":"Method not found"}`)
 	}
 }
 
@@ -168,7 +168,7 @@ type network map[string]*host
 func newNetwork(names ...string) network {
 	n := network{}
 	for _, name := range names {
-		n[name] = &host{slot: 100, chain: hashA, said: map[string]reply{}, last: map[string]json.RawMessage{}}
+		n[name] = &host{slot: 100, chain: hashA, answers: map[string]reply{}, last: map[string]json.RawMessage{}}
 	}
 	return n
 }
@@ -185,11 +185,11 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := json.Unmarshal(body, &call); err != nil {
 		return nil, err
 	}
-	answer := n[r.URL.Hostname()].take(call.Method, call.Params)
-	wait := time.NewTimer(answer.after)
+	reply := n[r.URL.Hostname()].answer(call.Method, call.Params)
+	wait := time.NewTimer(reply.after)
 	defer wait.Stop()
 	arrived := wait.C
-	if answer.hang {
+	if reply.hang {
 		arrived = nil
 	}
 	select {
@@ -197,23 +197,23 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	case <-arrived:
 	}
-	status := answer.status
+	status := reply.status
 	if status == 0 {
 		status = http.StatusOK
 	}
 	return &http.Response{
-		StatusCode: status, Header: answer.header, Body: io.NopCloser(strings.NewReader(answer.body)), Request: r,
+		StatusCode: status, Header: reply.header, Body: io.NopCloser(strings.NewReader(reply.body)), Request: r,
 	}, nil
 }
 
 // events is an observer and a log that keep what they receive.
 type events struct {
-	mu      sync.Mutex
-	log     bytes.Buffer
-	called  []string
-	states  []string
-	leftOut []string
-	nudged  int
+	mu            sync.Mutex
+	log           bytes.Buffer
+	called        []string
+	states        []string
+	skipped       []string // endpoints of skipped rebroadcasts
+	notifications int
 	// contradicted are the endpoints that others contradicted.
 	contradicted []string
 }
@@ -239,13 +239,13 @@ func (e *events) BreakerChanged(endpoint string, s outbound.State) {
 func (e *events) RebroadcastSkipped(endpoint string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leftOut = append(e.leftOut, endpoint)
+	e.skipped = append(e.skipped, endpoint)
 }
 
 func (e *events) NotificationReceived(string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.nudged++
+	e.notifications++
 }
 
 func (e *events) EndpointContradicted(endpoint string) {
@@ -266,8 +266,8 @@ func (e *events) breakers() []string {
 	return slices.Clone(e.states)
 }
 
-// of configures one endpoint for each name, with the roles if any.
-func of(names ...string) (out []Endpoint) {
+// endpointsNamed configures one endpoint for each name.
+func endpointsNamed(names ...string) (out []Endpoint) {
 	for _, name := range names {
 		out = append(out, Endpoint{Name: name, URL: "http://" + name})
 	}

@@ -78,7 +78,7 @@ type PoolReader struct {
 	allEndpoints func(context.Context, solana.PublicKey) []AccountAt
 
 	flight  singleflight.Group
-	started time.Time // the last read
+	started time.Time // when the last read started
 
 	updating    sync.Mutex // held while an answer is processed
 	data        []byte     // the account's bytes that last was decoded from
@@ -127,7 +127,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 // endpoint's history has it.
 func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	if p.history == nil {
-		return nil, nil //nolint:nilnil // nobody has a history
+		return nil, nil //nolint:nilnil // no history is configured
 	}
 	return p.history(ctx, p.pool, nullifier)
 }
@@ -227,7 +227,7 @@ type reading struct {
 	// These are set when all endpoints were asked: their trees, and the tree that they
 	// agree on.
 	all       []onchain.Snapshot
-	misplaced []onchain.Snapshot // of endpoints that reported a slot that cannot be
+	wrongSlot []onchain.Snapshot // of endpoints that reported an impossible slot
 	agreed    onchain.Snapshot
 	agreedErr error
 }
@@ -276,7 +276,7 @@ func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s on
 	defer p.updating.Unlock()
 	last := p.cached()
 	if last != nil && slot < last.Slot && at.Sub(p.confirmedAt) < slotMaxAge && p.corroborated(last.Slot) {
-		// This node is behind the one asked before, and the known state is newer.
+		// This node is behind the one that reported the known state.
 		return p.confirmKnown(at), false, nil
 	}
 	s, err = p.parse(a, slot, at)
@@ -290,18 +290,18 @@ func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s on
 	}
 }
 
-// confirmKnown returns the known state with another time.
+// confirmKnown stores and returns the known state as that of the time at.
 func (p *PoolReader) confirmKnown(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at
-	return p.note(s, p.data)
+	return p.store(s, p.data)
 }
 
 // keep makes the snapshot, which an endpoint has just reported, the newest one.
 func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	p.confirmedAt = s.At
 	changed := !bytes.Equal(data, p.data)
-	s = p.note(s, data)
+	s = p.store(s, data)
 	if changed {
 		var err error
 		if !s.Checked {
@@ -312,7 +312,7 @@ func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	return s
 }
 
-func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
+func (p *PoolReader) store(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.longPassed(s.Slot, s.At)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// accounts is a chain state that a test changes under the reader.
+// accounts is an AccountReader whose accounts a test sets.
 type accounts struct {
 	mu        sync.Mutex
-	held      map[solana.PublicKey]*onchain.Account
+	stored    map[solana.PublicKey]*onchain.Account
 	slot      uint64
 	err       error
 	reads     int
@@ -33,14 +33,14 @@ func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commit
 	if commitment != onchain.Confirmed {
 		return nil, 0, errors.New("read at another commitment than confirmed")
 	}
-	// The state is what it was when the read began.
+	// Return the state at the start of the read.
 	a.mu.Lock()
 	a.reads++
 	a.asked = append(a.asked, keys)
 	a.notBefore = append(a.notBefore, minContextSlot)
 	slot, err, out := a.slot, a.err, make([]*onchain.Account, len(keys))
 	for i, k := range keys {
-		out[i] = a.held[k]
+		out[i] = a.stored[k]
 	}
 	a.mu.Unlock()
 	time.Sleep(a.delay) // virtual time: tests run in a synctest bubble
@@ -54,10 +54,10 @@ func (a *accounts) set(slot uint64, key solana.PublicKey, account *onchain.Accou
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.slot, a.err = slot, nil
-	if a.held == nil {
-		a.held = map[solana.PublicKey]*onchain.Account{}
+	if a.stored == nil {
+		a.stored = map[solana.PublicKey]*onchain.Account{}
 	}
-	a.held[key] = account
+	a.stored[key] = account
 }
 
 func (a *accounts) fail(err error) {
@@ -86,7 +86,7 @@ func owned(pool *shieldpool.Pool, data []byte) *onchain.Account {
 	return &onchain.Account{Owner: pool.Profile.ProgramID, Lamports: 1, Data: data}
 }
 
-// treeOf is a tree account with that many leaves.
+// treeOf returns a tree account with that many leaves.
 func treeOf(t *testing.T, pool *shieldpool.Pool, leaves byte) *onchain.Account {
 	t.Helper()
 	tree := pool.Profile.NewTree(keyA)
@@ -164,7 +164,7 @@ func TestTreeIsReadAgainOnlyWhenTooOld(t *testing.T) {
 			t.Errorf("snapshot is at index %d, slot %d, checked %v; want 2, 10, true", first.Tree.NextIndex, first.Slot, first.Checked)
 		}
 		if got := time.Since(first.At); got != a.delay {
-			t.Errorf("snapshot is %s old, want the %s since its read began", got, a.delay)
+			t.Errorf("snapshot is %s old, want %s, the time since its read started", got, a.delay)
 		}
 
 		a.set(11, pool.MerkleTree, treeOf(t, pool, 4))
@@ -184,7 +184,7 @@ func TestTreeIsReadAgainOnlyWhenTooOld(t *testing.T) {
 	})
 }
 
-func TestAgeZeroNeverGivesAReadThatBeganBefore(t *testing.T) {
+func TestMaxAgeZeroStartsANewRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &accounts{delay: time.Second}
 		p, _ := newPool(t, a)
@@ -197,13 +197,13 @@ func TestAgeZeroNeverGivesAReadThatBeganBefore(t *testing.T) {
 		for range 20 {
 			group.Go(func() {
 				if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
-					t.Errorf("index is %d, want 4: the caller asked after the change", s.Tree.NextIndex)
+					t.Errorf("index is %d, want 4, because the call came after the change", s.Tree.NextIndex)
 				}
 			})
 		}
 		group.Wait()
 		if a.count() != 2 {
-			t.Errorf("%d reads, want 2: one for all who came later", a.count())
+			t.Errorf("%d reads, want 2: the later calls share one", a.count())
 		}
 	})
 }
@@ -229,12 +229,12 @@ func TestReadsAreRateLimited(t *testing.T) {
 			checkRefusal(t, err, refusal.ChainUnavailable)
 		}
 		if took := time.Since(start).Truncate(time.Millisecond); took != time.Second || a.count()-before != 5 {
-			t.Errorf("%d failing reads took %s, want 5 in 1 s: failure is no reason to hurry", a.count()-before, took)
+			t.Errorf("%d failing reads took %s, want 5 in 1 s: the rate limit also holds for failures", a.count()-before, took)
 		}
 	})
 }
 
-func TestCallerWhoLeavesDoesNotCancelTheRead(t *testing.T) {
+func TestCancelledCallerDoesNotCancelTheRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &accounts{delay: time.Second}
 		p, _ := newPool(t, a)
@@ -268,7 +268,7 @@ func TestSelfCheckRunsOncePerChange(t *testing.T) {
 			a.set(uint64(slot+1), p.pool.MerkleTree, account)
 			s := mustTree(t, p, 0)
 			if s.Checked != (account == good) || s.Slot != uint64(slot+1) {
-				t.Errorf("at slot %d: checked %v at slot %d", slot+1, s.Checked, s.Slot)
+				t.Errorf("after slot %d: snapshot is of slot %d, checked %v; want checked %v", slot+1, s.Slot, s.Checked, account == good)
 			}
 		}
 		if diff := cmp.Diff([]change{{2, true}, {2, false}, {2, true}}, *changes); diff != "" {
@@ -277,7 +277,7 @@ func TestSelfCheckRunsOncePerChange(t *testing.T) {
 	})
 }
 
-func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
+func TestNodeBehindDoesNotReplaceNewerTree(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)
@@ -289,25 +289,25 @@ func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
 		}
 		a.set(8, p.pool.MerkleTree, nil)
 		if s := mustTree(t, p, 0); s.Slot != 10 {
-			t.Errorf("slot is %d, want 10: a node behind does not un-initialise the pool", s.Slot)
+			t.Errorf("slot is %d, want 10: a node that is behind does not make the pool uninitialised", s.Slot)
 		}
 	})
 }
 
-func TestTreeThatIsNotThere(t *testing.T) {
+func TestUnusableTreeAccount(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
 	good := treeOf(t, pool, 2)
 	tests := map[string]struct {
-		account *onchain.Account
-		err     error
-		want    refusal.Code
-		says    string
+		account  *onchain.Account
+		err      error
+		want     refusal.Code
+		wantText string
 	}{
-		"no account":               {want: refusal.PoolNotInitialised, says: "does not exist"},
-		"an account of another":    {account: &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1, Data: good.Data}, want: refusal.PoolNotInitialised, says: "not owned by the program"},
-		"an account that is short": {account: owned(pool, good.Data[:100]), want: refusal.PoolNotInitialised, says: "profile development"},
-		"an endpoint that is down": {err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}, want: refusal.ChainUnavailable, says: "later"},
+		"no account":                    {want: refusal.PoolNotInitialised, wantText: "does not exist"},
+		"an account of another program": {account: &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1, Data: good.Data}, want: refusal.PoolNotInitialised, wantText: "not owned by the program"},
+		"an account that is too short":  {account: owned(pool, good.Data[:100]), want: refusal.PoolNotInitialised, wantText: "profile development"},
+		"an endpoint that is down":      {err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}, want: refusal.ChainUnavailable, wantText: "later"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -318,11 +318,11 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				a.fail(test.err)
 				_, err := p.Tree(t.Context(), 0)
 				r := checkRefusal(t, err, test.want)
-				if !strings.Contains(r.Message, test.says) {
-					t.Errorf("message is %q, want %q in it", r.Message, test.says)
+				if !strings.Contains(r.Message, test.wantText) {
+					t.Errorf("message is %q, want %q in it", r.Message, test.wantText)
 				}
 				if test.err != nil && !errors.Is(err, onchain.ErrUnavailable) {
-					t.Errorf("the cause is lost: %v", r.Cause)
+					t.Errorf("the cause is %v, want ErrUnavailable in it", r.Cause)
 				}
 				if test.account == nil && test.err == nil {
 					for _, want := range []string{"initialise the pool", pool.MerkleTree.String(), pool.Profile.ProgramID.String()} {
@@ -331,7 +331,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 						}
 					}
 				}
-				// After the fix it works at once.
+				// After the fix, the next read succeeds.
 				a.set(11, pool.MerkleTree, good)
 				if s := mustTree(t, p, 0); s.Slot != 11 {
 					t.Errorf("slot is %d, want 11", s.Slot)
@@ -339,14 +339,14 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				if test.account != nil && test.account.Owner == pool.Profile.ProgramID {
 					return
 				}
-				// An account that existed does not vanish: now only the node can be wrong.
+				// The account existed, so now the node must be wrong.
 				a.set(12, pool.MerkleTree, test.account)
 				a.fail(test.err)
 				time.Sleep(time.Second)
 				_, err = p.Tree(t.Context(), 0)
 				checkRefusal(t, err, refusal.ChainUnavailable)
 				if !errors.Is(err, onchain.ErrUnavailable) {
-					t.Errorf("the cause is lost: %v", err)
+					t.Errorf("error is %v, want ErrUnavailable in it", err)
 				}
 			})
 		})
@@ -394,35 +394,35 @@ func TestInspect(t *testing.T) {
 	tests := map[string]struct {
 		nullifiers [2][32]byte
 		recipient  solana.PublicKey
-		held       map[solana.PublicKey]*onchain.Account
+		stored     map[solana.PublicKey]*onchain.Account
 		want       onchain.Inspection
 		wantKeys   int
 	}{
-		"nothing there": {
+		"no account exists": {
 			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
 			want: onchain.Inspection{Slot: 5},
 		},
 		"the second is spent, the recipient exists": {
 			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
-			held: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
-			want: onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, RecipientOwner: solana.SystemProgramID, Slot: 5},
+			stored: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
+			want:   onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, RecipientOwner: solana.SystemProgramID, Slot: 5},
 		},
 		"a lamport on the address spends nothing": {
 			nullifiers: nullifiers, wantKeys: 2,
-			held: map[solana.PublicKey]*onchain.Account{addresses[0]: {Owner: solana.SystemProgramID, Lamports: 1}},
-			want: onchain.Inspection{Slot: 5},
+			stored: map[solana.PublicKey]*onchain.Account{addresses[0]: {Owner: solana.SystemProgramID, Lamports: 1}},
+			want:   onchain.Inspection{Slot: 5},
 		},
 		"a zero nullifier is not asked for": {
 			nullifiers: [2][32]byte{{}, nullifiers[1]}, recipient: recipient, wantKeys: 2,
-			held: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Lamports: 3}},
-			want: onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 3, RecipientExists: true, Slot: 5},
+			stored: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Lamports: 3}},
+			want:   onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 3, RecipientExists: true, Slot: 5},
 		},
 		"no input at all": {want: onchain.Inspection{Slot: 5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &accounts{held: test.held, slot: 5}
+			a := &accounts{stored: test.stored, slot: 5}
 			p, _ := newPool(t, a)
 			got, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: test.nullifiers}, test.recipient, 3)
 			if err != nil {
@@ -436,7 +436,7 @@ func TestInspect(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an endpoint that is down says nothing of spent", func(t *testing.T) {
+	t.Run("the endpoint is down", func(t *testing.T) {
 		t.Parallel()
 		a := &accounts{err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindConnection}}
 		p, _ := newPool(t, a)
@@ -448,20 +448,20 @@ func TestInspect(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	mint, account := solana.PublicKey{78}, solana.PublicKey{79}
-	held := &onchain.Account{Owner: solana.TokenProgramID, Lamports: 5, Data: []byte{1, 2}}
+	stored := &onchain.Account{Owner: solana.TokenProgramID, Lamports: 5, Data: []byte{1, 2}}
 	tests := map[string]struct {
-		held map[solana.PublicKey]*onchain.Account
-		want onchain.Tokens
+		stored map[solana.PublicKey]*onchain.Account
+		want   onchain.Tokens
 	}{
-		"neither is there":      {want: onchain.Tokens{Slot: 5}},
-		"the mint alone":        {map[solana.PublicKey]*onchain.Account{mint: held}, onchain.Tokens{Mint: held, Slot: 5}},
-		"the account alone":     {map[solana.PublicKey]*onchain.Account{account: held}, onchain.Tokens{Account: held, Slot: 5}},
-		"others are not theirs": {map[solana.PublicKey]*onchain.Account{{80}: held}, onchain.Tokens{Slot: 5}},
+		"neither exists":              {want: onchain.Tokens{Slot: 5}},
+		"only the mint exists":        {map[solana.PublicKey]*onchain.Account{mint: stored}, onchain.Tokens{Mint: stored, Slot: 5}},
+		"only the account exists":     {map[solana.PublicKey]*onchain.Account{account: stored}, onchain.Tokens{Account: stored, Slot: 5}},
+		"only another account exists": {map[solana.PublicKey]*onchain.Account{{80}: stored}, onchain.Tokens{Slot: 5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &accounts{held: test.held, slot: 5}
+			a := &accounts{stored: test.stored, slot: 5}
 			p, _ := newPool(t, a)
 			got, err := p.Tokens(t.Context(), mint, account)
 			if err != nil {
@@ -471,11 +471,11 @@ func TestTokens(t *testing.T) {
 				t.Errorf("tokens differ (-want +got):\n%s", diff)
 			}
 			if len(a.asked) != 1 {
-				t.Errorf("asked %d times, want both accounts of one slot", len(a.asked))
+				t.Errorf("%d reads, want both accounts in one", len(a.asked))
 			}
 		})
 	}
-	t.Run("an endpoint that is down says nothing", func(t *testing.T) {
+	t.Run("the endpoint is down", func(t *testing.T) {
 		t.Parallel()
 		a := &accounts{err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindConnection}}
 		p, _ := newPool(t, a)
@@ -484,7 +484,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-func TestNewPoolNamesMissingOptions(t *testing.T) {
+func TestNewPoolRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	full := PoolOptions{Accounts: new(accounts), Pool: testPool(t), Now: time.Now}
 	tests := map[string]struct{ change func(*PoolOptions) }{
@@ -499,7 +499,7 @@ func TestNewPoolNamesMissingOptions(t *testing.T) {
 			o := full
 			test.change(&o)
 			if p, err := NewPool(o); err == nil || p != nil {
-				t.Errorf("%s is taken", name)
+				t.Errorf("options with %s are accepted", name)
 			}
 		})
 	}

@@ -24,13 +24,13 @@ import (
 const (
 	// readAllInterval is the interval of these reads while callers ask for the tree.
 	readAllInterval = 2 * time.Second
-	// shrinkAcceptedAfter is the time for which no endpoint has reported as many leaves as are known,
-	// before a single endpoint that reports fewer is believed. A fork removes leaves, but
-	// an endpoint may also lie.
+	// shrinkAcceptedAfter is how long no endpoint may confirm the known tree before a single
+	// endpoint that reports fewer leaves is believed. A fork removes leaves, but an endpoint may
+	// also lie.
 	shrinkAcceptedAfter = 10 * time.Second
-	// openBreakerTime bounds the answer of an endpoint with an open breaker: a hanging one
+	// openBreakerTimeout bounds the answer of an endpoint with an open breaker: a hanging one
 	// must not delay every read of the others.
-	openBreakerTime = 500 * time.Millisecond
+	openBreakerTimeout = 500 * time.Millisecond
 )
 
 // AccountAt is one endpoint's answer about an account, with the slot of the answer. Account
@@ -55,7 +55,7 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 		running.Go(func() {
 			ctx, cancel := ctx, func() {}
 			if ep.breaker.State() != outbound.Closed {
-				ctx, cancel = context.WithTimeoutCause(ctx, openBreakerTime, rpc.ErrLimit)
+				ctx, cancel = context.WithTimeoutCause(ctx, openBreakerTimeout, rpc.ErrLimit)
 			}
 			defer cancel()
 			s, err := attempt(ctx, e, ep, permit, q, 2)
@@ -74,12 +74,11 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 	return all
 }
 
-// errOneAnswer reports that only one of all endpoints that were asked answered about a
-// nullifier.
+// errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
 var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
 
 // errNoAnswer reports that no endpoint returned the tree account when all were asked.
-var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
+var errNoAnswer = errors.New("no endpoint returned the tree account when all were asked")
 
 // TreeWith returns the tree account that has the root in its history: the one that Tree
 // returns, or else any endpoint's. When all lack the root, it returns one that was read
@@ -98,7 +97,7 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 		return onchain.Snapshot{}, err
 	}
 	// An endpoint may be wrong about the slot and right about the root.
-	for _, other := range slices.Concat(r.all, r.misplaced) {
+	for _, other := range slices.Concat(r.all, r.wrongSlot) {
 		if other.Checked && other.Tree.LeavesUntilEviction(root) >= 0 {
 			return other, nil
 		}
@@ -109,8 +108,7 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 	return r.snapshot, r.err
 }
 
-// readAll reads the tree at every endpoint after the call, in one round for all
-// waiting callers.
+// readAll reads the tree at every endpoint after the call. Waiting callers share one read.
 func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 	since := p.now()
 	for {
@@ -150,7 +148,7 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 	return true, nil
 }
 
-// readOthers starts a round when the last one is long ago.
+// readOthers starts a read of the tree at every endpoint if the last one is old.
 func (p *PoolReader) readOthers(ctx context.Context) {
 	p.mu.Lock()
 	due := p.allEndpoints != nil && p.now().Sub(p.readAllAt) >= readAllInterval
@@ -184,7 +182,7 @@ func (p *PoolReader) readAllNow(ctx context.Context) reading {
 		}
 		if t.Slot == 0 {
 			s.Doubtful = true
-			r.misplaced = append(r.misplaced, s)
+			r.wrongSlot = append(r.wrongSlot, s)
 			continue
 		}
 		s.Doubtful = !p.corroborated(s.Slot)
@@ -213,20 +211,20 @@ func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapsh
 	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
 		return true
 	}
-	late := 0 // endpoints that disagree without being behind
+	disagreeing := 0 // endpoints that are not behind and do not report the known tree
 	for _, s := range all {
 		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
-			late++
+			disagreeing++
 		}
 	}
-	silence := at.Sub(p.confirmedAt)
+	unconfirmed := at.Sub(p.confirmedAt)
 	switch {
-	case silence >= slotMaxAge:
+	case unconfirmed >= slotMaxAge:
 		return true
 	case newest.Tree.NextIndex == last.Tree.NextIndex:
-		return late > 0
+		return disagreeing > 0
 	default:
-		return late > 1 || late == 1 && silence >= shrinkAcceptedAfter
+		return disagreeing > 1 || disagreeing == 1 && unconfirmed >= shrinkAcceptedAfter
 	}
 }
 
@@ -247,7 +245,7 @@ func (p *PoolReader) parse(a *onchain.Account, slot uint64, at time.Time) (oncha
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
 		if last != nil {
 			// The program closes no pool, so this endpoint has lost the account.
-			return onchain.Snapshot{}, unavailable(onchain.Malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
+			return onchain.Snapshot{}, unavailable(onchain.Malformed("getMultipleAccounts", "the merkle_tree account existed before and is missing now: the endpoint's state is incomplete"))
 		}
 		return onchain.Snapshot{}, p.notInitialised(a)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Search looks up to 256 signatures up in an endpoint's whole history, an archive's first,
-// and returns the horizon that shows whether an unknown signature proves anything. When the
+// Search looks up at most 256 signatures in an endpoint's whole history, preferably an
+// archive's, and returns the horizon that shows whether an unknown signature proves anything. When the
 // endpoint does not know a signature, or its answer is decisive, other endpoints are asked
 // too, each for its statuses and its horizon. A decisive status needs two endpoints;
 // otherwise it is unverified. The horizon is the point before which no further transaction
@@ -24,13 +24,13 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, at, signatures)
 	})
-	q.slot, q.unconfirmed = func(l onchain.SearchResult) uint64 { return l.Slot }, true
+	q.slot, q.unconfirmed = func(r onchain.SearchResult) uint64 { return r.Slot }, true
 	first, by, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return first, err
 	}
-	looks, words := []onchain.SearchResult{first}, []endpointReport{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
-	statuses, done, outvoted := combineReports(words, true, e.maxLag)
+	results, reports := []onchain.SearchResult{first}, []endpointReport{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	statuses, done, outvoted := combineReports(reports, true, e.maxLag)
 	if done || !e.hasOther(by) {
 		return first, nil
 	}
@@ -38,28 +38,28 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		if !w.horizonUsable {
 			w.FinalizedHeight = 0
 		}
-		looks, words = append(looks, w.SearchResult), append(words, endpointReport{ep, w.Statuses, w.Slot, w.FinalizedHeight})
-		statuses, done, outvoted = combineReports(words, true, e.maxLag)
+		results, reports = append(results, w.SearchResult), append(reports, endpointReport{ep, w.Statuses, w.Slot, w.FinalizedHeight})
+		statuses, done, outvoted = combineReports(reports, true, e.maxLag)
 		return done && w.horizonUsable && difference(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
-	e.compareReports(words)
+	e.compareReports(reports)
 	// The horizon of an endpoint that is outvoted or reports an impossible height is not used.
-	useful := looks[:0]
-	for k, look := range looks {
-		if !outvoted[k] && words[k].height > 0 {
-			useful = append(useful, look)
+	usable := results[:0]
+	for k, result := range results {
+		if !outvoted[k] && reports[k].height > 0 {
+			usable = append(usable, result)
 		}
 	}
-	if looks = useful; len(looks) == 0 {
+	if len(usable) == 0 {
 		return onchain.SearchResult{Statuses: statuses}, nil
 	}
-	out := combineSearches(looks, e.heights.recordCorroboration(len(looks) > 1, e.now()))
+	out := combineSearches(usable, e.heights.recordCorroboration(len(usable) > 1, e.now()))
 	out.Statuses = statuses
 	return out, nil
 }
 
-// combineSearches returns the first of several looks at the same signatures, with the horizon that
-// two of them agree on. With a single look, an unknown signature proves nothing unless
+// combineSearches returns the first of the searches for the same signatures, with the horizon
+// that two of them agree on. With a single search, an unknown signature proves nothing unless
 // enough is set.
 func combineSearches(searches []onchain.SearchResult, enough bool) onchain.SearchResult {
 	out := searches[0]
@@ -79,21 +79,21 @@ func combineSearches(searches []onchain.SearchResult, enough bool) onchain.Searc
 }
 
 // corroboration is a further endpoint's answer about signatures. Its statuses count even when its
-// slots and heights are wrong; horizon reports that its horizon is usable too.
+// slots and heights are wrong; its horizon counts only when horizonUsable is set.
 type corroboration struct {
 	onchain.SearchResult
 	horizonUsable bool
 }
 
-// searchOthers returns the query that is Search at further endpoints.
+// searchOthers returns the query that searches at a further endpoint.
 func (e *Endpoints) searchOthers(signatures []solana.Signature) query[corroboration] {
 	const method = "getSignatureStatuses"
 	return query[corroboration]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (corroboration, error) {
-		look, err := e.search(ctx, at, signatures)
+		found, err := e.search(ctx, at, signatures)
 		switch {
 		case err == nil:
-			possible := e.checkSlot(e.all[at.index], method, look.Slot, at.best, true) == nil
-			return corroboration{look, possible}, nil
+			possible := e.checkSlot(e.all[at.index], method, found.Slot, at.best, true) == nil
+			return corroboration{found, possible}, nil
 		case onchain.KindOf(err) != onchain.KindContradiction:
 			return corroboration{}, err
 		}
@@ -102,7 +102,7 @@ func (e *Endpoints) searchOthers(signatures []solana.Signature) query[corroborat
 	}}
 }
 
-// search is Search at one endpoint.
+// search searches at one endpoint.
 func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (onchain.SearchResult, error) {
 	final, err := tip(ctx, at, onchain.Finalized)
 	if err == nil {
@@ -124,7 +124,7 @@ func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []s
 	if err != nil {
 		return onchain.SearchResult{}, err
 	}
-	look := onchain.SearchResult{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
-	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, max(slot, at.best), e.now())
-	return look, nil
+	found := onchain.SearchResult{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
+	found.ExpiredSlot, found.ExpiredAt = e.heights.recordFinalized(at.index, final, max(slot, at.best), e.now())
+	return found, nil
 }

@@ -21,34 +21,34 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// TestCredentialsOfEndpointsAppearNowhere: with credentials in every part of an endpoint's
-// URLs, and for every behaviour of it, errors, logs, status and every formatting of every type
-// name it by its name alone.
+// TestCredentialsOfEndpointsAppearNowhere: the endpoints' URLs have credentials in every part.
+// Errors, logs, status and the formatting of every type show only the endpoints' names, whatever
+// an endpoint answers.
 func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
 	fault := func(json string) string { return `{"jsonrpc":"2.0","id":1,"error":` + json + `}` }
 	result := func(json string) string { return `{"jsonrpc":"2.0","id":1,"result":` + json + `}` }
 	tests := map[string]struct {
-		url    string // empty for one that answers
+		url    string // empty for a server that answers
 		status int    // 0 is 200
 		body   string
 	}{
-		"nobody listens":             {url: "http://" + closedAddress(t)},
-		"HTTP 403":                   {status: 403, body: canaryQuery},
-		"HTTP 500":                   {status: 500, body: canaryPath},
-		"a refusal that echoes it":   {body: fault(echo)},
-		"an error that echoes it":    {body: fault(strings.Replace(echo, "-32602", "-32603", 1))},
-		"another chain":              {body: result(fmt.Sprintf("%q", solana.Hash{66}))},
-		"a hash that is none":        {body: result(`"` + canaryPath + `"`)},
-		"TLS to a server without it": {url: strings.Replace(answering(t, 200, ""), "http:", "https:", 1)},
+		"nobody listens":                {url: "http://" + closedAddress(t)},
+		"HTTP 403":                      {status: 403, body: canaryQuery},
+		"HTTP 500":                      {status: 500, body: canaryPath},
+		"a refusal that echoes the URL": {body: fault(echo)},
+		"an error that echoes the URL":  {body: fault(strings.Replace(echo, "-32602", "-32603", 1))},
+		"another chain":                 {body: result(fmt.Sprintf("%q", solana.Hash{66}))},
+		"an invalid hash":               {body: result(`"` + canaryPath + `"`)},
+		"TLS to a server without TLS":   {url: strings.Replace(startServer(t, 200, ""), "http:", "https:", 1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			target := test.url
 			if target == "" {
-				target = answering(t, cmp.Or(test.status, http.StatusOK), test.body)
+				target = startServer(t, cmp.Or(test.status, http.StatusOK), test.body)
 			}
 			url := withCanaries(t, target)
 			var text strings.Builder
@@ -68,7 +68,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 			defer e.Close()
 			for i, err := range everyCall(t.Context(), e) {
 				if err == nil {
-					t.Fatalf("call %d has no error to look at", i)
+					t.Fatalf("call %d returned no error", i)
 				}
 				for _, e := range unwrapAll(err) {
 					fmt.Fprintf(&text, "%v %+v %#v %T\n", e, e, e, e)
@@ -103,33 +103,33 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 				checkCanaries(t, line)
 			}
 			if !strings.Contains(text.String(), "first") || !strings.Contains(log.String(), "second") {
-				t.Error("nothing names the endpoints")
+				t.Error("the printed values do not name the first endpoint, or the log not the second")
 			}
 		})
 	}
 }
 
-// everyCall makes each call that Endpoints has, all at once, twice.
+// everyCall makes each call of Endpoints twice, all at once.
 func everyCall(ctx context.Context, e *Endpoints) []error {
 	keys := []solana.PublicKey{keyA}
-	one := func(_ any, err error) error { return err }
-	two := func(_, _ any, err error) error { return err }
+	errorOf2 := func(_ any, err error) error { return err }
+	errorOf3 := func(_, _ any, err error) error { return err }
 	calls := []func() error{
-		func() error { return one(e.LatestBlockhash(ctx)) },
-		func() error { return two(e.Accounts(ctx, keys, onchain.Confirmed, 1)) },
-		func() error { return one(e.CorroboratedAccount(ctx, keyA)) },
-		func() error { return two(e.Balance(ctx, keyA, 1)) },
-		func() error { return two(e.Balances(ctx, keys)) },
-		func() error { return two(e.HighestBalances(ctx, keys)) },
-		func() error { return one(e.Simulate(ctx, raw, true, 1)) },
-		func() error { return one(e.PriorityFees(ctx, keys)) },
-		func() error { return two(e.Statuses(ctx, []solana.Signature{sigA})) },
-		func() error { return one(e.Search(ctx, []solana.Signature{sigA})) },
-		func() error { return one(e.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 1)) },
-		func() error { return one(e.Blocks(ctx, 1, 2)) },
-		func() error { return one(e.Block(ctx, 1, solana.PublicKey{1})) },
-		func() error { return one(e.Payment(ctx, sigA, keyA)) },
-		func() error { return one(e.Slot(ctx, onchain.Finalized)) },
+		func() error { return errorOf2(e.LatestBlockhash(ctx)) },
+		func() error { return errorOf3(e.Accounts(ctx, keys, onchain.Confirmed, 1)) },
+		func() error { return errorOf2(e.CorroboratedAccount(ctx, keyA)) },
+		func() error { return errorOf3(e.Balance(ctx, keyA, 1)) },
+		func() error { return errorOf3(e.Balances(ctx, keys)) },
+		func() error { return errorOf3(e.HighestBalances(ctx, keys)) },
+		func() error { return errorOf2(e.Simulate(ctx, raw, true, 1)) },
+		func() error { return errorOf2(e.PriorityFees(ctx, keys)) },
+		func() error { return errorOf3(e.Statuses(ctx, []solana.Signature{sigA})) },
+		func() error { return errorOf2(e.Search(ctx, []solana.Signature{sigA})) },
+		func() error { return errorOf2(e.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 1)) },
+		func() error { return errorOf2(e.Blocks(ctx, 1, 2)) },
+		func() error { return errorOf2(e.Block(ctx, 1, solana.PublicKey{1})) },
+		func() error { return errorOf2(e.Payment(ctx, sigA, keyA)) },
+		func() error { return errorOf2(e.Slot(ctx, onchain.Finalized)) },
 		func() error { return e.Send(ctx, raw, true, 1) },
 		func() error { return e.Send(ctx, raw, false, 1) },
 	}
@@ -142,7 +142,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 	return errs
 }
 
-// unwrapAll lists the error and all below it, including joined ones.
+// unwrapAll lists the error and all errors that it wraps or joins.
 func unwrapAll(err error) (out []error) {
 	if err == nil {
 		return nil
@@ -157,7 +157,7 @@ func unwrapAll(err error) (out []error) {
 	return append(out, unwrapAll(errors.Unwrap(err))...)
 }
 
-// lockedBuffer may be written concurrently.
+// lockedBuffer is a buffer that is safe for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -45,8 +45,8 @@ type slotAgreement struct {
 	// may have slowed the clock down.
 	pairSlot float64
 	pairAt   time.Time
-	// rate is the measured number of slots a second since the time since, when the chain
-	// was at the slot from.
+	// rate is the number of slots a second, measured since rateSince, when the chain was at
+	// rateSlot.
 	rate      float64
 	measured  bool
 	rateSlot  float64
@@ -59,22 +59,22 @@ type slotReport struct {
 	highestAt  time.Time
 	reported   uint64 // the slot of the newest answer, whether it counts or not
 	reportedAt time.Time
-	// refused reports that reported was impossible. reported and reportedAt are then those of the first
-	// of a consistent run of such answers.
+	// refused means that reported was impossible. reported and reportedAt are then from the
+	// first of several consistent impossible answers.
 	refused      bool
 	lastPossible uint64 // the slot of the newest possible answer
 	lag          uint64
 	at           time.Time
 }
 
-// newSlotAgreement makes one for n endpoints, which agree when they are at most near slots
-// apart.
+// newSlotAgreement makes a slotAgreement of n endpoints, which agree when they are at most near
+// slots apart.
 func newSlotAgreement(n int, near uint64) *slotAgreement {
 	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: initialRate}
 }
 
 // Best returns the newest slot that counts; 0 when none is known. Until two endpoints have
-// agreed it is the lowest slot of any, because it is unknown which one is wrong.
+// agreed it is the lowest slot of any endpoint, because it is unknown which one is wrong.
 func (f *slotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *slotAgreement) Best(now time.Time) uint64 {
 }
 
 func (f *slotAgreement) best(now time.Time) (best uint64) {
-	known, first := f.known(now), true
+	known, first := f.positionKnown(now), true
 	for _, p := range f.all {
 		switch {
 		case p.highestAt.IsZero() || now.Sub(p.highestAt) > answerMaxAge:
@@ -109,16 +109,16 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	}
 	possible = f.checkAndRecord(i, float64(slot), now)
 	p := &f.all[i]
-	if again := p.refused && f.continues(p, float64(slot), now); possible || !again {
+	if repeated := p.refused && f.continues(p, float64(slot), now); possible || !repeated {
 		p.reported, p.reportedAt = slot, now
 	}
 	if p.refused = !possible; p.refused {
 		return false
 	}
-	if slot >= p.highest || now.Sub(p.highestAt) > answerMaxAge || f.known(now) && float64(p.highest) > f.expected(now)+f.near {
+	if slot >= p.highest || now.Sub(p.highestAt) > answerMaxAge || f.positionKnown(now) && float64(p.highest) > f.expected(now)+f.near {
 		p.highest, p.highestAt = slot, now
 	}
-	p.isCurrent(slot, best, now)
+	p.recordLag(slot, best, now)
 	return true
 }
 
@@ -127,10 +127,10 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all[i].isCurrent(slot, best, now)
+	f.all[i].recordLag(slot, best, now)
 }
 
-func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
+func (p *slotReport) recordLag(slot, best uint64, now time.Time) {
 	p.lastPossible, p.at, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
@@ -142,17 +142,17 @@ func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slot <= highestSlot && (len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now))
+	return slot <= highestSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
 }
 
 // LongPassed reports whether the chain had passed the slot at that time by more than the
 // distance at which endpoints agree. While the chain's position is unknown, it reports
-// whether the chain might have.
+// whether the chain may have passed it.
 func (f *slotAgreement) LongPassed(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	least := float64(slot) + f.near
-	if f.known(at) {
+	if f.positionKnown(at) {
 		return least < f.expected(at)
 	}
 	return slices.ContainsFunc(f.all, func(p slotReport) bool {
@@ -161,11 +161,11 @@ func (f *slotAgreement) LongPassed(slot uint64, at time.Time) bool {
 }
 
 // Highest returns 0 while the chain's position is known. Otherwise it returns the highest
-// slot that an endpoint reported recently, or that the clock gives since two last agreed.
+// slot that an endpoint reported recently, or the clock's estimate since two last agreed.
 func (f *slotAgreement) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.all) == 1 || f.known(now) {
+	if len(f.all) == 1 || f.positionKnown(now) {
 		return 0
 	}
 	var highest uint64
@@ -190,7 +190,7 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	switch {
 	case len(f.all) == 1:
 		return true
-	case f.known(now):
+	case f.positionKnown(now):
 		return float64(slot) <= f.expected(now)+f.near
 	}
 	answering, reached := 0, 0
@@ -211,7 +211,7 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 	other, agreed := f.findAgreeing(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
 	switch {
-	case agreed && (!f.known(now) || !f.measured):
+	case agreed && (!f.positionKnown(now) || !f.measured):
 		f.recordAgreement(low, now)
 		return true
 	case agreed:
@@ -221,7 +221,7 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 			f.recordAgreement(max(low, min(expected, high)), now)
 		}
 		return true
-	case !f.known(now):
+	case !f.positionKnown(now):
 		return true
 	case slot >= expected-f.near && slot <= expected+f.near:
 		// A single endpoint may slow the clock down a little, but never speeds it up.
@@ -273,8 +273,8 @@ func (f *slotAgreement) recordAgreement(slot float64, now time.Time) {
 	}
 }
 
-// known reports whether the clock shows the chain's position.
-func (f *slotAgreement) known(now time.Time) bool {
+// positionKnown reports whether the clock shows the chain's position.
+func (f *slotAgreement) positionKnown(now time.Time) bool {
 	return !f.confirmedAt.IsZero() && now.Sub(f.confirmedAt) <= answerMaxAge
 }
 
@@ -285,12 +285,12 @@ func (f *slotAgreement) expected(now time.Time) float64 {
 
 // limit returns the highest possible slot.
 func (f *slotAgreement) limit(now time.Time) float64 {
-	faster := max(f.rate/2, initialRate)
+	extraRate := max(f.rate/2, initialRate)
 	if !f.measured {
-		faster = maxInitialRate
+		extraRate = maxInitialRate
 	}
 	// Since the two endpoints agreed, the chain may have run faster than the measured rate.
-	most := max(f.expected(now)+faster*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
+	most := max(f.expected(now)+extraRate*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
 	if len(f.all) == 1 {
 		return most + maxLeadAlone
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Anybody can hash, so an endpoint can append leaves to the tree that nobody inserted.
+// An endpoint can append invented leaves to the tree and compute a valid root.
 // Clients therefore prove against a tree that two endpoints show, and stored leaves are
 // compared with such a tree.
 
@@ -21,11 +21,11 @@ const (
 	agreedRootTimeout = 500 * time.Millisecond
 )
 
-// errTreesDiffer reports that no two endpoints show the same tree.
+// errTreesDiffer reports that no two endpoints return the same tree.
 var errTreesDiffer = errors.New("the endpoints show different trees: GET /health names those that contradict each other")
 
-// AgreedTree returns the newest tree that two endpoints show, read after the call: its root
-// is also in the other one's root history. A tree that only one endpoint shows counts when
+// AgreedTree returns the newest tree that two endpoints show, read after the call: the root
+// of one is in the root history of the other. A tree that only one endpoint shows counts when
 // it is the only one that continues the last agreed tree: after ten seconds if no other
 // endpoint confirms its slot, or after a minute in which the others do not answer. With a
 // single endpoint, and until a tree was read, it returns what Tree returns.
@@ -45,8 +45,8 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	return r.agreed, r.agreedErr
 }
 
-// agreedRoot returns the agreed tree in place of the snapshot, which one endpoint shows.
-// Without an agreed tree, and when all others are slow, it returns the snapshot.
+// agreedRoot returns the agreed tree instead of the snapshot s of one endpoint. If there is no
+// agreed tree, or the other endpoints are slow, it may return s.
 func (p *PoolReader) agreedRoot(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
 	if p.allEndpoints == nil || !s.Checked {
 		return s
@@ -72,8 +72,8 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 	return p.agreed
 }
 
-// agree finds the agreed tree among those of one round, and stores it. The caller holds
-// p.taking.
+// agree finds the agreed tree among those of one read of all endpoints, and stores it. The caller
+// holds p.updating.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
 	s, ok := agreedTree(all, last, at)
@@ -85,7 +85,7 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 		p.agreed = &s
 		p.mu.Unlock()
 		if s.Checked && (last == nil || last.Doubtful || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
-			p.changed(s, nil) // clients get its root, so other relays have to learn its slot
+			p.changed(s, nil) // clients get its root, so other relays need its slot
 		}
 		return s, nil
 	case last != nil && at.Sub(last.At) < slotMaxAge:
@@ -95,29 +95,29 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	}
 }
 
-// agreedTree chooses between the trees of all endpoints that answered. last is the tree
-// that was agreed on before them, nil for none.
+// agreedTree chooses from the trees of all endpoints that answered. last is the last agreed tree,
+// nil for none.
 func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (onchain.Snapshot, bool) {
 	all = upToDateTrees(all)
-	var shown, continuing []onchain.Snapshot
+	var confirmed, continuing []onchain.Snapshot
 	for i, s := range all {
-		s.Behind = true // until the clock, or another endpoint, shows the contrary
+		s.Behind = true // unless the clock or another endpoint shows otherwise
 		if last != nil && historyHas(s, *last) {
 			continuing = append(continuing, s)
 		}
 		if slot, same := secondSlot(all, i); slot > 0 {
 			s.Slot, s.Doubtful, s.Behind = slot, false, !same
-			shown = append(shown, s)
+			confirmed = append(confirmed, s)
 		}
 	}
-	agreed := newest(shown)
+	agreed := newest(confirmed)
 	switch {
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
 	case len(continuing) == 1:
-		// Other relays are not told of a doubtful slot, so they would call the root stale.
+		// Other relays do not learn a doubtful slot, so they would refuse the root as stale.
 		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= shrinkAcceptedAfter
-	case len(continuing) > 1: // all of them show the last one
+	case len(continuing) > 1: // all of them contain the last agreed root
 		return *last, true
 	case agreed != nil:
 		return *agreed, true
@@ -143,10 +143,9 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+maxTreeLag < highest })
 }
 
-// secondSlot returns the slot that a second endpoint confirms for the tree with index i:
-// the lower of its own slot and that of another endpoint that shows it too; 0 when no other
-// does. same reports that the other endpoint shows no newer tree either, whatever slots the
-// two report.
+// secondSlot returns the slot that a second endpoint confirms for the tree with index i: the lower
+// slot of this tree and of another one that has its root; 0 when there is none. same reports that
+// another tree has the same newest root.
 func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {
@@ -159,12 +158,12 @@ func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 // historyHas reports whether a's root history contains b's root.
 func historyHas(a, b onchain.Snapshot) bool { return a.Tree.LeavesUntilEviction(b.Tree.Root) >= 0 }
 
-func newest(of []onchain.Snapshot) *onchain.Snapshot {
-	if len(of) == 0 {
+func newest(snapshots []onchain.Snapshot) *onchain.Snapshot {
+	if len(snapshots) == 0 {
 		return nil
 	}
-	best := of[0]
-	for _, s := range of[1:] {
+	best := snapshots[0]
+	for _, s := range snapshots[1:] {
 		if newer(s, best) {
 			best = s
 		}

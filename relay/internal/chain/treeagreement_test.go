@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// invented is the tree with that many honest leaves, and others that nobody inserted.
-func invented(t *testing.T, pool *shieldpool.Pool, honest byte, more ...byte) *onchain.Account {
+// invented returns a tree with that many real leaves, and with leaves that nobody inserted.
+func invented(t *testing.T, pool *shieldpool.Pool, honest byte, inventedLeaves ...byte) *onchain.Account {
 	t.Helper()
 	tree, err := pool.Profile.ParseTree(treeOf(t, pool, honest).Data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, leaf := range more {
+	for _, leaf := range inventedLeaves {
 		if err := tree.Append([32]byte{30: 1, 31: leaf}); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func invented(t *testing.T, pool *shieldpool.Pool, honest byte, more ...byte) *o
 	return owned(pool, tree.Bytes())
 }
 
-func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
+func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
 	at := time.Unix(2000, 0)
@@ -49,25 +49,25 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 		last *onchain.Snapshot
 		want any // the number of leaves; nil for no agreement
 	}{
-		"two show the same":                                {[]onchain.Snapshot{honest(100, 8), honest(100, 8)}, &six, uint64(8)},
-		"one is a leaf ahead":                              {[]onchain.Snapshot{honest(101, 9), honest(100, 8)}, &six, uint64(8)},
-		"one invents leaves after the real ones":           {[]onchain.Snapshot{snapshot(100, invented(t, pool, 8, 1, 2)), honest(100, 8)}, &six, uint64(8)},
-		"one invents leaves after the agreed ones":         {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8)}, &six, uint64(6)},
-		"one invents a whole tree":                         {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, &six, uint64(8)},
-		"one invents a whole tree, and nothing was agreed": {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, nil, nil},
-		"one of three invents a tree":                      {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
-		"one shows the past as now":                        {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
-		"one is far behind":                                {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
-		"one claims to be far ahead":                       {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
-		"one continues the tree at a slot of its own":      {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
-		"one does so for long":                             {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
-		"a fork took leaves at both":                       {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
-		"a fork took leaves, and one has not noticed":      {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
-		"one alone that continues the agreed tree":         {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
-		"one alone that does not":                          {[]onchain.Snapshot{honest(100, 4)}, &six, nil},
-		"one alone that does not, for long":                {[]onchain.Snapshot{honest(100, 4)}, &old, uint64(4)},
-		"one alone at the start":                           {[]onchain.Snapshot{honest(100, 4)}, nil, uint64(4)},
-		"none":                                             {nil, &six, nil},
+		"both have the same tree":                                 {[]onchain.Snapshot{honest(100, 8), honest(100, 8)}, &six, uint64(8)},
+		"one is a leaf ahead":                                     {[]onchain.Snapshot{honest(101, 9), honest(100, 8)}, &six, uint64(8)},
+		"one invents leaves after the real ones":                  {[]onchain.Snapshot{snapshot(100, invented(t, pool, 8, 1, 2)), honest(100, 8)}, &six, uint64(8)},
+		"one invents leaves after the agreed ones":                {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8)}, &six, uint64(6)},
+		"one invents a whole tree":                                {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, &six, uint64(8)},
+		"one invents a whole tree, and nothing was agreed":        {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, nil, nil},
+		"one of three invents a tree":                             {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
+		"one returns an old tree as current":                      {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
+		"one is far behind":                                       {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
+		"one claims to be far ahead":                              {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
+		"only a tree with a doubtful slot continues the last":     {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
+		"the same after a minute":                                 {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
+		"a fork removed leaves at both":                           {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
+		"a fork removed leaves at one":                            {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
+		"only one answers and continues the agreed tree":          {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
+		"only one answers and does not continue it":               {[]onchain.Snapshot{honest(100, 4)}, &six, nil},
+		"only one answers and does not continue it, for a minute": {[]onchain.Snapshot{honest(100, 4)}, &old, uint64(4)},
+		"only one answers, and nothing was agreed":                {[]onchain.Snapshot{honest(100, 4)}, nil, uint64(4)},
+		"none answers":                                            {nil, &six, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -84,12 +84,12 @@ func TestATreeThatOneEndpointShowsIsNotAgreedOn(t *testing.T) {
 	}
 }
 
-// TestAnInventedRootIsNotServed: the endpoint that is asked first appends leaves to the
-// real tree, which no check of its own can find.
-func TestAnInventedRootIsNotServed(t *testing.T) {
+// TestInventedRootIsNotServed: the endpoint that is asked first appends invented leaves to the
+// real tree. The tree's self-check cannot find them.
+func TestInventedRootIsNotServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, all, tell := watched(t, 2)
-		leaves := func(want uint64) {
+		p, all, setTree := newPoolAt(t, 2)
+		checkAgreed := func(want uint64) {
 			t.Helper()
 			time.Sleep(time.Second)
 			root, err := p.Root(t.Context(), "")
@@ -101,20 +101,20 @@ func TestAnInventedRootIsNotServed(t *testing.T) {
 				t.Errorf("the agreed tree has %d leaves, error %v, want %d", s.Tree.NextIndex, err, want)
 			}
 		}
-		tell(1, 100, 6)
+		setTree(1, 100, 6)
 		all[0].set(100, p.pool.MerkleTree, invented(t, p.pool, 6, 1))
-		leaves(6)
-		tell(1, 101, 8)
+		checkAgreed(6)
+		setTree(1, 101, 8)
 		all[0].set(101, p.pool.MerkleTree, invented(t, p.pool, 8, 1, 2))
-		leaves(8)
+		checkAgreed(8)
 		all[1].fail(errors.New("down"))
-		tell(0, 102, 9)
-		leaves(9)
+		setTree(0, 102, 9)
+		checkAgreed(9)
 	})
 }
 
-// TestATreeOfASlotThatTheChainHadPassedIsBehind: a root that it lacks may be too new for it.
-func TestATreeOfASlotThatTheChainHadPassedIsBehind(t *testing.T) {
+// TestTreeOfAnOldSlotIsBehind: such a tree may lack a root that is newer.
+func TestTreeOfAnOldSlotIsBehind(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, err := NewPool(PoolOptions{
@@ -126,26 +126,26 @@ func TestATreeOfASlotThatTheChainHadPassedIsBehind(t *testing.T) {
 		}
 		for slot, want := range map[uint64]bool{99: true, 100: false} {
 			a.set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 2))
-			time.Sleep(2 * time.Minute) // else the lower slot is an answer that is behind
+			time.Sleep(2 * time.Minute) // so that a lower slot is not refused as behind
 			if s := mustTree(t, p, 0); s.Slot != slot || s.Behind != want {
-				t.Errorf("the tree is of slot %d and behind: %v, want slot %d and %v", s.Slot, s.Behind, slot, want)
+				t.Errorf("the tree is of slot %d, behind: %v; want slot %d, behind: %v", s.Slot, s.Behind, slot, want)
 			}
 		}
 	})
 }
 
-// TestTheSlotOfAnAgreedTreeIsTheLowerOne: the fleet is told of it, so that no relay whose
-// endpoint is behind calls the root stale, and one endpoint alone could claim any slot.
-func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
+// TestAgreedTreeHasTheLowerSlot: other relays get this slot, so that a relay whose
+// endpoint is behind does not refuse the root as stale. One endpoint alone could claim any slot.
+func TestAgreedTreeHasTheLowerSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := several{new(accounts), new(accounts)}
-		var told []uint64
+		all := accountSources{new(accounts), new(accounts)}
+		var changedSlots []uint64
 		p, err := NewPool(PoolOptions{
-			Accounts: all[0], AllEndpoints: all.everywhere, Pool: testPool(t), Now: time.Now,
+			Accounts: all[0], AllEndpoints: all.accountAtAll, Pool: testPool(t), Now: time.Now,
 			Corroborated: func(uint64) bool { return false }, LongPassed: func(uint64, time.Time) bool { return true },
 			Changed: func(s onchain.Snapshot, _ error) {
 				if !s.Doubtful {
-					told = append(told, s.Slot)
+					changedSlots = append(changedSlots, s.Slot)
 				}
 			},
 		})
@@ -157,29 +157,29 @@ func TestTheSlotOfAnAgreedTreeIsTheLowerOne(t *testing.T) {
 		}
 		for name, read := range map[string]func() (onchain.Snapshot, error){
 			"the agreed tree":              func() (onchain.Snapshot, error) { return p.AgreedTree(t.Context()) },
-			"the tree that lacks the root": func() (onchain.Snapshot, error) { return p.TreeWith(t.Context(), [32]byte{7}, time.Minute) },
+			"the tree for an unknown root": func() (onchain.Snapshot, error) { return p.TreeWith(t.Context(), [32]byte{7}, time.Minute) },
 		} {
 			if s, err := read(); err != nil || s.Slot != 100 || s.Doubtful || s.Behind {
 				t.Errorf("%s is of slot %d, doubtful: %v, behind: %v, error %v, want slot 100", name, s.Slot, s.Doubtful, s.Behind, err)
 			}
 		}
-		if diff := cmp.Diff([]uint64{100}, told); diff != "" {
-			t.Errorf("the slots that are told differ (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]uint64{100}, changedSlots); diff != "" {
+			t.Errorf("slots passed to Changed differ (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestWithoutAnAnswerNothingIsAgreedOn: the error is that of the reading, which says what to do.
-func TestWithoutAnAnswerNothingIsAgreedOn(t *testing.T) {
+// TestAgreedTreeWithoutAnswers: AgreedTree returns the error of the failed read.
+func TestAgreedTreeWithoutAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, all, tell := watched(t, 2)
+		p, all, setTree := newPoolAt(t, 2)
 		_, err := p.AgreedTree(t.Context())
 		checkRefusal(t, err, refusal.PoolNotInitialised)
-		tell(0, 100, 6)
-		tell(1, 100, 6)
+		setTree(0, 100, 6)
+		setTree(1, 100, 6)
 		time.Sleep(time.Second)
 		if s, err := p.AgreedTree(t.Context()); err != nil || s.Tree.NextIndex != 6 {
-			t.Fatalf("the agreed tree is %+v, error %v", s, err)
+			t.Fatalf("the agreed tree is %+v, error %v, want 6 leaves", s, err)
 		}
 		for _, a := range all {
 			a.fail(errors.New("down"))
@@ -193,10 +193,10 @@ func TestWithoutAnAnswerNothingIsAgreedOn(t *testing.T) {
 	})
 }
 
-func TestWithoutAgreementTheRootIsTheNewest(t *testing.T) {
+func TestRootWithoutAgreement(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, all, tell := watched(t, 2)
-		tell(0, 100, 6)
+		p, all, setTree := newPoolAt(t, 2)
+		setTree(0, 100, 6)
 		all[1].set(100, p.pool.MerkleTree, invented(t, p.pool, 0, 1, 2))
 		root, err := p.Root(t.Context(), "")
 		if err != nil || root.NextIndex != 6 {

@@ -45,8 +45,8 @@ func sameAccount(a, b *AccountAt) bool {
 	return a.Account.Owner.Equals(b.Account.Owner) && bytes.Equal(a.Account.Data, b.Account.Data)
 }
 
-// HighestBalances is Balances of two endpoints, if a second one answers: for each account
-// the higher value, at the older of the two slots. So one endpoint that reports too little,
+// HighestBalances reads balances as Balances does, but at two endpoints if a second one answers.
+// It returns the higher value for each account, and the older of the two slots. So one endpoint that reports too little,
 // or has lost accounts, does not make accounts look empty.
 func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {

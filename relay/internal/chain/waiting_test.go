@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-func TestInFlightMayBeWaitedForWhileMoreBegins(t *testing.T) {
+func TestInFlightCallsMayStartDuringWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var f inFlight
 		if err := f.wait(t.Context()); err != nil {
-			t.Errorf("nothing is under way, and the wait says %v", err)
+			t.Errorf("wait without a call under way returned %v", err)
 		}
 		var wg sync.WaitGroup
 		for i := range 10 {
@@ -31,7 +31,7 @@ func TestInFlightMayBeWaitedForWhileMoreBegins(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if err := f.wait(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the wait says %v while one is under way", err)
+			t.Errorf("wait during a call returned %v, want a timeout", err)
 		}
 		if err := f.wait(t.Context()); err != nil {
 			t.Error(err)

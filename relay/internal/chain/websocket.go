@@ -21,9 +21,9 @@ const (
 	socketPong     = 10 * time.Second
 	socketDelay    = 500 * time.Millisecond
 	socketMaxDelay = 30 * time.Second
-	// socketGood is how long a connection has to last to be reopened without a longer
+	// socketStableAfter is how long a connection has to last to be reopened without a longer
 	// delay.
-	socketGood = time.Minute
+	socketStableAfter = time.Minute
 	// maxNotification bounds a message in bytes. The subscription asks for no data, so
 	// messages are small.
 	maxNotification = 1 << 20
@@ -52,12 +52,12 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	return func() *url.URL { return out }, nil
 }
 
-// Subscribe calls nudge whenever an endpoint reports that the account has changed, at the
-// confirmed commitment, until the context ends. A nudge only means that a read is
-// worthwhile: the content of a notification is not used, and without notifications the
-// relay notices a little later. One connection is open at a time, to the first endpoint
-// with a working WebSocket. nudge must not block.
-func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nudge func()) {
+// Subscribe calls notify whenever an endpoint reports that the account has changed, at the
+// confirmed commitment, until the context ends. A notification only means that a read is
+// worthwhile: its content is not used, and without notifications the relay notices a change
+// a little later. One connection is open at a time, to the first endpoint with a working
+// WebSocket. notify must not block.
+func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, notify func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
 		if ep.socket != nil {
@@ -69,12 +69,11 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nud
 		ep := candidates[i%len(candidates)]
 		began := e.now()
 		if !ep.isForeign() {
-			err := e.listen(ctx, ep, account, nudge)
+			err := e.listen(ctx, ep, account, notify)
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
-		if e.now().Sub(began) >= socketGood {
-			// Start with the first endpoint again: this one was a substitute, or has worked
-			// for long.
+		if e.now().Sub(began) >= socketStableAfter {
+			// Start with the first endpoint again, which this one may have replaced.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {
@@ -105,7 +104,7 @@ func socketReason(err error) string {
 }
 
 // listen keeps one connection until it ends.
-func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, nudge func()) error {
+func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, notify func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conn, err := dialSocket(ctx, ep, account)
@@ -116,7 +115,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 	defer func() { _ = conn.CloseNow() }()
 	go func() {
 		for sleep(ctx, socketPing) {
-			if pong(ctx, conn) != nil {
+			if ping(ctx, conn) != nil {
 				cancel(errSilent)
 			}
 		}
@@ -146,16 +145,16 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			e.log.Info("rpc endpoint websocket opened", "endpoint", ep.name)
 		case message.Method == "accountNotification":
 			e.observer.NotificationReceived(ep.name)
-			nudge()
+			notify()
 		}
 	}
 }
 
 // setSubscribed records whether the endpoint sends notifications.
-func (ep *endpoint) setSubscribed(yes bool) {
+func (ep *endpoint) setSubscribed(subscribed bool) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	ep.subscribed = yes
+	ep.subscribed = subscribed
 }
 
 // dialSocket connects and subscribes.
@@ -183,7 +182,7 @@ func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*w
 	return conn, nil
 }
 
-func pong(ctx context.Context, conn *websocket.Conn) error {
+func ping(ctx context.Context, conn *websocket.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, socketPong)
 	defer cancel()
 	return conn.Ping(ctx)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// One wrong slot must not freeze the tree: every later reading would count as one from a node
-// behind, and the frozen tree as fresh.
-func TestAnUnconfirmedSlotExpires(t *testing.T) {
+// One wrong slot must not freeze the tree: all later answers would count as those of a node that is
+// behind, and the frozen tree as current.
+func TestWrongSlotExpires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)
@@ -16,7 +16,7 @@ func TestAnUnconfirmedSlotExpires(t *testing.T) {
 		a.set(100, p.pool.MerkleTree, treeOf(t, p.pool, 4))
 		time.Sleep(slotMaxAge / 2)
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 2 {
-			t.Errorf("index is %d, want 2: the node that answers is behind", s.Tree.NextIndex)
+			t.Errorf("index is %d, want 2: this node is behind", s.Tree.NextIndex)
 		}
 		time.Sleep(slotMaxAge)
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 || s.Slot != 100 {
@@ -24,14 +24,14 @@ func TestAnUnconfirmedSlotExpires(t *testing.T) {
 		}
 		a.set(99, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
-			t.Errorf("index is %d, want 4: the slot that was taken over counts from then on", s.Tree.NextIndex)
+			t.Errorf("index is %d, want 4: slot 99 is behind the slot 100 that is now known", s.Tree.NextIndex)
 		}
 	})
 }
 
-// TestASlotThatNoSecondEndpointBearsOutIsNoNewer: a relay may start while one endpoint claims to
-// be ahead and no other has contradicted it yet.
-func TestASlotThatNoSecondEndpointBearsOutIsNoNewer(t *testing.T) {
+// TestUncorroboratedSlotIsNotNewer: a relay may start while one endpoint claims to be
+// ahead, before another one contradicts it.
+func TestUncorroboratedSlotIsNotNewer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)
@@ -44,7 +44,7 @@ func TestASlotThatNoSecondEndpointBearsOutIsNoNewer(t *testing.T) {
 		}
 		a.set(99, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
-			t.Errorf("index is %d, want 4: the node that answers is behind", s.Tree.NextIndex)
+			t.Errorf("index is %d, want 4: this node is behind", s.Tree.NextIndex)
 		}
 	})
 }
