@@ -52,7 +52,7 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, LongPassed: a.endpoints.LongPassed, History: a.endpoints.FindCreation, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
 		o.AllEndpoints = a.endpoints.AccountAtAll
 	}

@@ -338,9 +338,9 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// LongPassed reports whether the slot was old at that time, by what two endpoints agreed on.
+// SlotIsOld reports whether the slot was old at that time, by what two endpoints agreed on.
 // Until two agree, one endpoint's report suffices.
-func (e *Endpoints) LongPassed(slot uint64, at time.Time) bool { return e.slots.LongPassed(slot, at) }
+func (e *Endpoints) SlotIsOld(slot uint64, at time.Time) bool { return e.slots.SlotIsOld(slot, at) }
 
 // Status returns the health of every endpoint, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {

@@ -43,9 +43,9 @@ type PoolOptions struct {
 	// Corroborated reports whether two endpoints confirm that the chain has reached a slot.
 	// Only then do answers of lower slots count as older. Nil means always.
 	Corroborated func(slot uint64) bool
-	// LongPassed reports whether the chain may have long passed a slot at a time. An account
+	// SlotIsOld reports whether the chain may have long passed a slot at a time. An account
 	// that was read then, at that slot, may be old. Nil means never.
-	LongPassed func(slot uint64, at time.Time) bool
+	SlotIsOld func(slot uint64, at time.Time) bool
 	// History finds the transaction that created a nullifier's account, as
 	// Endpoints.FindCreation does. Nil when it is not needed.
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
@@ -69,7 +69,7 @@ type PoolReader struct {
 	pool         *shieldpool.Pool
 	now          func() time.Time
 	corroborated func(uint64) bool
-	longPassed   func(uint64, time.Time) bool
+	slotIsOld   func(uint64, time.Time) bool
 	interval     time.Duration
 	changed      func(onchain.Snapshot, error)
 	mints        map[string]bool
@@ -98,15 +98,15 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, longPassed: o.LongPassed, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
 	if p.corroborated == nil {
 		p.corroborated = func(uint64) bool { return true }
 	}
-	if p.longPassed == nil {
-		p.longPassed = func(uint64, time.Time) bool { return false }
+	if p.slotIsOld == nil {
+		p.slotIsOld = func(uint64, time.Time) bool { return false }
 	}
 	if p.changed == nil {
 		p.changed = func(onchain.Snapshot, error) {}
@@ -313,7 +313,7 @@ func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 }
 
 func (p *PoolReader) store(s onchain.Snapshot, data []byte) onchain.Snapshot {
-	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.longPassed(s.Slot, s.At)
+	s.Doubtful, s.Behind = !p.corroborated(s.Slot), p.slotIsOld(s.Slot, s.At)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data

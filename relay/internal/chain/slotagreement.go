@@ -145,10 +145,10 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	return slot <= highestSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
 }
 
-// LongPassed reports whether the chain had passed the slot at that time by more than the
+// SlotIsOld reports whether the chain had passed the slot at that time by more than the
 // distance at which endpoints agree. While the chain's position is unknown, it reports
 // whether the chain may have passed it.
-func (f *slotAgreement) LongPassed(slot uint64, at time.Time) bool {
+func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	least := float64(slot) + f.near

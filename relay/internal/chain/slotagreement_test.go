@@ -49,22 +49,22 @@ func ahead(slots float64) func(float64) float64 {
 
 func behindBy(slots float64) func(float64) float64 { return ahead(-slots) }
 
-func TestLongPassed(t *testing.T) {
+func TestSlotIsOld(t *testing.T) {
 	t.Parallel()
 	c := newSimulation(t, 2, 2.5)
-	if c.f.LongPassed(1, c.now) {
-		t.Error("LongPassed is true before any endpoint reported a slot")
+	if c.f.SlotIsOld(1, c.now) {
+		t.Error("SlotIsOld is true before any endpoint reported a slot")
 	}
 	c.advance(20*time.Second, 400*time.Millisecond, bothHonest...)
 	for behind, want := range map[float64]bool{0: false, 8: false, 13: true} {
-		if got := c.f.LongPassed(uint64(c.truth-behind), c.now); got != want {
-			t.Errorf("LongPassed is %[2]v for a slot that is %[1]g behind, want %[3]v", behind, got, want)
+		if got := c.f.SlotIsOld(uint64(c.truth-behind), c.now); got != want {
+			t.Errorf("SlotIsOld is %[2]v for a slot that is %[1]g behind, want %[3]v", behind, got, want)
 		}
 	}
 	earlier := c.now
 	c.advance(20*time.Second, 400*time.Millisecond, bothHonest...)
-	if c.f.LongPassed(uint64(c.truth-50), earlier) {
-		t.Error("LongPassed is true for the chain's slot at that time")
+	if c.f.SlotIsOld(uint64(c.truth-50), earlier) {
+		t.Error("SlotIsOld is true for the chain's slot at that time")
 	}
 }
 
@@ -143,8 +143,8 @@ func TestLowerSlotIsCorroboratedBeforeAgreement(t *testing.T) {
 	}
 	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; !c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("want Corroborated for the lower slot only")
-	} else if !c.f.LongPassed(low, c.now) || c.f.LongPassed(high, c.now) {
-		t.Error("want LongPassed for the lower slot only")
+	} else if !c.f.SlotIsOld(low, c.now) || c.f.SlotIsOld(high, c.now) {
+		t.Error("want SlotIsOld for the lower slot only")
 	}
 	c.advance(2*time.Second, time.Second, behindBy(5), honest) // the lagging endpoint has caught up, and the liar is honest
 	if high := uint64(c.truth) + 100; !c.f.Corroborated(uint64(c.truth), c.now) || c.f.Corroborated(high, c.now) {

@@ -79,7 +79,7 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Behind = at, s.Behind && p.longPassed(s.Slot, at)
+		s.At, s.Behind = at, s.Behind && p.slotIsOld(s.Slot, at)
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s

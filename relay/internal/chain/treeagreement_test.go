@@ -119,7 +119,7 @@ func TestTreeOfAnOldSlotIsBehind(t *testing.T) {
 		a := new(accounts)
 		p, err := NewPool(PoolOptions{
 			Accounts: a, Pool: testPool(t), Now: time.Now,
-			LongPassed: func(slot uint64, at time.Time) bool { return slot < 100 && time.Since(at) < time.Minute },
+			SlotIsOld: func(slot uint64, at time.Time) bool { return slot < 100 && time.Since(at) < time.Minute },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAgreedTreeHasTheLowerSlot(t *testing.T) {
 		var changedSlots []uint64
 		p, err := NewPool(PoolOptions{
 			Accounts: all[0], AllEndpoints: all.accountAtAll, Pool: testPool(t), Now: time.Now,
-			Corroborated: func(uint64) bool { return false }, LongPassed: func(uint64, time.Time) bool { return true },
+			Corroborated: func(uint64) bool { return false }, SlotIsOld: func(uint64, time.Time) bool { return true },
 			Changed: func(s onchain.Snapshot, _ error) {
 				if !s.Doubtful {
 					changedSlots = append(changedSlots, s.Slot)
