@@ -16,11 +16,11 @@ import (
 // maxResponse bounds an answer in bytes; the largest blocks stay well below it.
 const maxResponse = 64 << 20
 
-// decoder reads a result while it arrives. An error that is no *onchain.Unavailable means
-// that the result is not what the method answers.
+// decoder reads a result while it arrives. An error other than *onchain.Unavailable means that
+// the method does not return such a result.
 type decoder func(*jsontext.Decoder) error
 
-// lenient accepts what programs may log, and saves the search for duplicate names.
+// lenient accepts invalid UTF-8, which programs may log, and does not search for duplicate names.
 func lenient() json.Options {
 	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -55,8 +55,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// undecodable is the error of a result that is not what the method answers. The decoder's
-// own error may repeat the content.
+// undecodable returns the error for a result that the method does not return. It omits the
+// decoder's error, which may repeat the content.
 func undecodable(method string, size int64) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", size)}
 }
@@ -95,7 +95,7 @@ func (c *Client) decode(method string, status int, body *boundedBody, result dec
 type rpcAnswer struct {
 	fault     *rpcFault
 	hasResult bool
-	resultErr error // the decoder's
+	resultErr error // the decoder's error
 }
 
 func readAnswer(body io.Reader, result decoder) (a rpcAnswer, err error) {
@@ -113,7 +113,8 @@ func readAnswer(body io.Reader, result decoder) (a rpcAnswer, err error) {
 			a.hasResult = true
 			depth := d.StackDepth()
 			if a.resultErr = result(d); a.resultErr != nil {
-				// A syntax error is the answer's; after any other the rest is of no interest.
+				// After a syntax error the whole answer is invalid. After another error its rest is
+				// not needed.
 				var syntax *jsontext.SyntacticError
 				if errors.As(a.resultErr, &syntax) || errors.Is(a.resultErr, errTooLong) || errors.Is(a.resultErr, io.ErrUnexpectedEOF) {
 					return a, a.resultErr

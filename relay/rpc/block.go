@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Blocks lists the slots from from to to, both included, that have a confirmed
-// block. The network bounds the range to 500 000 slots.
+// Blocks lists the slots that have a confirmed block, between from and to, both included. RPC
+// nodes limit the range to 500 000 slots.
 func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
 	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(onchain.Confirmed))
 }
@@ -25,13 +25,13 @@ func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) 
 // onchain.ErrSlotSkipped when the slot has no block, and with onchain.ErrBlockPruned when the
 // endpoint no longer has it.
 //
-// A block is megabytes, of which a pool's transactions are a small part. So it is decoded
-// while it arrives, and of the others only the bytes are searched for the account.
+// A block has megabytes, and a pool's transactions are a small part of it. So it is decoded
+// while it arrives. Other transactions are not decoded, only searched for the account's bytes.
 func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	const method = "getBlock"
 	var r *blockReader
 	err := c.anyVersion(func(version int64) error {
-		r = &blockReader{Block: onchain.Block{Slot: slot}, account: account[:], text: []byte(account.String())}
+		r = &blockReader{Block: onchain.Block{Slot: slot}, account: account[:], base58: []byte(account.String())}
 		return c.call(ctx, method, []any{slot, config{
 			"encoding": "base64", "transactionDetails": "full", "rewards": false,
 			"commitment": onchain.Confirmed, "maxSupportedTransactionVersion": version,
@@ -49,8 +49,8 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 }
 
 // anyVersion makes a call with the newest transaction version that the endpoint is known to
-// have. An endpoint refuses a whole block for one transaction of a newer version, and names
-// the version: the call is then made again with that one.
+// use. If a block has a transaction of a newer version, the endpoint refuses the whole block and
+// names that version. The call is then made again with it.
 func (c *Client) anyVersion(call func(version int64) error) error {
 	version := c.version.Load()
 	err := call(version)
@@ -63,11 +63,11 @@ func (c *Client) anyVersion(call func(version int64) error) error {
 	return err
 }
 
-// blockReader decodes a block. Its buffers serve one transaction after the other.
+// blockReader decodes a block. Its buffers are reused for each transaction.
 type blockReader struct {
 	onchain.Block
 	hasParent, hasTransactions bool
-	account, text              []byte // the account's bytes, and its base58
+	account, base58            []byte // the account's bytes, and their base58 text
 
 	raw, quoted []byte
 }
@@ -121,9 +121,9 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 			return err
 		case "meta":
 			v, err := d.ReadValue()
-			// An address from a lookup table is in the meta alone. Others, such as one in a
-			// log line, only cost the decoding.
-			hasMeta, named = v.Kind() == '{', named || bytes.Contains(v, r.text)
+			// An address from a lookup table is only in the meta. An address elsewhere in it,
+			// such as in a log line, only costs a needless decoding.
+			hasMeta, named = v.Kind() == '{', named || bytes.Contains(v, r.base58)
 			hasLoaded = bytes.Contains(v, []byte(`"loadedAddresses"`))
 			if named || !hasLoaded || len(r.raw) == 0 {
 				meta = v.Clone()
@@ -138,15 +138,15 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 		return err
 	case len(r.raw) == 0 || !hasMeta:
 		return errors.New("base64 bytes or meta are missing")
-	case !named && (hasLoaded || versionOf(r.raw) != 0): // version 0 alone may load addresses
+	case !named && (hasLoaded || versionOf(r.raw) != 0): // only version 0 may load addresses
 		if versionOf(r.raw) > knownVersion {
 			r.UnknownVersions++
 		}
 		return nil
 	}
-	tx, err := decodeTransaction(bytes.Clone(r.raw)) // it keeps parts of the bytes
+	tx, err := decodeTransaction(bytes.Clone(r.raw)) // the result keeps parts of the bytes
 	if err != nil {
-		return fmt.Errorf("it may name account %s: %w", r.text, err)
+		return fmt.Errorf("it may name account %s: %w", r.base58, err)
 	}
 	var m wireMeta
 	if err := json.Unmarshal(meta, &m, lenient()); err != nil {
@@ -157,7 +157,7 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	return err
 }
 
-// bytes reads a transaction's bytes: a list of the text and its encoding.
+// bytes reads a transaction's bytes from a list of the encoded text and its encoding.
 func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return errors.Join(err, errors.New("base64 bytes are missing"))
@@ -182,7 +182,7 @@ func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	return err
 }
 
-// members reads an object: member reads the value of each name.
+// members reads an object. It calls member for each name, to read its value.
 func members(d *jsontext.Decoder, member func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return errors.Join(err, errors.New("no object"))

@@ -38,7 +38,7 @@ func testTransaction(options ...solana.TransactionOption) ([]byte, error) {
 	return tx.MarshalBinary()
 }
 
-// indexIn finds an address among a transaction's own keys.
+// indexIn returns the index of an address among a transaction's own keys.
 func indexIn(t *testing.T, raw []byte, key solana.PublicKey) int {
 	t.Helper()
 	tx, err := solana.TransactionFromBytes(raw)
@@ -72,7 +72,7 @@ func TestBlockKeepsTheOrderOfExecution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The router calls the program twice before the outer call to it.
+	// The router calls the program twice before the transaction's own call of the program.
 	meta := fmt.Sprintf(`{"err":null,"innerInstructions":[{"index":0,"instructions":[
 		{"programIdIndex":%[1]d,"accounts":[%[2]d],"data":"2","stackHeight":2},
 		{"programIdIndex":%[1]d,"accounts":[],"data":"","stackHeight":3}]}]}`, indexIn(t, tx, program), indexIn(t, tx, treeKey))
@@ -101,14 +101,14 @@ func TestBlockKeepsTheOrderOfExecution(t *testing.T) {
 	_, method, params := n.received()
 	wantParams := `[8,{"commitment":"confirmed","encoding":"base64","maxSupportedTransactionVersion":1,"rewards":false,"transactionDetails":"full"}]`
 	if method != "getBlock" || string(params) != wantParams {
-		t.Errorf("asked %s %s, want getBlock %s", method, params, wantParams)
+		t.Errorf("the request is %s %s, want getBlock %s", method, params, wantParams)
 	}
 }
 
 func TestBlockResolvesLookupTables(t *testing.T) {
 	t.Parallel()
-	// The pool is read from the table, the tree written: the network numbers the written ones
-	// first, in any order of the table.
+	// The pool is read-only, the tree is writable. The network numbers writable addresses of a
+	// lookup table before read-only ones, in whichever order they are in the table.
 	tx, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
 	if err != nil {
 		t.Fatal(err)
@@ -128,11 +128,11 @@ func TestBlockResolvesLookupTables(t *testing.T) {
 		t.Errorf("instructions differ (-want +got):\n%s", diff)
 	}
 	if _, _, err := readBlock(t, withMeta(tx, `{"err":null}`)); err == nil {
-		t.Error("a block without the loaded addresses is taken: its instructions cannot be known")
+		t.Error("a block without the loaded addresses is accepted although its instructions are unknown")
 	}
 }
 
-func TestBlockThatCannotBeTrusted(t *testing.T) {
+func TestInvalidBlockIsRefused(t *testing.T) {
 	t.Parallel()
 	tx, err := testTransaction()
 	if err != nil {
@@ -143,7 +143,7 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 	}
 	tests := map[string]string{
 		"a transaction without meta":            withMeta(tx, `null`),
-		"a transaction cut short":               withMeta(tx[:len(tx)-1], `{"err":null}`),
+		"a truncated transaction":               withMeta(tx[:len(tx)-1], `{"err":null}`),
 		"a transaction in another encoding":     `{"transaction":["2","base58"],"meta":{"err":null}}`,
 		"a transaction that is not base64":      `{"transaction":["?","base64"],"meta":{"err":null}}`,
 		"an inner program out of range":         withMeta(tx, inner(`{"programIdIndex":99,"accounts":[],"data":""}`)),
@@ -156,7 +156,7 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 			t.Parallel()
 			b, _, err := readBlock(t, transaction)
 			if b != nil {
-				t.Error("a block is returned")
+				t.Error("an invalid block is returned")
 			}
 			checkError(t, err, onchain.KindBadResponse, 0, nil)
 		})
@@ -169,7 +169,7 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 	})
 }
 
-// v1Transaction is a transaction of version 1 by which a stranger names the accounts.
+// v1Transaction returns another sender's transaction of version 1 that names the accounts.
 func v1Transaction(t testing.TB, accounts ...solana.PublicKey) []byte {
 	t.Helper()
 	metas := solana.AccountMetaSlice{}
@@ -189,17 +189,17 @@ func v1Transaction(t testing.TB, accounts ...solana.PublicKey) []byte {
 	return raw
 }
 
-// ofVersion changes the version byte of a v1 transaction.
-func ofVersion(tx []byte, version byte) []byte {
+// setVersion changes the version byte of a v1 transaction.
+func setVersion(tx []byte, version byte) []byte {
 	return append([]byte{versionBit | version}, tx[1:]...)
 }
 
 const noMeta = `{"err":null,"innerInstructions":[]}`
 
-func TestBlockReadsVersionOne(t *testing.T) {
+func TestBlockReadsVersion1Transactions(t *testing.T) {
 	t.Parallel()
 	other := v1Transaction(t, poolKey)
-	other[len(other)-solana.SignatureLength-1] = 8 // its data
+	other[len(other)-solana.SignatureLength-1] = 8 // the instruction's data
 	got, _, err := readBlock(t, withMeta(v1Transaction(t, treeKey), noMeta), withMeta(other, noMeta))
 	if err != nil {
 		t.Fatal(err)
@@ -208,36 +208,36 @@ func TestBlockReadsVersionOne(t *testing.T) {
 		{ProgramID: program, Accounts: []solana.PublicKey{treeKey}, Data: []byte{7}},
 	}}}
 	if diff := cmp.Diff(want, got.Transactions); diff != "" || got.UnknownVersions != 0 {
-		t.Errorf("%d of unknown versions, and transactions differ (-want +got):\n%s", got.UnknownVersions, diff)
+		t.Errorf("%d transactions of unknown versions, want 0; transactions differ (-want +got):\n%s", got.UnknownVersions, diff)
 	}
 }
 
-// Transactions of others may be of any version and need not even decode: the block is read all the same.
+// Other senders' transactions may have any version, or not decode at all. The block is read anyway.
 func TestBlockIsReadDespiteForeignTransactions(t *testing.T) {
 	t.Parallel()
 	v0, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := withMeta(v1Transaction(t, treeKey), noMeta)
-	later := append([]byte(nil), v0...)
-	later[1+solana.SignatureLength] = versionBit | 9 // a message of version 9 behind the signatures
+	own := withMeta(v1Transaction(t, treeKey), noMeta)
+	version9 := append([]byte(nil), v0...)
+	version9[1+solana.SignatureLength] = versionBit | 9 // the message follows the signatures
 	tests := map[string]struct {
 		foreign string
-		unknown int
+		unknown uint64
 	}{
-		"of version 2":                         {withMeta(ofVersion(v1Transaction(t, poolKey), 2), noMeta), 1},
-		"of version 9, in the old form":        {withMeta(later, noMeta), 1},
-		"cut short":                            {withMeta(v1Transaction(t, poolKey)[:60], noMeta), 0},
-		"that logs the tree's address":         {withMeta(v1Transaction(t, poolKey), `{"err":null,"logMessages":["`+treeKey.String()+`"]}`), 0},
-		"with a name that is no valid UTF-8":   {withMeta(v1Transaction(t, poolKey), "{\"err\":null,\"logMessages\":[\"\xff\"]}"), 0},
-		"whose fields come in another order":   {`{"version":1,"meta":` + noMeta + `,"transaction":` + encoded(v1Transaction(t, poolKey)) + `}`, 0},
-		"with a field that nobody knows today": {`{"later":{"a":[1]},` + withMeta(v1Transaction(t, poolKey), noMeta)[1:], 0},
+		"version 2":                            {withMeta(setVersion(v1Transaction(t, poolKey), 2), noMeta), 1},
+		"version 9 in the format of version 0": {withMeta(version9, noMeta), 1},
+		"truncated":                            {withMeta(v1Transaction(t, poolKey)[:60], noMeta), 0},
+		"logs the tree's address":              {withMeta(v1Transaction(t, poolKey), `{"err":null,"logMessages":["`+treeKey.String()+`"]}`), 0},
+		"invalid UTF-8 in a log":               {withMeta(v1Transaction(t, poolKey), "{\"err\":null,\"logMessages\":[\"\xff\"]}"), 0},
+		"fields in another order":              {`{"version":1,"meta":` + noMeta + `,"transaction":` + encoded(v1Transaction(t, poolKey)) + `}`, 0},
+		"an unknown field":                     {`{"later":{"a":[1]},` + withMeta(v1Transaction(t, poolKey), noMeta)[1:], 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, _, err := readBlock(t, test.foreign, ours)
+			b, _, err := readBlock(t, test.foreign, own)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestBlockIsReadDespiteForeignTransactions(t *testing.T) {
 				}
 			}
 			if len(signatures) != 1 || b.UnknownVersions != test.unknown {
-				t.Errorf("%d of the tree and %d of unknown versions, want 1 and %d", len(signatures), b.UnknownVersions, test.unknown)
+				t.Errorf("%d transactions of the tree and %d of unknown versions, want 1 and %d", len(signatures), b.UnknownVersions, test.unknown)
 			}
 		})
 	}
@@ -258,8 +258,8 @@ func encoded(tx []byte) string {
 	return fmt.Sprintf(`[%q,"base64"]`, base64.StdEncoding.EncodeToString(tx))
 }
 
-// The tree's address may come from a lookup table, in a meta that precedes the bytes.
-func TestBlockFindsALoadedAddressBeforeTheBytes(t *testing.T) {
+// The tree's address may be from a lookup table, in a meta field before the transaction's bytes.
+func TestBlockFindsLoadedAddressInMetaBeforeTransaction(t *testing.T) {
 	t.Parallel()
 	tx, err := testTransaction(solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {poolKey, treeKey}}))
 	if err != nil {
@@ -271,10 +271,10 @@ func TestBlockFindsALoadedAddressBeforeTheBytes(t *testing.T) {
 	}
 }
 
-// The leaves of a transaction that cannot be read are missing: the block is no answer.
-func TestBlockFailsOnAnUnknownVersionOfThePool(t *testing.T) {
+// A pool's transaction that cannot be decoded may insert leaves, so the block must be refused.
+func TestBlockFailsOnUnknownVersionOfPoolTransaction(t *testing.T) {
 	t.Parallel()
-	_, _, err := readBlock(t, withMeta(ofVersion(v1Transaction(t, treeKey), 2), noMeta))
+	_, _, err := readBlock(t, withMeta(setVersion(v1Transaction(t, treeKey), 2), noMeta))
 	checkError(t, err, onchain.KindBadResponse, 0, nil)
 	for _, part := range []string{"transaction 0", treeKey.String(), "version 2", "update the relay"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
@@ -283,7 +283,7 @@ func TestBlockFailsOnAnUnknownVersionOfThePool(t *testing.T) {
 	}
 }
 
-func TestNewerVersionsAreAskedForOnceTheEndpointNamesThem(t *testing.T) {
+func TestBlockIsRequestedAgainWithNamedVersion(t *testing.T) {
 	t.Parallel()
 	refusal := fault(`{"code":-32015,"message":"Transaction version (2) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 2"}`)
 	block := result(fmt.Sprintf(`{"blockhash":%q,"parentSlot":6,"transactions":[]}`, hashA))
@@ -297,18 +297,19 @@ func TestNewerVersionsAreAskedForOnceTheEndpointNamesThem(t *testing.T) {
 	if calls, _, params := n.received(); calls != 3 || !strings.Contains(string(params), `"maxSupportedTransactionVersion":2`) {
 		t.Errorf("%d calls, the last with %s: want 3, the last with version 2", calls, params)
 	}
-	// An endpoint that refuses without a newer version, or for ever, is asked no more often.
-	for name, answer := range map[string]answer{"no version": fault(`{"code":-32015,"message":"no"}`), "the same": refusal} {
+	// The call is not repeated if the endpoint names no newer version, and at most once if it
+	// refuses that version too.
+	for name, answer := range map[string]answer{"no version named": fault(`{"code":-32015,"message":"no"}`), "same refusal again": refusal} {
 		n := newNode(t, answer)
 		_, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8, treeKey)
 		if calls, _, _ := n.received(); err == nil || calls > 2 {
-			t.Errorf("%s: error %v after %d calls, want one and at most 2", name, err, calls)
+			t.Errorf("%s: error %v after %d calls, want an error after at most 2", name, err, calls)
 		}
 	}
 }
 
-// The vectors are of other implementations: @solana/kit and the Rust SDK.
-func TestVersionOneVectors(t *testing.T) {
+// The vectors come from other implementations: @solana/kit and the Rust SDK.
+func TestVersion1Vectors(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/transactions_v1.json")
 	if err != nil {
@@ -322,7 +323,7 @@ func TestVersionOneVectors(t *testing.T) {
 	}
 	var file struct{ Vectors, Negative []vector }
 	if err := json.Unmarshal(raw, &file); err != nil || len(file.Vectors) < 8 || len(file.Negative) < 12 {
-		t.Fatalf("%d vectors and %d that must be refused, error %v: want 8 and 12", len(file.Vectors), len(file.Negative), err)
+		t.Fatalf("%d valid and %d invalid vectors, error %v; want at least 8 and 12", len(file.Vectors), len(file.Negative), err)
 	}
 	for _, v := range file.Vectors {
 		tx, err := decodeTransaction(unhex(t, v.Wire))
@@ -331,7 +332,7 @@ func TestVersionOneVectors(t *testing.T) {
 			continue
 		}
 		if tx.Signatures[0].String() != v.ID || len(tx.Signatures) != len(v.Signatures) {
-			t.Errorf("%s: signatures %s, want %d and the first %s", v.Name, tx.Signatures, len(v.Signatures), v.ID)
+			t.Errorf("%s: signatures are %s, want %d and the first %s", v.Name, tx.Signatures, len(v.Signatures), v.ID)
 		}
 		if _, err := tx.resolve(&wireMeta{}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
@@ -339,7 +340,7 @@ func TestVersionOneVectors(t *testing.T) {
 	}
 	for _, v := range file.Negative {
 		if _, err := decodeTransaction(unhex(t, v.Wire)); err == nil {
-			t.Errorf("%s: it is decoded, want an error", v.Name)
+			t.Errorf("%s: an invalid transaction is decoded", v.Name)
 		}
 	}
 }
@@ -353,7 +354,7 @@ func unhex(t *testing.T, text string) []byte {
 	return b
 }
 
-// mainnetBlock is like a full block of 50 million compute units: a thousand votes, and five
+// mainnetBlock returns a block like a full one of 50 million compute units: a thousand votes, and five
 // hundred transactions with inner instructions, logs and token balances. Five of them name the
 // tree.
 func mainnetBlock(b *testing.B) []byte {
@@ -392,7 +393,7 @@ func BenchmarkBlock(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := &blockReader{account: treeKey[:], text: []byte(treeKey.String())}
+		r := &blockReader{account: treeKey[:], base58: []byte(treeKey.String())}
 		if a, err := readAnswer(bytes.NewReader(raw), r.decode); err != nil || a.resultErr != nil || len(r.Transactions) != 5 {
 			b.Fatalf("%d transactions, errors %v and %v: want 5", len(r.Transactions), err, a.resultErr)
 		}

@@ -1,4 +1,4 @@
-// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It
+// Package rpc calls one Solana endpoint over JSON-RPC, for the relay and the operator. It
 // implements the protocol itself, on net/http, because both need parts that solana-go's RPC
 // client lacks: context slots, minContextSlot, the data of a preflight failure, and errors
 // that never contain the endpoint's URL.
@@ -48,14 +48,14 @@ type Options struct {
 // String omits the URL.
 func (o Options) String() string { return fmt.Sprintf("client of an endpoint, timeout %s", o.Timeout) }
 
-// GoString is String.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// LogValue is String.
+// LogValue returns the same as String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. It retries no call: another of several endpoints may answer,
-// and the sender of a transaction decides by the submission's state. Safe for concurrent
+// Client calls one endpoint. It retries no call: another endpoint may answer, and the
+// sender of a transaction decides by the submission's state. Safe for concurrent
 // use.
 //
 // Every error of a call is *onchain.Unavailable (unknown: match onchain.ErrUnavailable),
@@ -79,8 +79,8 @@ type Client struct {
 	gate func(context.Context) error
 }
 
-// New makes a client. It makes no call: an endpoint that is down when the
-// relay starts may be up later.
+// New makes a client without a call: an endpoint that is down when the relay starts may be up
+// later.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -127,8 +127,8 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// read makes a call that changes nothing, and decodes the result. A result that does
-// not decode is no answer.
+// read makes a call that changes nothing, and decodes the result. A result that cannot be
+// decoded is an error.
 func read[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
 	return readAs[T](ctx, c, method, false, params)
 }
@@ -156,7 +156,7 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 func (c *Client) call(ctx context.Context, method string, params []any, decode decoder) error {
 	if c.gate != nil {
 		if err := c.gate(ctx); err != nil {
-			return ungated(ctx, method, err)
+			return gateError(ctx, method, err)
 		}
 	}
 	start := c.now()

@@ -21,8 +21,8 @@ import (
 
 const shortTimeout = 500 * time.Millisecond
 
-// timeoutFor is short for an answer that never comes, and long enough for a real answer on a busy
-// machine.
+// timeoutFor returns a short timeout for an answer that hangs, and one that is long enough on a
+// busy machine for any other answer.
 func timeoutFor(a answer) time.Duration {
 	if a.hang {
 		return shortTimeout
@@ -36,39 +36,39 @@ var signature = result(`"` + solana.Signature{1}.String() + `"`)
 func TestErrorsOfReads(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		answer   answer
-		wantKind string // of onchain.Unavailable
-		wantRPC  int    // code of onchain.RPCError
-		wantErr  error  // another
-		again    bool   // another endpoint may answer
+		answer        answer
+		wantKind      string // of onchain.Unavailable
+		wantRPC       int    // code of onchain.RPCError
+		wantErr       error  // another error
+		wantTransient bool   // another endpoint may answer
 	}{
-		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: onchain.KindRateLimited, again: true},
-		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: onchain.KindRateLimited, again: true},
-		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: onchain.KindRateLimited, again: true},
-		"HTTP 500":                           {answer: answer{status: 500}, wantKind: onchain.KindServerError, again: true},
-		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: onchain.KindServerError, again: true},
-		"no answer":                          {answer: answer{hang: true}, wantKind: onchain.KindTimeout, again: true},
-		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: onchain.KindBadResponse, again: true},
-		"nothing":                            {answer: answer{}, wantKind: onchain.KindBadResponse, again: true},
-		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: onchain.KindBadResponse, again: true},
-		"a null result":                      {answer: result(`null`), wantKind: onchain.KindBadResponse, again: true},
-		"a result of another kind":           {answer: result(`"12"`), wantKind: onchain.KindBadResponse, again: true},
-		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: onchain.KindBadResponse, again: true},
-		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: onchain.KindBadResponse, again: true},
-		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: onchain.KindBadResponse, again: true},
-		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: onchain.KindNodeBehind, again: true},
-		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: onchain.KindNodeBehind, again: true},
-		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError, again: true},
-		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: onchain.KindServerError, again: true},
-		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: onchain.KindRejected},
-		"HTTP 404":                           {answer: answer{status: 404}, wantKind: onchain.KindRejected},
-		"invalid params":                     {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602},
-		"invalid params with HTTP 400":       {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602},
-		"a method that it does not know":     {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601},
-		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: onchain.ErrBlockPruned},
-		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: onchain.ErrSlotSkipped},
-		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: onchain.ErrSlotSkipped},
-		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: onchain.KindNotYet, again: true},
+		"HTTP 429":                            {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: onchain.KindRateLimited, wantTransient: true},
+		"HTTP 429 with a JSON-RPC error":      {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: onchain.KindRateLimited, wantTransient: true},
+		"429 inside an answer of status 200":  {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: onchain.KindRateLimited, wantTransient: true},
+		"HTTP 500":                            {answer: answer{status: 500}, wantKind: onchain.KindServerError, wantTransient: true},
+		"HTTP 502 with a page":                {answer: answer{status: 502, body: "<html>"}, wantKind: onchain.KindServerError, wantTransient: true},
+		"no answer":                           {answer: answer{hang: true}, wantKind: onchain.KindTimeout, wantTransient: true},
+		"garbage":                             {answer: answer{body: "<html>ok</html>"}, wantKind: onchain.KindBadResponse, wantTransient: true},
+		"an empty body":                       {answer: answer{}, wantKind: onchain.KindBadResponse, wantTransient: true},
+		"neither result nor error":            {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: onchain.KindBadResponse, wantTransient: true},
+		"a null result":                       {answer: result(`null`), wantKind: onchain.KindBadResponse, wantTransient: true},
+		"a result of another kind":            {answer: result(`"12"`), wantKind: onchain.KindBadResponse, wantTransient: true},
+		"no value":                            {answer: result(`{"context":{"slot":5}}`), wantKind: onchain.KindBadResponse, wantTransient: true},
+		"a null value":                        {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: onchain.KindBadResponse, wantTransient: true},
+		"no context slot":                     {answer: result(`{"context":{},"value":5}`), wantKind: onchain.KindBadResponse, wantTransient: true},
+		"a node that is unhealthy":            {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: onchain.KindNodeBehind, wantTransient: true},
+		"minContextSlot not reached":          {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: onchain.KindNodeBehind, wantTransient: true},
+		"an internal error":                   {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError, wantTransient: true},
+		"an unknown code":                     {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: onchain.KindServerError, wantTransient: true},
+		"HTTP 403":                            {answer: answer{status: 403, body: "forbidden"}, wantKind: onchain.KindRejected},
+		"HTTP 404":                            {answer: answer{status: 404}, wantKind: onchain.KindRejected},
+		"invalid params":                      {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602},
+		"invalid params with HTTP 400":        {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602},
+		"an unknown method":                   {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601},
+		"a block that was cleaned up":         {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: onchain.ErrBlockPruned},
+		"a skipped slot":                      {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: onchain.ErrSlotSkipped},
+		"a slot missing in long-term storage": {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: onchain.ErrSlotSkipped},
+		"a block that is not available yet":   {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: onchain.KindNotYet, wantTransient: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,14 +77,14 @@ func TestErrorsOfReads(t *testing.T) {
 			c := newClient(t, Options{URL: n.URL, Timeout: timeoutFor(test.answer)})
 			lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
 			if lamports != 0 || slot != 0 || err == nil {
-				t.Fatalf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
+				t.Fatalf("balance is %d at slot %d with error %v, want only an error", lamports, slot, err)
 			}
 			checkError(t, err, test.wantKind, test.wantRPC, test.wantErr)
 			if calls, _, _ := n.received(); calls != 1 {
 				t.Errorf("%d calls, want one", calls)
 			}
-			if got := onchain.Transient(err); got != test.again {
-				t.Errorf("another endpoint is asked: %t, want %t", got, test.again)
+			if got := onchain.Transient(err); got != test.wantTransient {
+				t.Errorf("error is transient: %t, want %t", got, test.wantTransient)
 			}
 		})
 	}
@@ -93,11 +93,11 @@ func TestErrorsOfReads(t *testing.T) {
 func checkError(t *testing.T, err error, kind string, code int, other error) {
 	t.Helper()
 	if got := errors.Is(err, onchain.ErrUnavailable); got != (kind != "") {
-		t.Errorf("error %v says unknown: %v, want %v", err, got, kind != "")
+		t.Errorf("error %v is unavailable: %v, want %v", err, got, kind != "")
 	}
 	var u *onchain.Unavailable
 	if kind != "" && (!errors.As(err, &u) || u.Kind != kind) {
-		t.Errorf("error is %v, want unavailable of kind %s", err, kind)
+		t.Errorf("error is %v, want an unavailable error of kind %s", err, kind)
 	}
 	var r *onchain.RPCError
 	if code != 0 && (!errors.As(err, &r) || r.Code != code) {
@@ -119,22 +119,22 @@ func TestErrorsOfSends(t *testing.T) {
 		wantKind string
 		wantRPC  int
 	}{
-		"taken":                                  {answer: signature},
-		"a program's error in preflight":         {answer: preflight(`{"InstructionError":[2,{"Custom":4097}]}`), wantSend: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}},
-		"a dead blockhash in preflight":          {answer: preflight(`"BlockhashNotFound"`), wantSend: &shieldpool.TransactionError{Kind: "BlockhashNotFound"}},
-		"processed already":                      {answer: preflight(`"AlreadyProcessed"`), wantSend: &shieldpool.TransactionError{Kind: "AlreadyProcessed"}},
-		"rent":                                   {answer: preflight(`{"InsufficientFundsForRent":{"account_index":6}}`), wantSend: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 6}},
-		"a signature that does not verify":       {answer: fault(`{"code":-32003,"message":"Transaction signature verification failure"}`), wantSend: &shieldpool.TransactionError{Kind: "SignatureFailure"}},
-		"a preflight failure without its error":  {answer: fault(`{"code":-32002,"message":"Transaction simulation failed"}`), wantRPC: -32002},
-		"a preflight failure with a null error":  {answer: preflight(`null`), wantRPC: -32002},
-		"too large":                              {answer: fault(`{"code":-32602,"message":"base64 encoded too large"}`), wantRPC: -32602},
-		"a node that is behind the blockhash":    {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached"}`), wantKind: onchain.KindNodeBehind},
-		"an unhealthy node":                      {answer: fault(`{"code":-32005,"message":"Node is unhealthy"}`), wantKind: onchain.KindNodeBehind},
-		"a timeout, after which it may land":     {answer: answer{hang: true}, wantKind: onchain.KindTimeout},
-		"HTTP 502, after which it may land":      {answer: answer{status: 502}, wantKind: onchain.KindServerError},
-		"HTTP 429":                               {answer: answer{status: 429}, wantKind: onchain.KindRateLimited},
-		"an answer that is no signature":         {answer: result(`{"ok":true}`), wantKind: onchain.KindBadResponse},
-		"an internal error, maybe after sending": {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError},
+		"accepted":                                 {answer: signature},
+		"a program's error in preflight":           {answer: preflight(`{"InstructionError":[2,{"Custom":4097}]}`), wantSend: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}},
+		"an expired blockhash in preflight":        {answer: preflight(`"BlockhashNotFound"`), wantSend: &shieldpool.TransactionError{Kind: "BlockhashNotFound"}},
+		"processed already":                        {answer: preflight(`"AlreadyProcessed"`), wantSend: &shieldpool.TransactionError{Kind: "AlreadyProcessed"}},
+		"an account below the rent-exempt minimum": {answer: preflight(`{"InsufficientFundsForRent":{"account_index":6}}`), wantSend: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 6}},
+		"an invalid signature":                     {answer: fault(`{"code":-32003,"message":"Transaction signature verification failure"}`), wantSend: &shieldpool.TransactionError{Kind: "SignatureFailure"}},
+		"a preflight failure without an error":     {answer: fault(`{"code":-32002,"message":"Transaction simulation failed"}`), wantRPC: -32002},
+		"a preflight failure with a null error":    {answer: preflight(`null`), wantRPC: -32002},
+		"too large":                                {answer: fault(`{"code":-32602,"message":"base64 encoded too large"}`), wantRPC: -32602},
+		"a node that is behind the blockhash":      {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached"}`), wantKind: onchain.KindNodeBehind},
+		"an unhealthy node":                        {answer: fault(`{"code":-32005,"message":"Node is unhealthy"}`), wantKind: onchain.KindNodeBehind},
+		"a timeout, after which it may land":       {answer: answer{hang: true}, wantKind: onchain.KindTimeout},
+		"HTTP 502, after which it may land":        {answer: answer{status: 502}, wantKind: onchain.KindServerError},
+		"HTTP 429":                                 {answer: answer{status: 429}, wantKind: onchain.KindRateLimited},
+		"a result that is no signature":            {answer: result(`{"ok":true}`), wantKind: onchain.KindBadResponse},
+		"an internal error, maybe after sending":   {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestErrorsOfSends(t *testing.T) {
 			c := newClient(t, Options{URL: n.URL, Timeout: timeoutFor(test.answer)})
 			err := c.Send(t.Context(), []byte{1}, true, 9)
 			if calls, _, _ := n.received(); calls != 1 {
-				t.Errorf("%d calls, want 1: a send is never repeated here", calls)
+				t.Errorf("%d calls, want 1: the client must not repeat a send", calls)
 			}
 			var s *onchain.SendError
 			if errors.As(err, &s) != (test.wantSend != nil) {
@@ -156,7 +156,7 @@ func TestErrorsOfSends(t *testing.T) {
 				return
 			}
 			if (err == nil) != (test.wantKind == "" && test.wantRPC == 0) {
-				t.Fatalf("error is %v", err)
+				t.Fatalf("error is %v, want kind %q or RPC error %d", err, test.wantKind, test.wantRPC)
 			}
 			checkError(t, err, test.wantKind, test.wantRPC, nil)
 		})
@@ -178,7 +178,7 @@ func TestEveryCallIsObserved(t *testing.T) {
 	}})
 	for range 2 {
 		if lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0); !errors.Is(err, onchain.ErrUnavailable) {
-			t.Errorf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
+			t.Errorf("balance is %d at slot %d with error %v, want only an error", lamports, slot, err)
 		}
 	}
 	lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
@@ -190,7 +190,7 @@ func TestEveryCallIsObserved(t *testing.T) {
 	}
 }
 
-func TestCallerWhoStopsWaiting(t *testing.T) {
+func TestCancelledCallIsUnavailable(t *testing.T) {
 	t.Parallel()
 	call := map[string]func(*Client, context.Context) error{
 		"read": func(c *Client, ctx context.Context) error {
@@ -200,7 +200,7 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 		"send": func(c *Client, ctx context.Context) error { return c.Send(ctx, []byte{1}, false, 0) },
 	}
 	for name, do := range call {
-		t.Run("a "+name+" is unknown, and says that the caller left", func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, answer{hang: true})
 			ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
@@ -222,11 +222,11 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	err := newClient(t, Options{URL: n.URL}).Send(t.Context(), []byte{1}, false, 0)
 	checkError(t, err, onchain.KindRejected, 0, nil)
 	if calls, _, _ := elsewhere.received(); calls != 0 {
-		t.Error("the signed transaction was sent where the redirect pointed")
+		t.Error("the signed transaction was sent to the target of the redirect")
 	}
 }
 
-// The canaries stand for the parts of a URL that are secret at some provider.
+// The canaries stand for the parts of a URL in which some provider puts a secret.
 const (
 	canaryUser  = "canary-user"
 	canaryPass  = "canary-pass"
@@ -251,21 +251,21 @@ func TestCredentialsOfTheURLAppearNowhere(t *testing.T) {
 	closed := "http://" + closedAddress(t)
 	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
 	tests := map[string]struct {
-		url    string // empty for the node's
+		url    string // empty for that of a test node
 		answer answer
 	}{
-		"connection refused":                {url: closed},
-		"a host that does not resolve":      {url: "http://relaypool.invalid"},
-		"TLS to a server without it":        {url: strings.Replace(newNode(t, answer{}).URL, "http:", "https:", 1)},
-		"timeout":                           {answer: answer{hang: true}},
-		"HTTP 429":                          {answer: answer{status: 429}},
-		"HTTP 403":                          {answer: answer{status: 403, body: canaryQuery}},
-		"garbage that echoes the key":       {answer: answer{body: canaryQuery}},
-		"a refusal that echoes the URL":     {answer: fault(echo)},
-		"an internal error that echoes it":  {answer: fault(strings.Replace(echo, "-32602", "-32603", 1))},
-		"a result of another kind":          {answer: result(`"` + canaryPath + `"`)},
-		"a transaction error of no shape":   {answer: result(`{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":["` + canaryPath + `"]}]}`)},
-		"an account that names the secrets": {answer: result(`{"context":{"slot":1},"value":[{"owner":"` + canaryPath + `"}]}`)},
+		"connection refused":                    {url: closed},
+		"a host that does not resolve":          {url: "http://relaypool.invalid"},
+		"TLS to a server without TLS":           {url: strings.Replace(newNode(t, answer{}).URL, "http:", "https:", 1)},
+		"timeout":                               {answer: answer{hang: true}},
+		"HTTP 429":                              {answer: answer{status: 429}},
+		"HTTP 403":                              {answer: answer{status: 403, body: canaryQuery}},
+		"garbage that echoes the key":           {answer: answer{body: canaryQuery}},
+		"a refusal that echoes the URL":         {answer: fault(echo)},
+		"an internal error that echoes the URL": {answer: fault(strings.Replace(echo, "-32602", "-32603", 1))},
+		"a result of another kind":              {answer: result(`"` + canaryPath + `"`)},
+		"a malformed transaction error":         {answer: result(`{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":["` + canaryPath + `"]}]}`)},
+		"an account whose owner is a secret":    {answer: result(`{"context":{"slot":1},"value":[{"owner":"` + canaryPath + `"}]}`)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestCredentialsOfTheURLAppearNowhere(t *testing.T) {
 			_, _, err2 := c.Statuses(t.Context(), []solana.Signature{{1}}, true)
 			for _, err := range []error{err1, err2, c.Send(t.Context(), []byte{1}, true, 0)} {
 				if err == nil {
-					t.Fatal("no error to look at")
+					t.Fatal("a call returned no error")
 				}
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					checkCanaries(t, fmt.Sprintf("%v %+v %#v", e, e, e))
@@ -297,7 +297,7 @@ func checkCanaries(t *testing.T, text string) {
 	}
 }
 
-// closedAddress is an address without a listener.
+// closedAddress returns an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)
@@ -319,7 +319,7 @@ func TestBasicAuthenticationComesFromTheURL(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	full := Options{URL: "https://rpc.example", HTTP: http.DefaultClient, Now: time.Now}
 	tests := map[string]struct{ change func(*Options) }{
@@ -338,7 +338,7 @@ func TestNewRefuses(t *testing.T) {
 			test.change(&o)
 			c, err := New(o)
 			if err == nil || c != nil {
-				t.Fatalf("%s is taken", name)
+				t.Fatalf("options with %s are accepted", name)
 			}
 			checkCanaries(t, err.Error())
 		})
@@ -355,13 +355,13 @@ func TestRetryAfter(t *testing.T) {
 		header string
 		want   time.Duration
 	}{
-		"seconds":             {"7", 7 * time.Second},
-		"a date":              {now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
-		"a date that is past": {now.Add(-time.Minute).Format(http.TimeFormat), 0},
-		"nothing":             {"", 0},
-		"a word":              {"soon", 0},
-		"a negative number":   {"-5", 0},
-		"a huge number":       {"99999999999999999999", 0},
+		"seconds":           {"7", 7 * time.Second},
+		"a date":            {now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
+		"a past date":       {now.Add(-time.Minute).Format(http.TimeFormat), 0},
+		"no header":         {"", 0},
+		"a word":            {"soon", 0},
+		"a negative number": {"-5", 0},
+		"a huge number":     {"99999999999999999999", 0},
 	}
 	for name, test := range tests {
 		if got := retryAfter(test.header, now); got != test.want {

@@ -14,15 +14,15 @@ import (
 const (
 	// knownVersion is the newest transaction version whose bytes the relay decodes (SIMD-0385).
 	knownVersion = 1
-	// versionBit marks the first byte of a versioned message, and of a transaction from
-	// version 1 on, which begins with its message. Before that a transaction begins with the
-	// number of its signatures, which is smaller.
+	// versionBit marks the first byte of a versioned message. A transaction of version 1 or
+	// later starts with its message, an older one with the number of its signatures, which is
+	// smaller than versionBit.
 	versionBit = 0x80
 	// legacy stands for a transaction without version.
 	legacy = -1
 )
 
-// versionOf returns the version of a transaction's bytes; legacy for one without.
+// versionOf returns the version of a transaction's bytes; legacy for a transaction without one.
 func versionOf(raw []byte) int {
 	if len(raw) == 0 {
 		return legacy
@@ -37,9 +37,8 @@ func versionOf(raw []byte) int {
 	return int(raw[0] &^ versionBit)
 }
 
-// wireTransaction is a transaction in one of two encodings: base64 is its bytes, which the
-// relay decodes and so need not believe; json is the node's own decoding, which exists for
-// every version.
+// wireTransaction is a transaction in one of two encodings: base64 has its bytes, which the
+// relay decodes itself; json has the node's decoding, which exists for every version.
 type wireTransaction struct {
 	Transaction json.RawMessage `json:"transaction"`
 	Meta        *wireMeta       `json:"meta"`

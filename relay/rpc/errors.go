@@ -52,8 +52,8 @@ type rpcFault struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// fault converts a JSON-RPC error. With a code that is not known to refuse the call, the
-// outcome is unknown: a send may have been forwarded.
+// fault converts a JSON-RPC error. Unless its code is known to refuse the call, the outcome is
+// unknown: a send may have been forwarded.
 func (c *Client) fault(method string, f *rpcFault) error {
 	detail := strings.TrimSuffix(fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)), ": ")
 	unavailable := func(kind string) error {
@@ -91,25 +91,25 @@ func (c *Client) fault(method string, f *rpcFault) error {
 	}
 }
 
-// unsupportedVersion finds the version in Agave's refusal to show a transaction.
+// unsupportedVersion finds the version in Agave's refusal to return a transaction.
 var unsupportedVersion = regexp.MustCompile(`^Transaction version \((\d{1,3})\)`)
 
-// learnVersion raises the version that the endpoint is asked for to the one that it refused
-// to show.
+// learnVersion raises the version that the endpoint is asked for to the one that the endpoint
+// refused to return.
 func (c *Client) learnVersion(message string) {
 	found := unsupportedVersion.FindStringSubmatch(message)
 	if found == nil {
 		return
 	}
-	// A version has seven bits. Of two answers at once, the lower may win: the next refusal
-	// corrects it.
+	// A version has seven bits. Concurrent answers may leave the lower version stored; the next
+	// refusal corrects that.
 	if v, err := strconv.ParseInt(found[1], 10, 64); err == nil && v < versionBit && v > c.version.Load() {
 		c.version.Store(v)
 	}
 }
 
-// preflightError returns the transaction's error in the data of a preflight failure; nil
-// when it has none that can be read.
+// preflightError returns the transaction's error in the data of a preflight failure; nil when it
+// is missing or malformed.
 func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	var d struct {
 		Err json.RawMessage `json:"err"`
@@ -124,8 +124,8 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	return e
 }
 
-// contextSlot returns the node's own slot in the data of a refusal to answer for a later
-// slot; 0 when it is missing.
+// contextSlot returns the node's slot, which is in the data of its refusal when it has not reached
+// minContextSlot; 0 when it is missing.
 func contextSlot(data json.RawMessage) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`
@@ -137,7 +137,7 @@ func contextSlot(data json.RawMessage) uint64 {
 }
 
 // retryAfter reads the Retry-After header, which is seconds or a date; 0 when it is
-// neither, or past.
+// neither or the date is past.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -148,9 +148,9 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// ungated returns the error of a call that was not made, because the budget was spent or
+// gateError returns the error of a call that was not made, because the budget was exhausted or
 // the caller stopped waiting.
-func ungated(ctx context.Context, method string, err error) error {
+func gateError(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return Ended(ctx, method)
 	}
@@ -169,8 +169,8 @@ func Ended(ctx context.Context, method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindCancelled, Err: ctx.Err()}
 }
 
-// transportFault says why no answer came. It omits net/http's own error, which repeats the
-// URL and to which proxies and resolvers add more of it.
+// transportFault returns the reason why no answer came. It omits net/http's error, which repeats
+// the URL.
 func transportFault(parent, attempt context.Context, method string, err error) error {
 	switch {
 	case parent.Err() != nil:
@@ -238,8 +238,8 @@ const minSecret = 8
 // providers repeat the key that they refuse.
 func redactor(u *url.URL) *strings.Replacer {
 	var pairs []string
-	hide := func(s string, least int) {
-		if len(s) >= least {
+	hide := func(s string, minLength int) {
+		if len(s) >= minLength {
 			pairs = append(pairs, s, "[redacted]")
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	historyPage = 1000
 )
 
-// errNotNamed reports a caller's mistake: the transaction did nothing to the account.
-var errNotNamed = errors.New("the transaction does not name the account: ask for one of its own")
+// errNotNamed reports that a caller asked for a transaction that does not name the account.
+var errNotNamed = errors.New("the transaction does not name the account: ask for one that does")
 
 // transaction is a landed transaction, from getTransaction.
 type transaction struct {
@@ -67,7 +67,7 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	case wire.Slot == nil || wire.Meta.Fee == nil:
 		return nil, onchain.Malformed(method, "slot or fee is missing")
 	case tx.Signature != signature:
-		return nil, onchain.Malformed(method, "it is another transaction than was asked for")
+		return nil, onchain.Malformed(method, "the answer is another transaction than the requested one")
 	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
 		return nil, onchain.Malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
 	}
@@ -111,7 +111,7 @@ func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullif
 	// Start with the oldest: the address becomes public when the transaction lands, so
 	// unrelated transactions follow it.
 	for _, info := range slices.Backward(succeeded) {
-		found, err := c.creationIn(ctx, info, pool, address, nullifier)
+		found, err := c.readCreation(ctx, info, pool, address, nullifier)
 		if err != nil || found != nil {
 			return found, err
 		}
@@ -138,8 +138,8 @@ func (c *Client) listSuccessful(ctx context.Context, address solana.PublicKey) (
 	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
-// creationIn reads the transaction, and returns it if it created the account.
-func (c *Client) creationIn(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
+// readCreation reads the transaction, and returns it if it created the account.
+func (c *Client) readCreation(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
 	tx, err := c.readListed(ctx, info)
 	if err != nil || tx.Failed {
 		return nil, err
@@ -165,16 +165,16 @@ func (c *Client) creationIn(ctx context.Context, info onchain.SignatureInfo, poo
 func (c *Client) readListed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
 	tx, err := c.transaction(ctx, info.Signature, onchain.Confirmed)
 	if err == nil && tx == nil {
-		// It is listed but missing: the endpoint's indices disagree, so this is no answer.
-		err = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
+		// The endpoint's indexes disagree, so the transaction may exist.
+		err = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindNotYet, Detail: "the endpoint does not find a transaction that it lists"}
 	}
 	return tx, err
 }
 
 // FindSwapEnd finds the transaction that ended the swap, in the slots from first to last;
-// nil when the endpoint's history has none. Anybody may name the state's address before and
-// after it, and call the program for it without effect: only a successful instruction of
-// the program ends the swap.
+// nil when the endpoint's history has none. Other transactions may name the address of the
+// swap's state, and call the program without effect: only a successful instruction of the
+// program ends the swap.
 func (c *Client) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	succeeded, err := c.listSuccessful(ctx, swap.State)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *Client) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, 
 		if err != nil {
 			return nil, err
 		}
-		how := ending(tx, swap)
+		how := endingOf(tx, swap)
 		if how == "" {
 			continue
 		}
@@ -202,8 +202,8 @@ func (c *Client) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, 
 	return nil, nil
 }
 
-// ending returns how a transaction ended the swap; "" when it did not.
-func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.SwapEnding {
+// endingOf returns how a transaction ended the swap; "" when it did not.
+func endingOf(tx *transaction, swap *shieldpool.Swap) shieldpool.SwapEnding {
 	if tx.Failed {
 		return ""
 	}
@@ -216,7 +216,7 @@ func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.SwapEnding {
 }
 
 // confirmation returns the commitment level of a transaction that is at least confirmed.
-// Some archives do not list it: they are then asked for the transaction as finalized.
+// Some archives do not list the level: they are then asked for the transaction as finalized.
 func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (onchain.Commitment, error) {
 	switch {
 	case info.Confirmation.AtLeast(onchain.Finalized):
@@ -231,8 +231,8 @@ func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (
 	return onchain.Finalized, nil
 }
 
-// callOf decodes a Transact or TransactSwap; nil when the instruction is neither. A note
-// envelope of an unknown form does not hide a nullifier: the call then has no notes.
+// callOf decodes a Transact or TransactSwap; nil when the instruction is neither. If
+// the note envelope has an unknown format, the call is returned without notes.
 func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
 	call, err := profile.ParseData(ix.Data)
 	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {
@@ -244,9 +244,9 @@ func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Cal
 		return nil
 	}
 	// The recipient of a withdrawal is an account, not data.
-	at := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
-	if call.Kind() == shieldpool.KindWithdrawal && at >= 0 && at < len(ix.Accounts) {
-		call.Recipient = ix.Accounts[at]
+	recipient := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
+	if call.Kind() == shieldpool.KindWithdrawal && recipient >= 0 && recipient < len(ix.Accounts) {
+		call.Recipient = ix.Accounts[recipient]
 	}
 	return call
 }

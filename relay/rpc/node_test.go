@@ -14,7 +14,7 @@ import (
 type answer struct {
 	status int // 0 is 200
 	body   string
-	// hang gives the caller no answer until it gives up.
+	// hang leaves the call without an answer until the caller gives up.
 	hang bool
 }
 
@@ -24,8 +24,8 @@ func result(json string) answer {
 
 func fault(json string) answer { return answer{body: `{"jsonrpc":"2.0","id":1,"error":` + json + `}`} }
 
-// node is an endpoint that answers from a script: each call takes the next answer, and the
-// last one is repeated.
+// node is an endpoint that answers from a script: each call gets the next answer, and the last
+// answer is repeated.
 type node struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ func newNode(t *testing.T, script ...answer) *node {
 			Params  json.RawMessage `json:"params"`
 		}
 		if err != nil || json.Unmarshal(body, &call) != nil || call.Version != "2.0" || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("the request is no JSON-RPC: %s %q", r.Method, body)
+			t.Errorf("the request is not JSON-RPC: %s %q", r.Method, body)
 		}
 		n.mu.Lock()
 		a := n.script[min(n.calls, len(n.script)-1)]

@@ -48,7 +48,7 @@ type config map[string]any
 
 func committed(c onchain.Commitment) config { return config{"commitment": c} }
 
-// notBefore keeps a node that has not reached the slot from answering; 0 accepts any node.
+// notBefore makes a node refuse the call if it has not reached the slot; 0 accepts any node.
 func (c config) notBefore(slot uint64) config {
 	if slot > 0 {
 		c["minContextSlot"] = slot
@@ -56,7 +56,7 @@ func (c config) notBefore(slot uint64) config {
 	return c
 }
 
-// wireAccount is an account as getMultipleAccounts gives it in base64.
+// wireAccount is an account in base64, as getMultipleAccounts returns it.
 type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
@@ -192,8 +192,8 @@ func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) {
 	return read[uint64](ctx, c, "getFirstAvailableBlock")
 }
 
-// GenesisHash reads the hash that identifies the cluster. It is never zero, which callers
-// use for an unknown hash.
+// GenesisHash reads the hash that identifies the cluster. A zero hash is refused, because it
+// stands for an unknown one.
 func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	const method = "getGenesisHash"
 	hash, err := read[solana.Hash](ctx, c, method)

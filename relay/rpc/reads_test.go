@@ -23,9 +23,9 @@ var (
 	hashA      = solana.Hash{3}
 )
 
-// TestCalls checks the request of each method, in Agave's format, and the result that is
+// TestRequestsAndResults checks the request of each method, in Agave's format, and the result that is
 // decoded from Agave's answer.
-func TestCalls(t *testing.T) {
+func TestRequestsAndResults(t *testing.T) {
 	t.Parallel()
 	type slotted struct { // the results of several methods
 		Value any
@@ -65,7 +65,7 @@ func TestCalls(t *testing.T) {
 			wantParams: `[{"commitment":"confirmed"}]`,
 			want:       onchain.Blockhash{Hash: hashA, Slot: 9, LastValidBlockHeight: 159},
 		},
-		"balances, of accounts without their data": {
+		"balances": {
 			do: func(ctx context.Context, c *Client) (any, error) {
 				v, slot, err := c.Balances(ctx, []solana.PublicKey{keyA, keyB})
 				return slotted{v, slot}, err
@@ -107,7 +107,7 @@ func TestCalls(t *testing.T) {
 			wantParams: fmt.Sprintf(`[[%q]]`, keyA),
 			want:       []uint64{0, 900},
 		},
-		"send with preflight, not before the blockhash's slot": {
+		"send with preflight and minContextSlot": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return nil, c.Send(ctx, []byte{1, 2, 3}, true, 44) },
 			answer:     fmt.Sprintf(`%q`, sigA),
 			wantMethod: "sendTransaction",
@@ -140,7 +140,7 @@ func TestCalls(t *testing.T) {
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
 			want:       onchain.Simulation{Err: &shieldpool.TransactionError{Kind: "AccountNotFound"}, Slot: 9},
 		},
-		"statuses: landed, failed, not known": {
+		"statuses: landed, failed, unknown": {
 			do: func(ctx context.Context, c *Client) (any, error) {
 				v, slot, err := c.Statuses(ctx, []solana.Signature{sigA, sigB, {9}}, true)
 				return slotted{v, slot}, err
@@ -195,14 +195,14 @@ func TestCalls(t *testing.T) {
 			}
 			_, method, params := n.received()
 			if method != test.wantMethod || string(params) != test.wantParams {
-				t.Errorf("asked %s %s, want %s %s", method, params, test.wantMethod, test.wantParams)
+				t.Errorf("the request is %s %s, want %s %s", method, params, test.wantMethod, test.wantParams)
 			}
 		})
 	}
 }
 
 // A lax decoder would read these answers as zero, as a missing account or as success.
-func TestAnswersWithMissingPartsAreErrors(t *testing.T) {
+func TestIncompleteAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {
 		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, onchain.Confirmed, 0)
@@ -219,37 +219,37 @@ func TestAnswersWithMissingPartsAreErrors(t *testing.T) {
 		_, err := c.SignaturesFor(ctx, keyA, onchain.Confirmed, sigA, sigB, 1)
 		return err
 	}
-	horizon := func(ctx context.Context, c *Client) error { _, err := c.Newest(ctx, onchain.Finalized); return err }
+	finalized := func(ctx context.Context, c *Client) error { _, err := c.Newest(ctx, onchain.Finalized); return err }
 	genesis := func(ctx context.Context, c *Client) error { _, err := c.GenesisHash(ctx); return err }
 	owner := fmt.Sprintf(`"owner":%q`, keyA)
 	tests := map[string]struct {
 		do     func(context.Context, *Client) error
 		answer string
 	}{
-		"fewer accounts than asked for":              {accounts, `{"context":{"slot":1},"value":[]}`},
-		"more accounts than asked for":               {accounts, `{"context":{"slot":1},"value":[null,null]}`},
-		"an account without lamports":                {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,` + owner + `}]}`},
-		"an account without owner":                   {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,"lamports":1}]}`},
-		"an account without data":                    {accounts, `{"context":{"slot":1},"value":[{"executable":false,"lamports":1,` + owner + `}]}`},
-		"an account without executable":              {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"lamports":1,` + owner + `}]}`},
-		"a genesis hash of zeros":                    {genesis, fmt.Sprintf(`%q`, solana.Hash{})},
-		"an account in another encoding":             {accounts, `{"context":{"slot":1},"value":[{"data":["","base64+zstd"],"executable":false,"lamports":1,` + owner + `}]}`},
-		"an account whose data is not base64":        {accounts, `{"context":{"slot":1},"value":[{"data":["?","base64"],"executable":false,"lamports":1,` + owner + `}]}`},
-		"fewer statuses than asked for":              {statuses, `{"context":{"slot":1},"value":[]}`},
-		"a status without slot":                      {statuses, `{"context":{"slot":1},"value":[{"confirmationStatus":"confirmed","err":null}]}`},
-		"a status without confirmation":              {statuses, `{"context":{"slot":1},"value":[{"slot":1,"err":null}]}`},
-		"a status with a confirmation nobody knows":  {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"max","err":null}]}`},
-		"a status whose error has no shape":          {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":[1]}]}`},
-		"a blockhash without a last height":          {blockhash, fmt.Sprintf(`{"context":{"slot":1},"value":{"blockhash":%q}}`, hashA)},
-		"a last height without a blockhash":          {blockhash, `{"context":{"slot":1},"value":{"lastValidBlockHeight":5}}`},
-		"a simulation that consumed nothing we know": {simulate, `{"context":{"slot":1},"value":{"err":null}}`},
-		"a simulation whose error has no shape":      {simulate, `{"context":{"slot":1},"value":{"err":7,"unitsConsumed":1}}`},
-		"a finalized block without height":           {horizon, `{"absoluteSlot":1}`},
-		"a finalized block without slot":             {horizon, `{"blockHeight":1}`},
-		"a height above the slot":                    {horizon, `{"absoluteSlot":1,"blockHeight":2}`},
-		"a fee without its figure":                   {fees, `[{"slot":1}]`},
-		"a transaction of the history without slot":  {history, fmt.Sprintf(`[{"signature":%q}]`, sigA)},
-		"a transaction of the history without name":  {history, `[{"slot":1}]`},
+		"fewer accounts than asked for":          {accounts, `{"context":{"slot":1},"value":[]}`},
+		"more accounts than asked for":           {accounts, `{"context":{"slot":1},"value":[null,null]}`},
+		"an account without lamports":            {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,` + owner + `}]}`},
+		"an account without owner":               {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"executable":false,"lamports":1}]}`},
+		"an account without data":                {accounts, `{"context":{"slot":1},"value":[{"executable":false,"lamports":1,` + owner + `}]}`},
+		"an account without executable":          {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"lamports":1,` + owner + `}]}`},
+		"a genesis hash of zeros":                {genesis, fmt.Sprintf(`%q`, solana.Hash{})},
+		"an account in another encoding":         {accounts, `{"context":{"slot":1},"value":[{"data":["","base64+zstd"],"executable":false,"lamports":1,` + owner + `}]}`},
+		"an account whose data is not base64":    {accounts, `{"context":{"slot":1},"value":[{"data":["?","base64"],"executable":false,"lamports":1,` + owner + `}]}`},
+		"fewer statuses than asked for":          {statuses, `{"context":{"slot":1},"value":[]}`},
+		"a status without slot":                  {statuses, `{"context":{"slot":1},"value":[{"confirmationStatus":"confirmed","err":null}]}`},
+		"a status without confirmation":          {statuses, `{"context":{"slot":1},"value":[{"slot":1,"err":null}]}`},
+		"a status with an unknown confirmation":  {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"max","err":null}]}`},
+		"a status whose error is malformed":      {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":[1]}]}`},
+		"a blockhash without a last height":      {blockhash, fmt.Sprintf(`{"context":{"slot":1},"value":{"blockhash":%q}}`, hashA)},
+		"a last height without a blockhash":      {blockhash, `{"context":{"slot":1},"value":{"lastValidBlockHeight":5}}`},
+		"a simulation without consumed units":    {simulate, `{"context":{"slot":1},"value":{"err":null}}`},
+		"a simulation whose error is malformed":  {simulate, `{"context":{"slot":1},"value":{"err":7,"unitsConsumed":1}}`},
+		"a finalized block without height":       {finalized, `{"absoluteSlot":1}`},
+		"a finalized block without slot":         {finalized, `{"blockHeight":1}`},
+		"a height above the slot":                {finalized, `{"absoluteSlot":1,"blockHeight":2}`},
+		"a priority fee without a value":         {fees, `[{"slot":1}]`},
+		"a listed transaction without slot":      {history, fmt.Sprintf(`[{"signature":%q}]`, sigA)},
+		"a listed transaction without signature": {history, `[{"slot":1}]`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestAnswersWithMissingPartsAreErrors(t *testing.T) {
 	}
 }
 
-func TestLimitsAreKeptWithoutACall(t *testing.T) {
+func TestLimitsAreCheckedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, result(`null`))
 	c := newClient(t, Options{URL: n.URL})
@@ -268,7 +268,7 @@ func TestLimitsAreKeptWithoutACall(t *testing.T) {
 	_, _, errStatuses := c.Statuses(t.Context(), make([]solana.Signature, MaxStatuses+1), false)
 	for _, err := range []error{errAccounts, errStatuses} {
 		if err == nil || errors.Is(err, onchain.ErrUnavailable) {
-			t.Errorf("error is %v, want one that blames the caller", err)
+			t.Errorf("error is %v, want one that is not ErrUnavailable", err)
 		}
 	}
 	if calls, _, _ := n.received(); calls != 0 {
@@ -284,7 +284,7 @@ func FuzzDecodeBlock(f *testing.F) {
 	f.Add([]byte(blockJSON(tx)))
 	f.Add([]byte(`{"blockhash":"11111111111111111111111111111112","parentSlot":1,"transactions":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		r := &blockReader{account: treeKey[:], text: []byte(treeKey.String())}
+		r := &blockReader{account: treeKey[:], base58: []byte(treeKey.String())}
 		a, err := readAnswer(strings.NewReader(`{"result":`+string(raw)+`}`), r.decode)
 		if err != nil || a.resultErr != nil {
 			return
@@ -294,9 +294,9 @@ func FuzzDecodeBlock(f *testing.F) {
 			Transactions []wireTransaction `json:"transactions"`
 		}
 		if jsonv2.Unmarshal(raw, &plain) != nil {
-			return // such as a name that occurs twice
+			return // for example for a duplicate name
 		}
-		named := func(signatures []solana.Signature, tx onchain.BlockTransaction) []solana.Signature {
+		appendIfNamed := func(signatures []solana.Signature, tx onchain.BlockTransaction) []solana.Signature {
 			if slices.ContainsFunc(tx.Instructions, func(ix onchain.Instruction) bool { return slices.Contains(ix.Accounts, treeKey) }) {
 				signatures = append(signatures, tx.Signature)
 			}
@@ -305,19 +305,19 @@ func FuzzDecodeBlock(f *testing.F) {
 		var want, got []solana.Signature
 		for i := range plain.Transactions {
 			if tx, err := plain.Transactions[i].resolve(); err == nil {
-				want = named(want, tx.BlockTransaction)
+				want = appendIfNamed(want, tx.BlockTransaction)
 			}
 		}
 		for _, tx := range r.Transactions {
-			got = named(got, tx)
+			got = appendIfNamed(got, tx)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("transactions of the tree (-want +got):\n%s", diff)
+			t.Errorf("transactions of the tree differ (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// blockJSON is a block of one successful transaction, as Agave gives it.
+// blockJSON returns a block with one successful transaction, as Agave encodes it.
 func blockJSON(tx []byte) string {
 	return fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":6,"blockHeight":5,"blockTime":1,"transactions":[
 		{"transaction":[%q,"base64"],"version":"legacy","meta":{"err":null,"innerInstructions":[],"loadedAddresses":{"readonly":[],"writable":[]}}}]}`,
