@@ -10,7 +10,7 @@ import (
 
 // ErrUnavailable marks an answer that never came or proves nothing: the result is unknown,
 // and a transaction that was sent may have landed. Unknown is neither failure nor zero.
-// Every *Unavailable is one.
+// Every *Unavailable matches it.
 var ErrUnavailable = errors.New("chain is unavailable")
 
 // ErrSlotSkipped means that the endpoint has no block in the slot. Its codes do not
@@ -34,23 +34,23 @@ const (
 	KindServerError = "server_error"
 	// KindRejected: another HTTP status, such as 401, 403 or 404: the URL or its credentials are wrong.
 	KindRejected = "rejected"
-	// KindBadResponse: the answer is no JSON-RPC, or lacks a required part.
+	// KindBadResponse: the answer is not JSON-RPC, or lacks a required part.
 	KindBadResponse = "bad_response"
-	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
+	// KindNodeBehind: the node is behind the cluster or behind the requested slot.
 	KindNodeBehind = "node_behind"
 	// KindContradiction: other endpoints' reports, or other reports of the same endpoint,
 	// show that the chain cannot have the slot or the block height in the answer. So no
 	// part of the answer is used.
 	KindContradiction = "contradiction"
-	// KindUnverified: an endpoint answered, and the answer is not used before another
-	// endpoint gives the same.
+	// KindUnverified: an endpoint answered, but the answer is not used until another endpoint
+	// gives the same one.
 	KindUnverified = "unverified"
-	// KindNotYet: the block asked for is not available yet.
+	// KindNotYet: the requested block or transaction is not available yet.
 	KindNotYet = "not_yet"
 	// KindCancelled: the caller stopped waiting.
 	KindCancelled = "cancelled"
 	// KindBudget: the relay's own budget of requests a second for the endpoint
-	// was spent, so the call was not made.
+	// was exhausted, so the call was not made.
 	KindBudget = "budget"
 	// KindBreakerOpen: no call was made, because the breakers of all suitable endpoints are
 	// open.
@@ -71,12 +71,11 @@ type Unavailable struct {
 	Err error
 	// RetryAfter is the pause that the endpoint asks for; 0 when it asks for none.
 	RetryAfter time.Duration
-	// Slot is the slot that a node which is behind has reached; 0 when it does not report
-	// it.
+	// Slot is the slot that the node has reached, if it is behind; 0 when unknown.
 	Slot uint64
 }
 
-// Error gives method, endpoint, kind and detail.
+// Error returns method, endpoint, kind and detail.
 func (e *Unavailable) Error() string {
 	if e.Detail == "" {
 		return fmt.Sprintf("%s: %v: %s", called(e.Method, e.Endpoint), ErrUnavailable, e.Kind)
@@ -98,7 +97,7 @@ func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 // Unwrap returns the context's error if that is why there is no answer.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// Malformed is the error of a result that decodes but is inconsistent with the call.
+// Malformed returns the error of a result that decodes but is inconsistent with the call.
 func Malformed(method, format string, args ...any) error {
 	return &Unavailable{Method: method, Kind: KindBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
@@ -115,7 +114,7 @@ func CheckSlot(method string, slot, minContextSlot uint64) error {
 	}
 }
 
-// KindOf is the kind of an Unavailable; empty for any other error.
+// KindOf returns the kind of an Unavailable; empty for any other error.
 func KindOf(err error) string {
 	var u *Unavailable
 	if errors.As(err, &u) {
@@ -136,12 +135,12 @@ type RPCError struct {
 	Method string
 	// Endpoint is the configured name of the endpoint; empty when there is only one.
 	Endpoint string
-	// Code is JSON-RPC's, negative; Message is the endpoint's, or empty.
+	// Code is the JSON-RPC error code; Message is the endpoint's, or empty.
 	Code    int
 	Message string
 }
 
-// Error gives method, endpoint, code and message.
+// Error returns method, endpoint, code and message.
 func (e *RPCError) Error() string {
 	text := fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d", called(e.Method, e.Endpoint), e.Code)
 	if e.Message != "" {
@@ -156,10 +155,10 @@ type SendError struct {
 	Err *shieldpool.TransactionError
 }
 
-// Error gives the transaction's error.
+// Error returns a text with the transaction's error.
 func (e *SendError) Error() string {
 	return "the RPC endpoint refuses the transaction: " + e.Err.Error()
 }
 
-// Unwrap gives the transaction's error.
+// Unwrap returns the transaction's error.
 func (e *SendError) Unwrap() error { return e.Err }

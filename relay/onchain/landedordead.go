@@ -9,8 +9,9 @@ const clockTolerance = 30 * time.Second
 // Fate is what one search of the chain shows about one signed transaction.
 type Fate int
 
-// The fates.
+// The values of Fate.
 const (
+	// MayLand: it may still land.
 	MayLand Fate = iota
 	// Landed: it is at least confirmed, and succeeded.
 	Landed
@@ -18,19 +19,19 @@ const (
 	FailedOnChain
 	// Expired: it is not on the chain and can never be.
 	Expired
-	// Forgotten: it cannot land any more, and the endpoint's history is too short to show
+	// Forgotten: it cannot land any more, but the endpoint's history is too short to show
 	// whether it has landed.
 	Forgotten
 )
 
-// Fate is the one place that decides whether a signed transaction is dead. st is its status
+// Fate is the only place that decides whether a signed transaction has expired. st is its status
 // in the search, nil for none. Its blockhash was read at blockhashSlot and expires after
 // lastValidBlockHeight. A failure on the chain counts once it is finalized, because the
-// same bytes can succeed on another fork. Absence counts only when the history goes back to
-// the transaction and the finalized height is past its last valid one. That height was
-// recorded at signing and may be wrong. The transaction is therefore also dead once the
-// slot of its blockhash has expired and, because that slot may be wrong too, once all
-// blockhashes from the time of signing have.
+// same bytes can succeed on another fork. An unknown signature proves expiry only when
+// the history goes back to the transaction and the finalized height is past its last valid
+// height. That height was recorded at signing and may be wrong. The transaction has therefore
+// also expired once all blockhashes up to blockhashSlot have expired. That slot may be wrong
+// too, so it has also expired once all blockhashes from the time of signing have.
 func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:

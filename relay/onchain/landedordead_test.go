@@ -12,39 +12,39 @@ func TestFate(t *testing.T) {
 	const slot, height = 1000, 900
 	failure := &shieldpool.TransactionError{Kind: "InstructionError"}
 	signed := time.Unix(1000, 0)
-	past := SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot}
+	expired := SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot}
 	tests := map[string]struct {
 		status   *Status
-		look     SearchResult
+		result   SearchResult
 		want     Fate
 		decisive bool
 	}{
-		"confirmed":                             {&Status{Confirmation: Confirmed}, past, Landed, true},
-		"finalized":                             {&Status{Confirmation: Finalized}, past, Landed, true},
-		"processed":                             {&Status{Confirmation: Processed}, past, MayLand, false},
-		"failed, not final":                     {&Status{Confirmation: Confirmed, Err: failure}, past, MayLand, false},
-		"failed for good":                       {&Status{Confirmation: Finalized, Err: failure}, past, FailedOnChain, true},
-		"confirmed, as one endpoint says":       {&Status{Confirmation: Finalized, Unverified: true}, past, MayLand, false},
-		"failed for good, as one endpoint says": {&Status{Confirmation: Finalized, Err: failure, Unverified: true}, past, MayLand, false},
-		"unknown after its last height":         {nil, past, Expired, false},
-		"unknown at its last height":            {nil, SearchResult{FinalizedHeight: height, FirstAvailable: slot}, MayLand, false},
-		"unknown, of a shorter history":         {nil, SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
-		"unknown when its slot's are over":      {nil, SearchResult{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
-		"unknown a slot before that":            {nil, SearchResult{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
-		"unknown when all of its time are over": {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
-		"unknown a little before that":          {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
-		"processed when all are over":           {&Status{Confirmation: Processed}, SearchResult{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
+		"confirmed":                                     {&Status{Confirmation: Confirmed}, expired, Landed, true},
+		"finalized":                                     {&Status{Confirmation: Finalized}, expired, Landed, true},
+		"processed":                                     {&Status{Confirmation: Processed}, expired, MayLand, false},
+		"failed, confirmed":                             {&Status{Confirmation: Confirmed, Err: failure}, expired, MayLand, false},
+		"failed, finalized":                             {&Status{Confirmation: Finalized, Err: failure}, expired, FailedOnChain, true},
+		"finalized, unverified":                         {&Status{Confirmation: Finalized, Unverified: true}, expired, MayLand, false},
+		"failed, finalized, unverified":                 {&Status{Confirmation: Finalized, Err: failure, Unverified: true}, expired, MayLand, false},
+		"unknown after its last valid height":           {nil, expired, Expired, false},
+		"unknown at its last valid height":              {nil, SearchResult{FinalizedHeight: height, FirstAvailable: slot}, MayLand, false},
+		"unknown in a history that is too short":        {nil, SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
+		"unknown, blockhashes of its slot expired":      {nil, SearchResult{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
+		"unknown, blockhashes of its slot valid":        {nil, SearchResult{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
+		"unknown, blockhashes of its time expired":      {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
+		"unknown, blockhashes of its time may be valid": {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
+		"processed, blockhashes of its time expired":    {&Status{Confirmation: Processed}, SearchResult{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
 	}
 	for name, test := range tests {
-		if got := test.look.Fate(test.status, slot, height, signed); got != test.want {
-			t.Errorf("%s: the fate is %d, want %d", name, got, test.want)
+		if got := test.result.Fate(test.status, slot, height, signed); got != test.want {
+			t.Errorf("%s: fate is %d, want %d", name, got, test.want)
 		}
 		if got := test.status.Decisive(); got != test.decisive {
 			t.Errorf("%s: decisive is %t, want %t", name, got, test.decisive)
 		}
 	}
-	// A blockhash of slot 0 has no known slot, so no expired slot ends it.
+	// Slot 0 means that the blockhash's slot is unknown, so no expired slot shows that it expired.
 	if got := (&SearchResult{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
-		t.Errorf("without any slot the fate is %d, want that it may land", got)
+		t.Errorf("fate without a slot is %d, want MayLand", got)
 	}
 }

@@ -13,15 +13,15 @@ import (
 // Commitment is a commitment level of Solana: processed, confirmed or finalized.
 type Commitment string
 
-// The commitments, from the least final to the one that no fork undoes.
+// The commitment levels, from the least final to the one that no fork rolls back.
 const (
 	Processed Commitment = "processed"
 	Confirmed Commitment = "confirmed"
 	Finalized Commitment = "finalized"
 )
 
-// AtLeast reports whether c is at least as final as least. A commitment that is none of the
-// three is less than all.
+// AtLeast reports whether c is at least as final as least. An unknown commitment is less final
+// than the three.
 func (c Commitment) AtLeast(least Commitment) bool { return c.rank() >= least.rank() }
 
 func (c Commitment) rank() int {
@@ -42,7 +42,7 @@ type Account struct {
 	Owner    solana.PublicKey
 	Lamports uint64
 	Data     []byte
-	// Executable is true of programs.
+	// Executable is true for programs.
 	Executable bool
 }
 
@@ -63,8 +63,8 @@ type Status struct {
 	Slot         uint64
 	Confirmation Commitment
 	Err          *shieldpool.TransactionError
-	// Unverified reports that, of several endpoints, no second one reports the same, so
-	// that nothing follows from it.
+	// Unverified reports that no second endpoint confirms the status, although several are
+	// configured. Nothing may be concluded from it.
 	Unverified bool
 }
 
@@ -76,16 +76,16 @@ func (s *Status) Decisive() bool {
 
 // SearchResult is what endpoints know about some signatures, with the horizon that shows whether an
 // unknown signature proves anything. The horizon was read before the statuses. A
-// transaction cannot land after its blockhash's last valid height. So one that is unknown
-// at that height, to a history that goes back to it, is dead.
+// transaction cannot land after its blockhash's last valid height. So it has expired if it is
+// unknown at a greater height, in a history that goes back to it.
 type SearchResult struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
 	// Slot is the endpoint's slot when it answered; never below FinalizedSlot.
 	Slot uint64
-	// FinalizedSlot and FinalizedHeight are slot and block height of the newest finalized
-	// block; with several endpoints, of the newest that two have reported. The height is 0 when it is
-	// not corroborated.
+	// FinalizedSlot and FinalizedHeight are the slot and block height of the newest finalized
+	// block; with several endpoints, of the newest one that two have reported. The height is 0
+	// when it is not corroborated.
 	FinalizedSlot, FinalizedHeight uint64
 	// ExpiredSlot is the slot up to which every blockhash has expired, whatever last valid
 	// height was recorded with it, because two endpoints have reported more than 150
@@ -111,17 +111,17 @@ type Creation struct {
 
 // SwapEnd is the transaction that ended a swap.
 type SwapEnd struct {
-	// How reports whether it was executed or refunded.
+	// How is whether the swap was executed or refunded.
 	How       shieldpool.SwapEnding
 	Signature solana.Signature
 	Slot      uint64
 	// Confirmation is at least Confirmed.
 	Confirmation Commitment
-	// FeePayer is the sender: anybody may send it.
+	// FeePayer is the sender, which may be anybody.
 	FeePayer solana.PublicKey
 }
 
-// Payment is what one finalized transaction did to an account's lamports.
+// Payment is the effect of one finalized transaction on an account's lamports.
 type Payment struct {
 	Signature solana.Signature
 	Slot      uint64
@@ -141,8 +141,8 @@ type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
 	Slot          uint64
-	// Unverified reports that, of several endpoints, no second one fails it in the same
-	// way.
+	// Unverified reports that no second endpoint reports the same failure, although several
+	// are configured.
 	Unverified bool
 }
 
@@ -165,9 +165,9 @@ type Block struct {
 	UnknownVersions uint64
 }
 
-// BlockTransaction is one transaction of a block. Instructions are outer and inner ones in
-// the order in which they ran: an inner one follows the outer one that called it. A failed
-// transaction lists all of them too, though none had effect.
+// BlockTransaction is one transaction of a block. Instructions are the outer and inner ones in
+// the order in which they ran: an inner instruction follows the outer one that called it. A
+// failed transaction lists them too, although they had no effect.
 type BlockTransaction struct {
 	Signature    solana.Signature
 	FeePayer     solana.PublicKey
@@ -175,8 +175,7 @@ type BlockTransaction struct {
 	Instructions []Instruction
 }
 
-// Instruction is one call of a program, its addresses resolved, those from
-// lookup tables included.
+// Instruction is one call of a program. Its addresses are resolved, also from lookup tables.
 type Instruction struct {
 	ProgramID solana.PublicKey
 	Accounts  []solana.PublicKey
@@ -202,8 +201,7 @@ type Snapshot struct {
 	Checked bool
 	// Doubtful reports that no other endpoint confirms that the chain has reached the slot.
 	Doubtful bool
-	// Behind reports that the chain may have long passed the slot: it may have a root that
-	// this tree lacks.
+	// Behind reports that the slot may be old: the chain may have a root that this tree lacks.
 	Behind bool
 }
 

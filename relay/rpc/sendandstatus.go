@@ -14,10 +14,10 @@ import (
 )
 
 // Send sends a signed transaction to the endpoint, once. The endpoint is asked not to
-// repeat it, because the relay rebroadcasts by its own rules. With preflight it is
-// simulated first, at the confirmed commitment, at which blockhashes and the tree are read,
-// so that the proof's root is known. A node that has not reached minContextSlot, the slot
-// of the blockhash, refuses it; 0 accepts any node.
+// repeat it, because the relay rebroadcasts by its own rules. With preflight the endpoint
+// simulates it first, at the confirmed commitment: blockhashes and the tree are read at the
+// same one, so the proof's root is known there. A node that has not reached minContextSlot,
+// the slot of the blockhash, refuses the transaction; 0 accepts any node.
 //
 // Nil means that the endpoint accepted it, not that it landed. *onchain.SendError means
 // that this send put nothing on the chain. After onchain.ErrUnavailable it may have.
@@ -67,7 +67,7 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	return out, nil
 }
 
-// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or with history
+// Statuses looks up at most 256 signatures: in about the last 150 blocks or, with history,
 // in everything that the endpoint keeps. The entry of an unknown signature is nil, which
 // proves nothing unless the endpoint's history goes back far enough. slot is the endpoint's
 // slot.
@@ -107,10 +107,10 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	return statuses, result.Slot, nil
 }
 
-// SignaturesFor lists the transactions that name the address, confirmed or finalized ones,
-// newest first; those of one slot have no order. The list starts before the signature
-// before and ends after the signature until, both exclusive; zero ones mean the newest and
-// the oldest. At most limit (1 to 1000) are returned; 0 means 1000.
+// SignaturesFor lists the confirmed or finalized transactions that name the address, newest
+// first; transactions of one slot have no order. It lists transactions that are older than
+// the signature before and newer than the signature until; a zero signature sets no bound. At
+// most limit (1 to 1000) are returned; 0 means 1000.
 func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)

@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// localPool is a pool on a local chain whose slots advance only when a test says so, read
-// through the relay's own client.
+// localPool is a pool on a local chain whose slots a test advances. It is read with the relay's
+// own client.
 type localPool struct {
 	t       *testing.T
 	chain   *localnet.Chain
@@ -31,7 +31,7 @@ type localPool struct {
 	spent   uint64
 }
 
-// archive serves the endpoints' calls that the index makes.
+// archive implements commitments.Chain with endpoints.
 type archive struct{ *chain.Endpoints }
 
 func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
@@ -39,8 +39,8 @@ func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, be
 }
 
 func (a archive) FirstAvailableBlock(ctx context.Context) (uint64, error) {
-	look, err := a.Search(ctx, []solana.Signature{})
-	return look.FirstAvailable, err
+	found, err := a.Search(ctx, []solana.Signature{})
+	return found.FirstAvailable, err
 }
 
 func newLocalPool(t *testing.T) *localPool {
@@ -72,8 +72,8 @@ func newLocalPool(t *testing.T) *localPool {
 	return l
 }
 
-// deposit lands a deposit in the open slot and returns its commitments. With fails, it
-// names a root that the chain never had, lands and fails.
+// deposit lands a deposit in the open slot and returns its commitments. With fails, the deposit
+// names an unknown root, and lands and fails.
 func (l *localPool) deposit(fails bool) [][32]byte {
 	l.t.Helper()
 	l.spent++
@@ -104,7 +104,7 @@ func (l *localPool) deposit(fails bool) [][32]byte {
 	return in.Commitments[:]
 }
 
-func TestTheListOfALocalChainHasItsRoot(t *testing.T) {
+func TestLeavesOfALocalChainAreVerified(t *testing.T) {
 	t.Parallel()
 	l := newLocalPool(t)
 	s := newStore(t, &history{pool: l.pool})
@@ -113,9 +113,9 @@ func TestTheListOfALocalChainHasItsRoot(t *testing.T) {
 	})
 	must(t, err)
 	var want [][32]byte
-	for round, landed := range []int{3, 1, 4, 0, 2} {
-		t.Run(fmt.Sprintf("%d in slot group %d", landed, round), func(t *testing.T) {
-			for range landed {
+	for round, deposits := range []int{3, 1, 4, 0, 2} {
+		t.Run(fmt.Sprintf("%d deposits in round %d", deposits, round), func(t *testing.T) {
+			for range deposits {
 				want = append(want, l.deposit(false)...)
 			}
 			l.deposit(true)
@@ -123,7 +123,7 @@ func TestTheListOfALocalChainHasItsRoot(t *testing.T) {
 			l.chain.Advance(localnet.DefaultConfirmAfter)
 			must(t, f.Sync(t.Context()))
 			if served := served(t, f); !slices.Equal(served, want) {
-				t.Errorf("%d leaves are served, want the %d of the deposits in their order", len(served), len(want))
+				t.Errorf("%d leaves are served, want the %d of the deposits in order", len(served), len(want))
 			}
 			if r := f.Status(); !r.Verified || r.ChainNext != uint64(len(want)) {
 				t.Errorf("status is %+v, want %d leaves verified", r, len(want))
@@ -139,6 +139,6 @@ func TestTheListOfALocalChainHasItsRoot(t *testing.T) {
 		}
 	}
 	if failed != 5 {
-		t.Errorf("%d transactions of the tree failed on the chain, want one a round", failed)
+		t.Errorf("%d transactions of the tree failed on the chain, want one in each of 5 rounds", failed)
 	}
 }

@@ -1,8 +1,8 @@
 // Package commitments keeps the pool's leaves in the tree's order, so that a client can
 // rebuild the Merkle tree. It reads them from the chain's blocks. It publishes a prefix
-// only when the chain's tree account confirms the root that is recomputed from it: the
-// order inside a slot, short histories and dead forks have all given other relays a
-// complete list with a wrong root.
+// only when the chain's tree account confirms the root that is recomputed from it: other
+// relays have served complete lists with a wrong root, because of the order inside a slot, a
+// short history or an abandoned fork.
 package commitments
 
 import (
@@ -24,44 +24,42 @@ var ErrMoved = errors.New("another relay has moved the commitment index")
 // of them, and every slot up to Slot was read completely.
 type Position struct {
 	Leaves, Published, Slot uint64
-	// Generation changes whenever stored leaves are removed: without it a pod could not
-	// distinguish its leaves from the same number of others that replaced them.
+	// Generation changes whenever stored leaves are removed. By it a pod notices that the leaves
+	// that it read were replaced by as many others.
 	Generation uint64
 }
 
-// IndexedCommitment is a leaf read from the chain, and the slot that appended it.
+// IndexedCommitment is a leaf read from the chain, and the slot in which it was appended.
 type IndexedCommitment struct {
 	Commitment [32]byte
 	Slot       uint64
 }
 
-// Store keeps the leaves. Writes name the position that they start from; when the
-// position has changed, they return ErrMoved and change nothing.
+// Store keeps the leaves. Each write names the position that it starts from; when the stored
+// position is another, the write returns ErrMoved and changes nothing.
 type Store interface {
 	Position(ctx context.Context) (Position, error)
-	// Append adds leaves after the position. Every slot up to slot was then read
-	// completely.
+	// Append adds leaves after the position. Every slot up to slot counts as read completely.
 	Append(ctx context.Context, from Position, leaves []IndexedCommitment, slot uint64) error
 	// Publish sets the number of leaves that are served. It may be lower than before.
 	Publish(ctx context.Context, from Position, published uint64) error
-	// Rewind removes the leaves of all slots after slot, to be read again, and starts a new
-	// generation.
+	// Rewind removes the leaves of all slots after slot and starts a new generation.
 	Rewind(ctx context.Context, from Position, slot uint64) error
 	// Read returns at most limit stored leaves from index from on. It fails with ErrMoved
 	// when the generation has changed, or no leaf has that index.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
 	// Find returns the newest index of each commitment that has one. Unpublished leaves
-	// count once others are published: before that, nothing shows that the first leaf read
-	// was the tree's first.
+	// count only if others are published: otherwise the first leaf that was read need not be
+	// the tree's first.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
 // Chain reads confirmed history.
 type Chain interface {
-	// SignaturesFor lists an address's transactions, newest first, after the signature
-	// until and before the signature before, both exclusive; a zero one sets no bound.
+	// SignaturesFor lists an address's transactions that are newer than the signature until and
+	// older than the signature before, newest first. A zero signature sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Block reads the transactions of a block that name the account. It gives
+	// Block reads the transactions of a block that name the account. It fails with
 	// onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
 	Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)

@@ -12,10 +12,10 @@ import (
 
 const (
 	// firstDepth is the number of slots that the first rewind without a confirmed prefix
-	// goes back: more than an unfinalized fork can span. Each further rewind goes
-	// depthGrowth times deeper, so they soon reach the tree's beginning.
+	// goes back: more than an unfinalized fork can span. Each further rewind goes back
+	// depthGrowth times as far, so that a few rewinds reach the tree's first leaf.
 	firstDepth, depthGrowth = 512, 16
-	// firstRetryDelay and maxRetryDelay bound the wait between rewinds that did not help.
+	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help.
 	firstRetryDelay, maxRetryDelay, maxDoublings = time.Second, 10 * time.Minute, 10
 	// stuckAfter is how long an endpoint's list of transactions may trail its accounts.
 	stuckAfter = 10 * time.Second
@@ -24,8 +24,8 @@ const (
 var (
 	// errShort reports that the RPC's history lacks leaves that the chain has.
 	errShort = errors.New("the RPC's history lacks transactions of the tree: give --rpc-url an endpoint with full history")
-	// errMismatch reports that the leaves read have a root that the chain never had.
-	errMismatch = errors.New("the commitments read have another root than the chain: reading them again")
+	// errMismatch reports that the chain does not have the root of the stored leaves.
+	errMismatch = errors.New("the stored commitments have another root than the chain: reading them again")
 	// errUnchecked reports that the leaves cannot be compared with the account.
 	errUnchecked = errors.New("the tree account fails its self-check, so nothing can be confirmed against it: check the pool's profile")
 )
@@ -36,8 +36,8 @@ type verdict int
 const (
 	confirmed  verdict = iota // the chain's root history contains their root
 	unchecked                 // the account is inconsistent
-	notReached                // the account was read before the blocks, or a whole root history of leaves came after them
-	wrong                     // leaves are missing, in the wrong order, or from a dead fork
+	notReached                // the account is older than the blocks, or so much newer that its root history no longer has the root
+	wrong                     // leaves are missing, in the wrong order, or from an abandoned fork
 )
 
 // classify compares the leaves' root with the newest tree account. known is the number of
@@ -80,32 +80,32 @@ func (f *Follower) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := f.compare(pos, snap.Tree.NextIndex, snap)
-	if l.verdict == confirmed && pos.Leaves == snap.Tree.NextIndex {
-		return f.applyVerdict(ctx, l)
+	c := f.compare(pos, snap.Tree.NextIndex, snap)
+	if c.verdict == confirmed && pos.Leaves == snap.Tree.NextIndex {
+		return f.applyVerdict(ctx, c)
 	}
 	if f.Now().Before(f.retryAt) {
-		f.report(l)
+		f.report(c)
 		return f.lastFailure
 	}
-	if l, err = f.advance(ctx, pos, snap); err != nil {
+	if c, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}
-	if l.verdict == wrong || f.isStuck(l) {
-		if err := f.rewind(ctx, l.pos, l.snap); err != nil {
+	if c.verdict == wrong || f.isStuck(c) {
+		if err := f.rewind(ctx, c.pos, c.snap); err != nil {
 			return err
 		}
 		if pos, err = f.load(ctx); err != nil {
 			return err
 		}
-		if l, err = f.advance(ctx, pos, l.snap); err != nil {
+		if c, err = f.advance(ctx, pos, c.snap); err != nil {
 			return err
 		}
 	}
-	return f.applyVerdict(ctx, l)
+	return f.applyVerdict(ctx, c)
 }
 
-// advance reads new slots, and then compares the leaves with the present tree.
+// advance reads new slots, and then compares the leaves with the current tree.
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
 	known := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
@@ -123,48 +123,48 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 }
 
 // applyVerdict publishes confirmed leaves; otherwise it returns the problem.
-func (f *Follower) applyVerdict(ctx context.Context, l comparison) error {
-	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
-	switch l.verdict {
+func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
+	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.known)
+	switch c.verdict {
 	case confirmed:
-		if err := f.publish(ctx, &l.pos, l.pos.Leaves); err != nil {
+		if err := f.publish(ctx, &c.pos, c.pos.Leaves); err != nil {
 			return err
 		}
-		f.report(l)
-		if l.pos.Leaves < l.known && f.rewinds > 0 {
+		f.report(c)
+		if c.pos.Leaves < c.known && f.rewinds > 0 {
 			return f.scheduleRetry(short)
 		}
-		if l.pos.Leaves >= l.known {
+		if c.pos.Leaves >= c.known {
 			f.rewinds, f.failures, f.retryAt, f.lastFailure = 0, 0, time.Time{}, nil
 		}
 		return nil
 	case wrong:
-		if _, err := f.retain(ctx, &l.pos, l.snap); err != nil {
+		if _, err := f.retain(ctx, &c.pos, c.snap); err != nil {
 			return err
 		}
-		f.report(l)
-		if l.pos.Leaves < l.known {
+		f.report(c)
+		if c.pos.Leaves < c.known {
 			return f.scheduleRetry(short)
 		}
-		return f.scheduleRetry(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, l.pos.Leaves, l.snap.Tree.NextIndex))
+		return f.scheduleRetry(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, c.pos.Leaves, c.snap.Tree.NextIndex))
 	case unchecked:
-		f.report(l)
+		f.report(c)
 		return errUnchecked
-	default: // early: the next pass compares again
-		f.report(l)
+	default: // notReached: the next pass compares again
+		f.report(c)
 		return nil
 	}
 }
 
-// isStuck reports whether the leaves read have been right but incomplete for too long. An
-// endpoint's list of transactions trails its accounts by moments, which is no problem.
-func (f *Follower) isStuck(l comparison) bool {
-	if l.verdict != confirmed || l.pos.Leaves >= l.known {
+// isStuck reports whether the stored leaves have been confirmed but incomplete for too long. An
+// endpoint's list of transactions may trail its accounts by a moment.
+func (f *Follower) isStuck(c comparison) bool {
+	if c.verdict != confirmed || c.pos.Leaves >= c.known {
 		f.stuckSince = time.Time{}
 		return false
 	}
-	if f.stuckSince.IsZero() || l.pos.Leaves != f.stuckAt {
-		f.stuckAt, f.stuckSince = l.pos.Leaves, f.Now()
+	if f.stuckSince.IsZero() || c.pos.Leaves != f.stuckAt {
+		f.stuckAt, f.stuckSince = c.pos.Leaves, f.Now()
 	}
 	return f.rewinds > 0 || f.Now().Sub(f.stuckSince) > stuckAfter
 }
@@ -189,9 +189,10 @@ func (f *Follower) scheduleRetry(err error) error {
 	return err
 }
 
-// rewind removes leaves to be read again: first only those that the chain disproves, then
-// more each time, because a fork can also move right leaves to other slots. Leaves that the
-// endpoint can no longer provide are kept, unless they are disproved.
+// rewind removes leaves, so that they are read again. The first rewind removes only leaves that
+// the chain disproves. Each further one removes more, because a fork can also move correct
+// leaves to other slots. Leaves that the endpoint no longer has are kept, unless the chain
+// disproves them.
 func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
 	kept, err := f.retain(ctx, &pos, snap)
 	if err != nil {
@@ -217,8 +218,8 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// rewindSlot returns the slot from which a rewind reads again. strike is the rewind's
-// number, from 1.
+// rewindSlot returns the slot after which a rewind reads again. rewinds is the number of the
+// rewind, from 1.
 func rewindSlot(slot uint64, rewinds int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < rewinds && depth < slot; n++ {
@@ -241,9 +242,9 @@ type prefix struct {
 	leaves, slot uint64
 }
 
-// retain publishes the confirmed prefix of leaves that the chain does not confirm as a
-// whole. Without such a prefix, published leaves are wrong if their root should still be in
-// the root history, and are withdrawn; older ones stay.
+// retain publishes the confirmed prefix of the leaves when the chain does not confirm all of
+// them. Without such a prefix, published leaves are wrong if their root should still be in the
+// root history. They are then withdrawn; otherwise they stay.
 func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.commonPrefix(ctx, *pos, snap)
 	if err != nil {
@@ -281,7 +282,7 @@ func (f *Follower) commonPrefix(ctx context.Context, pos Position, snap onchain.
 			endOfSlot()
 			last = l.Slot
 		}
-		return grow(tree, l)
+		return appendLeaf(tree, l)
 	})
 	endOfSlot()
 	return p, err

@@ -11,9 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// maxMoveRetries is the number of times in a row that a pass starts again because another pod
-// was faster.
-const maxMoveRetries = 3
+// maxMoveTries is the number of tries of a pass when another pod changes the index meanwhile.
+const maxMoveTries = 3
 
 // Follower reads leaves from the chain and serves those that the chain confirms. Safe for
 // concurrent use.
@@ -24,9 +23,8 @@ type Follower struct {
 	lock       chan struct{}
 	tree       *merkle.Tree
 	generation uint64 // of the stored leaves that tree was built from
-	// rewinds counts the rewinds since the chain last confirmed the stored leaves, and
-	// failures those of them that did not help. Nothing is tried before retryAt; lastFailure is
-	// the reason.
+	// rewinds and failures count the rewinds and the failed attempts since the chain last confirmed
+	// all leaves. Nothing is tried before retryAt, because of lastFailure.
 	rewinds, failures int
 	retryAt           time.Time
 	lastFailure       error
@@ -35,7 +33,7 @@ type Follower struct {
 	stuckSince time.Time
 
 	mu      sync.Mutex
-	started uint64 // passes
+	started uint64 // number of passes
 	last    outcome
 	status  Report
 	kind    string // the kind of the problem that was last logged
@@ -50,7 +48,7 @@ type outcome struct {
 // New checks the options.
 func New(o Options) (*Follower, error) {
 	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Interval <= 0 {
-		return nil, errors.New("the commitment index needs every one of its options")
+		return nil, errors.New("the commitment index needs all of its options")
 	}
 	return &Follower{Options: o, lock: make(chan struct{}, 1), tree: merkle.NewTree()}, nil
 }
@@ -92,7 +90,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Unlock()
 
 	err := f.update(ctx)
-	for range maxMoveRetries - 1 {
+	for range maxMoveTries - 1 {
 		if !errors.Is(err, ErrMoved) {
 			break
 		}
@@ -142,8 +140,8 @@ func kindOf(err error) string {
 	return public(err)
 }
 
-// public returns the part of an error that clients may read at GET /health. Of a refusal
-// this is only the message, because the cause may name the database's host.
+// public returns the part of an error that clients may read at GET /health. For a refusal this
+// is only its message, because its cause may name the database's host.
 func public(err error) string {
 	if r, ok := refusal.As(err); ok {
 		return r.Message

@@ -30,14 +30,14 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 		t.Errorf("status is %+v, want six leaves verified and two transactions of unknown versions", r)
 	}
 	if h.reads != 2 {
-		t.Errorf("%d blocks were read, want the two that can hold leaves", h.reads)
+		t.Errorf("%d blocks were read, want the two that have leaves", h.reads)
 	}
 	page, err := f.Store.Read(t.Context(), 0, 2, 3)
 	if err != nil || len(page) != 3 || page[0].Commitment != leaf(3, 0) {
-		t.Errorf("a page from 2 of 3 is %v (%v)", page, err)
+		t.Errorf("the page of 3 leaves from index 2 is %v (%v)", page, err)
 	}
 	if index, ok, err := find(t, f, leaf(3, 1)); err != nil || !ok || index != 3 {
-		t.Errorf("leaf 3 is found at %d, %v (%v)", index, ok, err)
+		t.Errorf("leaf 3 is found at index %d: %v (%v), want index 3", index, ok, err)
 	}
 	if _, ok, err := find(t, f, leaf(2, 0)); err != nil || ok {
 		t.Errorf("an output of a failed transaction is found: %v (%v)", ok, err)
@@ -48,21 +48,21 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	must(t, restarted.Sync(t.Context()))
 	wantServed(t, restarted, 1, 3, 5, 6)
 	if h.reads != 3 {
-		t.Errorf("after a restart %d blocks were read, want the new one alone", h.reads-2)
+		t.Errorf("after a restart %d blocks were read, want only the new one", h.reads-2)
 	}
 	must(t, f.Sync(t.Context())) // the first follower reads the second one's writes from the database
 	wantServed(t, f, 1, 3, 5, 6)
 	if r := f.Status(); h.reads != 3 || !r.Verified || r.Indexed != 8 {
-		t.Errorf("%d blocks were read and the status is %+v, want the other's leaves taken over", h.reads, r)
+		t.Errorf("%d blocks were read and the status is %+v, want 3 blocks read and the other follower's leaves verified", h.reads, r)
 	}
 	lists := h.lists
 	must(t, f.Sync(t.Context()))
 	if h.lists != lists {
-		t.Error("nothing is new, and the chain's history was asked")
+		t.Error("the chain's history was read although nothing is new")
 	}
 }
 
-func TestALongHistoryIsReadInPages(t *testing.T) {
+func TestLongHistoryIsReadInPages(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	var want []uint64
@@ -78,7 +78,7 @@ func TestALongHistoryIsReadInPages(t *testing.T) {
 	}
 }
 
-func TestAWrongOrderIsNeverPublished(t *testing.T) {
+func TestWrongOrderIsNotPublished(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -88,7 +88,7 @@ func TestAWrongOrderIsNeverPublished(t *testing.T) {
 	h.block(2, b, a) // the endpoint lies about the order
 	for range 20 {
 		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "another root") {
-			t.Errorf("a list with a wrong root gives %v", err)
+			t.Errorf("syncing blocks in a wrong order returned %v, want an error about another root", err)
 		}
 		wantServed(t, f, 1)
 		h.advance(time.Minute)
@@ -98,7 +98,7 @@ func TestAWrongOrderIsNeverPublished(t *testing.T) {
 	must(t, f.Sync(t.Context()))
 	wantServed(t, f, 1, 2, 3)
 	if r := f.Status(); r.Problem != "" || !r.Verified {
-		t.Errorf("status is %+v after the mend", r)
+		t.Errorf("status is %+v after the endpoint was corrected, want it verified", r)
 	}
 }
 
@@ -107,17 +107,17 @@ func TestForks(t *testing.T) {
 	tests := map[string]struct {
 		fork map[uint64][]uint64
 		want []uint64
-		// wait is true when the first try cannot succeed.
-		wait bool
+		// retry is true when the first Sync cannot succeed.
+		retry bool
 	}{
-		"the newest transaction is gone":                          {fork: map[uint64][]uint64{10: {1}, 12: {2}}, want: []uint64{1, 2}},
-		"another took its place":                                  {fork: map[uint64][]uint64{10: {1}, 12: {2}, 15: {4}}, want: []uint64{1, 2, 4}},
-		"another came before it":                                  {fork: map[uint64][]uint64{10: {1}, 12: {2}, 13: {4}, 14: {3}}, want: []uint64{1, 2, 4, 3}},
-		"two are in one slot, in another order":                   {fork: map[uint64][]uint64{10: {1}, 12: {3, 2}}, want: []uint64{1, 3, 2}},
-		"nothing is left":                                         {fork: map[uint64][]uint64{}, want: nil},
-		"nothing is as it was":                                    {fork: map[uint64][]uint64{11: {4}, 12: {5}, 13: {6}}, want: []uint64{4, 5, 6}},
-		"the same transactions are in other slots":                {fork: map[uint64][]uint64{9: {1}, 11: {2}, 13: {3}}, want: []uint64{1, 2, 3}},
-		"a new one is in a slot that was read, before the common": {fork: map[uint64][]uint64{9: {1}, 10: {2}, 11: {4}}, want: []uint64{1, 2, 4}, wait: true},
+		"the newest transaction is removed":                           {fork: map[uint64][]uint64{10: {1}, 12: {2}}, want: []uint64{1, 2}},
+		"another transaction replaces the newest":                     {fork: map[uint64][]uint64{10: {1}, 12: {2}, 15: {4}}, want: []uint64{1, 2, 4}},
+		"another transaction is inserted before the newest":           {fork: map[uint64][]uint64{10: {1}, 12: {2}, 13: {4}, 14: {3}}, want: []uint64{1, 2, 4, 3}},
+		"two transactions are in one slot, in another order":          {fork: map[uint64][]uint64{10: {1}, 12: {3, 2}}, want: []uint64{1, 3, 2}},
+		"all transactions are removed":                                {fork: map[uint64][]uint64{}, want: nil},
+		"all transactions are replaced":                               {fork: map[uint64][]uint64{11: {4}, 12: {5}, 13: {6}}, want: []uint64{4, 5, 6}},
+		"the same transactions are in other slots":                    {fork: map[uint64][]uint64{9: {1}, 11: {2}, 13: {3}}, want: []uint64{1, 2, 3}},
+		"the common ones are in earlier slots, and a new one follows": {fork: map[uint64][]uint64{9: {1}, 10: {2}, 11: {4}}, want: []uint64{1, 2, 4}, retry: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,23 +131,23 @@ func TestForks(t *testing.T) {
 			wantServed(t, f, 1, 2, 3)
 			h.fork(test.fork)
 			err := f.Sync(t.Context())
-			if test.wait != (err != nil) {
-				t.Errorf("the first look at the fork gives %v, want an error: %v", err, test.wait)
+			if test.retry != (err != nil) {
+				t.Errorf("the first Sync after the fork returned %v, want an error: %v", err, test.retry)
 			}
-			if test.wait {
+			if test.retry {
 				wantServed(t, f, 1, 2) // confirmed leaves stay
 				h.advance(time.Minute)
 				must(t, f.Sync(t.Context()))
 			}
 			wantServed(t, f, test.want...)
 			if r := f.Status(); !r.Verified || r.Problem != "" {
-				t.Errorf("status is %+v", r)
+				t.Errorf("status is %+v, want it verified without a problem", r)
 			}
 		})
 	}
 }
 
-func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
+func TestForkLongerThanTheRootHistoryWithdrawsLeaves(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -160,13 +160,13 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	}
 	must(t, f.Sync(t.Context()))
 	h.fork(fork)
-	h.set(func() { h.first = 81 }) // and its history does not go back far enough either
+	h.set(func() { h.first = 81 }) // and the endpoint's history is too short
 	if err := f.Sync(t.Context()); err == nil {
-		t.Error("a list that the chain disproves gives no error")
+		t.Error("Sync returned no error for leaves that the chain disproves")
 	}
 	wantServed(t, f)
 	if _, ok, err := find(t, f, leaf(7, 0)); err != nil || ok {
-		t.Errorf("a leaf of the dead fork is found: %v (%v)", ok, err)
+		t.Errorf("a leaf of the abandoned fork is found: %v (%v)", ok, err)
 	}
 	h.set(func() { h.first = 0 })
 	h.advance(time.Hour)
@@ -174,16 +174,16 @@ func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	wantServed(t, f, want...)
 }
 
-func TestAShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
+func TestShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		transactions, first, pruned uint64
 	}{
-		"the first of three is missing":                    {transactions: 3, first: 2},
-		"all are missing":                                  {transactions: 3, first: 10},
+		"the first of three transactions is missing":       {transactions: 3, first: 2},
+		"all three are missing":                            {transactions: 3, first: 10},
 		"more are missing than the root history has roots": {transactions: 200, first: 120},
-		"all of very many are missing":                     {transactions: 200, first: 300},
-		"transactions are listed whose blocks are gone":    {transactions: 200, pruned: 120},
+		"all of 200 are missing":                           {transactions: 200, first: 300},
+		"the blocks of listed transactions are pruned":     {transactions: 200, pruned: 120},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,12 +201,12 @@ func TestAShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 				err = f.Sync(t.Context())
 				wantServed(t, f)
 				if _, ok, err := find(t, f, leaf(test.transactions, 0)); err != nil || ok {
-					t.Fatalf("a leaf is found in a list that does not begin at the tree's first: %v (%v)", ok, err)
+					t.Fatalf("a leaf is found although the first leaves are missing: %v (%v)", ok, err)
 				}
 				h.advance(500 * time.Millisecond)
 			}
 			if err == nil || !strings.Contains(err.Error(), "full history") || !strings.Contains(f.Status().Problem, "full history") {
-				t.Errorf("a short history gives %v, status %+v", err, f.Status())
+				t.Errorf("Sync with a short history returned %v, status %+v; want an error about full history", err, f.Status())
 			}
 			h.set(func() { h.first, h.pruned = 0, 0 })
 			for range 8 {
@@ -219,7 +219,7 @@ func TestAShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 	}
 }
 
-func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
+func TestRetriesOfAShortHistoryAreLimited(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	for slot := uint64(1); slot <= 200; slot++ {
@@ -229,18 +229,18 @@ func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
 	f := newFollower(t, h, newStore(t, h))
 	for range 2 * 60 * 10 {
 		if err := f.Sync(t.Context()); err == nil {
-			t.Fatal("a short history gives no error")
+			t.Fatal("Sync with a short history returned no error")
 		}
 		h.advance(500 * time.Millisecond)
 	}
 	if h.reads > 12*100 {
-		t.Errorf("in ten minutes %d blocks were read of an endpoint that has 100", h.reads)
+		t.Errorf("%d blocks were read in ten minutes at an endpoint that has 100, want at most 1200", h.reads)
 	}
 }
 
-// An index that was down for longer than its endpoint's history must not remove leaves that
-// exist nowhere else.
-func TestConfirmedLeavesOutliveTheEndpointsHistory(t *testing.T) {
+// When the relay was down for longer than its endpoint's history reaches back, stored leaves may
+// exist nowhere else, and must not be removed.
+func TestConfirmedLeavesAreKeptBeyondTheEndpointsHistory(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -253,7 +253,7 @@ func TestConfirmedLeavesOutliveTheEndpointsHistory(t *testing.T) {
 	h.set(func() { h.first = 1500 })
 	for range 50 {
 		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "full history") {
-			t.Errorf("a gap in the history gives %v", err)
+			t.Errorf("Sync with a gap in the history returned %v, want an error about full history", err)
 		}
 		wantServed(t, f, 1, 2, 3)
 		h.advance(10 * time.Minute)
@@ -263,7 +263,7 @@ func TestConfirmedLeavesOutliveTheEndpointsHistory(t *testing.T) {
 	wantServed(t, f, 1, 2, 3, 4, 5)
 }
 
-func TestATransactionThatIsListedLateIsReadAfterAll(t *testing.T) {
+func TestTransactionListedLateIsRead(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
@@ -273,7 +273,7 @@ func TestATransactionThatIsListedLateIsReadAfterAll(t *testing.T) {
 	h.block(3, h.transact())
 	h.unlisted[2] = true
 	if err := f.Sync(t.Context()); err == nil {
-		t.Error("a hole gives no error")
+		t.Error("Sync returned no error although a transaction is not listed")
 	}
 	wantServed(t, f, 1)
 	h.set(func() { delete(h.unlisted, 2) })
@@ -295,7 +295,7 @@ func TestMissingNewestLeavesAreReportedAfterAWhile(t *testing.T) {
 	must(t, f.Sync(t.Context()))
 	h.advance(6 * time.Second)
 	if err := f.Sync(t.Context()); err == nil || !strings.Contains(f.Status().Problem, "2 of 4 leaves") {
-		t.Errorf("an end that stays away gives %v, status %+v", err, f.Status())
+		t.Errorf("Sync returned %v, status %+v; want an error about 2 of 4 leaves", err, f.Status())
 	}
 	wantServed(t, f, 1)
 	h.set(func() { delete(h.unlisted, 2) })
@@ -304,14 +304,14 @@ func TestMissingNewestLeavesAreReportedAfterAWhile(t *testing.T) {
 	wantServed(t, f, 1, 2)
 }
 
-func TestAnAccountThatContradictsItselfConfirmsNothing(t *testing.T) {
+func TestAccountThatFailsItsSelfCheckConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
 	h.block(1, h.transact())
 	h.unchecked = true
 	if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "self-check") {
-		t.Errorf("an account that fails its self-check gives %v", err)
+		t.Errorf("Sync with an account that fails its self-check returned %v, want an error", err)
 	}
 	wantServed(t, f)
 	if r := f.Status(); r.Verified || r.Indexed != 2 {
@@ -325,7 +325,7 @@ func TestAnAccountThatContradictsItselfConfirmsNothing(t *testing.T) {
 	}
 }
 
-func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
+func TestTwoPodsShareAnIndex(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	s := newStore(t, h)
@@ -351,7 +351,7 @@ func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
 }
 
 // The store has as many leaves as this pod knows, but different ones.
-func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
+func TestWrongLeavesOfAnotherPodAreReplaced(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	s := newStore(t, h)
@@ -366,7 +366,7 @@ func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	rewound, err := s.Position(t.Context())
 	must(t, err)
 	if rewound != (commitments.Position{Leaves: 2, Published: 2, Slot: 1, Generation: pos.Generation + 1}) {
-		t.Fatalf("the position is %+v after a rewind", rewound)
+		t.Fatalf("the position after a rewind is %+v, want 2 published leaves up to slot 1 in the next generation", rewound)
 	}
 	must(t, s.Append(t.Context(), rewound, []commitments.IndexedCommitment{
 		{Commitment: leaf(3, 0), Slot: 2}, {Commitment: leaf(3, 1), Slot: 2},
@@ -382,11 +382,11 @@ func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 		"rewind":  s.Rewind(t.Context(), rewound, 0),
 	} {
 		if !errors.Is(err, commitments.ErrMoved) {
-			t.Errorf("%s from a position of old gives %v, want ErrMoved", name, err)
+			t.Errorf("%s from an old position returned %v, want ErrMoved", name, err)
 		}
 	}
 	if _, err := s.Read(t.Context(), pos.Generation, 0, 10); !errors.Is(err, commitments.ErrMoved) {
-		t.Errorf("reading the leaves of an old generation gives %v, want ErrMoved", err)
+		t.Errorf("reading the leaves of an old generation returned %v, want ErrMoved", err)
 	}
 }
 
@@ -397,7 +397,7 @@ func (emptyStore) Position(context.Context) (commitments.Position, error) {
 	return commitments.Position{}, nil
 }
 
-func TestCallsShareAPass(t *testing.T) {
+func TestConcurrentSyncsShareAPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory(t)
@@ -410,33 +410,33 @@ func TestCallsShareAPass(t *testing.T) {
 		for range 20 {
 			go call()
 		}
-		gone, cancel := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { left <- f.Sync(gone) }()
+		cancelled, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- f.Sync(cancelled) }()
 		synctest.Wait() // all others wait for the pass to end
 		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that went away gets %v", err)
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled caller gets %v, want its context's error", err)
 		}
 		<-h.gate
 		<-h.gate // for the pass that started after the other twenty calls
 		for range cap(ended) {
 			must(t, <-ended)
 		}
-		if h.looks != 2 {
-			t.Errorf("the tree was looked at %d times, want once for the first call and once for all others", h.looks)
+		if h.treeReads != 2 {
+			t.Errorf("the tree was read %d times, want once for the first call and once for all others", h.treeReads)
 		}
 
-		go func() { left <- f.Sync(gone) }()
-		if err := <-left; !errors.Is(err, context.Canceled) || f.Status().Problem != "" {
-			t.Errorf("a caller that went away gets %v, and the status is %+v", err, f.Status())
+		go func() { result <- f.Sync(cancelled) }()
+		if err := <-result; !errors.Is(err, context.Canceled) || f.Status().Problem != "" {
+			t.Errorf("a cancelled caller gets %v, and the status is %+v; want its context's error and no problem", err, f.Status())
 		}
 	})
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within 30 s: %s", what)
 		}
@@ -459,10 +459,10 @@ func TestRunFollowsTheChainUntilItsContextEnds(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatal("Run goes on 30 s after its context ended")
+		t.Fatal("Run has not returned 30 s after its context ended")
 	}
 	if _, err := commitments.New(commitments.Options{}); err == nil {
-		t.Error("a follower without options is made")
+		t.Error("New without options returned no error")
 	}
 }
 

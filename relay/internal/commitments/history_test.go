@@ -27,8 +27,8 @@ const pageLimit = 400
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// history is a chain's blocks and the tree that they make. It answers like an endpoint:
-// signatures newest first, those of one slot in any order.
+// history has a chain's blocks and the tree that results from them. It answers like an endpoint:
+// it lists the newest signatures first, and the signatures of one slot in any order.
 type history struct {
 	t    *testing.T
 	pool *shieldpool.Pool
@@ -37,16 +37,16 @@ type history struct {
 	blocks []*onchain.Block
 	tree   *shieldpool.TreeAccount
 	next   uint64
-	// first is the first slot that the endpoint still has. Unlisted slots are not among its
-	// signatures yet. The blocks of listed ones below pruned are gone.
+	// first is the first slot that the endpoint lists. It does not list unlisted slots yet. It has
+	// no blocks of slots below pruned.
 	first, pruned uint64
 	unlisted      map[uint64]bool
 	unchecked     bool
-	// lists, reads and looks count calls; looks are reads of the tree. A gate that is not
-	// nil delays them.
-	lists, reads, looks int
-	gate                chan struct{}
-	ahead               atomic.Int64
+	// lists, reads and treeReads count calls that list signatures, read a block and read the tree.
+	// Each read of the tree waits until it can send to gate, unless that is nil.
+	lists, reads, treeReads int
+	gate                    chan struct{}
+	elapsed                 atomic.Int64
 }
 
 func newHistory(t *testing.T) *history {
@@ -65,11 +65,11 @@ func must(t *testing.T, err error) {
 }
 
 func (h *history) now() time.Time {
-	return time.Unix(1_700_000_000, 0).Add(time.Duration(h.ahead.Load()))
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(h.elapsed.Load()))
 }
-func (h *history) advance(d time.Duration) { h.ahead.Add(int64(d)) }
+func (h *history) advance(d time.Duration) { h.elapsed.Add(int64(d)) }
 
-// leaf is output k of transaction n.
+// leaf returns output k of transaction n.
 func leaf(n, k uint64) (c [32]byte) {
 	binary.BigEndian.PutUint64(c[24:], 2*n+k)
 	return c
@@ -83,8 +83,8 @@ func (h *history) data(n uint64) []byte {
 	return data
 }
 
-// transaction makes a transaction that appends two leaves, among calls that append nothing
-// to this tree: another program's, another pool's, and one with another tag.
+// transaction makes a transaction that appends two leaves. It also has calls that append nothing
+// to this tree: of another program, of another pool, and with another tag.
 func (h *history) transaction(n uint64, failed bool) onchain.BlockTransaction {
 	h.t.Helper()
 	program, tree := h.pool.Profile.ProgramID, []solana.PublicKey{h.pool.Address, h.pool.MerkleTree}
@@ -98,7 +98,7 @@ func (h *history) transaction(n uint64, failed bool) onchain.BlockTransaction {
 	return tx
 }
 
-// transact makes the chain's next transaction.
+// transact makes the chain's next transaction, which succeeds.
 func (h *history) transact() onchain.BlockTransaction {
 	h.t.Helper()
 	h.mu.Lock()
@@ -110,7 +110,7 @@ func (h *history) transact() onchain.BlockTransaction {
 	return h.transaction(h.next, false)
 }
 
-// fail makes a transaction that appends nothing.
+// fail makes the chain's next transaction, which fails and appends nothing.
 func (h *history) fail() onchain.BlockTransaction {
 	h.t.Helper()
 	h.mu.Lock()
@@ -202,7 +202,7 @@ func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
 func (h *history) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	h.mu.Lock()
 	gate := h.gate
-	h.looks++
+	h.treeReads++
 	h.mu.Unlock()
 	if gate != nil {
 		select {
@@ -253,7 +253,7 @@ func served(t *testing.T, f *commitments.Follower) [][32]byte {
 	return leaves
 }
 
-// wantServed compares the whole list with the outputs of the transactions, in order.
+// wantServed checks that the published leaves are the outputs of the transactions, in order.
 func wantServed(t *testing.T, f *commitments.Follower, transactions ...uint64) {
 	t.Helper()
 	got := served(t, f)
@@ -262,8 +262,8 @@ func wantServed(t *testing.T, f *commitments.Follower, transactions ...uint64) {
 	}
 	for i, n := range transactions {
 		for k := range uint64(2) {
-			if place := 2*i + int(k); got[place] != leaf(n, k) {
-				t.Fatalf("leaf %d is not output %d of transaction %d", place, k, n)
+			if index := 2*i + int(k); got[index] != leaf(n, k) {
+				t.Fatalf("leaf %d is not output %d of transaction %d", index, k, n)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	// largest page of getSignaturesForAddress (Solana).
 	firstPage, signaturePage = 50, 1000
 	// slotBatch is the number of slots that are stored at once; readAhead is the number of
-	// blocks that are read at once.
+	// blocks that are read concurrently.
 	slotBatch, readAhead = 64, 4
 	// progressEvery is the number of slots between two progress lines in the log.
 	progressEvery = 50 * slotBatch
@@ -35,7 +35,7 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 	if f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
 		f.tree, f.generation = merkle.NewTree(), pos.Generation
 	}
-	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error { return grow(f.tree, l) })
+	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error { return appendLeaf(f.tree, l) })
 }
 
 // walk visits the stored leaves from index from on.
@@ -58,7 +58,7 @@ func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit fu
 	return nil
 }
 
-func grow(t *merkle.Tree, l IndexedCommitment) error {
+func appendLeaf(t *merkle.Tree, l IndexedCommitment) error {
 	e, err := merkle.FromBytes(l.Commitment)
 	if err != nil {
 		return fmt.Errorf("leaf %d: %w", t.NextIndex(), err)
@@ -81,7 +81,7 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 		}
 		next := *f.tree
 		for _, l := range leaves {
-			if err := grow(&next, l); err != nil {
+			if err := appendLeaf(&next, l); err != nil {
 				return pos, err
 			}
 		}
@@ -154,7 +154,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 	return slices.Concat(found...), nil
 }
 
-// countUnknown counts the block's transactions of unknown versions, and logs the first ones.
+// countUnknown counts the block's transactions of unknown versions, and logs the first such block.
 func (f *Follower) countUnknown(ctx context.Context, b *onchain.Block) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

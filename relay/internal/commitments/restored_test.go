@@ -6,19 +6,19 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
-// exchanged is a database that can be replaced by another.
-type exchanged struct{ commitments.Store }
+// replaceable is a store that can be replaced by another.
+type replaceable struct{ commitments.Store }
 
-// A failover, or a restored backup, may have lost leaves that this process knows. They are
-// read again, and none is removed.
-func TestADatabaseThatWasPutBackIsGoneOnWithFromThere(t *testing.T) {
+// After a failover or a restored backup, the database may lack leaves that this process has read.
+// They are read again, and none is removed.
+func TestRestoredDatabaseIsReadAgain(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	earlier := newStore(t, h)
 	h.block(1, h.transact())
 	must(t, newFollower(t, h, earlier).Sync(t.Context()))
 
-	db := &exchanged{newStore(t, h)}
+	db := &replaceable{newStore(t, h)}
 	f := newFollower(t, h, db)
 	h.block(2, h.transact(), h.transact())
 	h.block(3, h.transact())
@@ -31,6 +31,6 @@ func TestADatabaseThatWasPutBackIsGoneOnWithFromThere(t *testing.T) {
 	pos, err := earlier.Position(t.Context())
 	must(t, err)
 	if pos.Generation != 0 || pos.Leaves != 8 {
-		t.Errorf("the position is %+v, want 8 leaves of which none was ever taken back", pos)
+		t.Errorf("the position is %+v, want 8 leaves in generation 0, without a rewind", pos)
 	}
 }

@@ -25,12 +25,12 @@ type Outcome int
 
 // The outcomes.
 const (
-	// NoOutcome: nothing, because the caller stopped waiting or the call was not made.
+	// NoOutcome: the call shows nothing, because the caller stopped waiting or it was not made.
 	NoOutcome Outcome = iota
-	// Reachable: it answered, but the answer shows nothing about its health, such as that
-	// it has not reached the requested slot yet.
+	// Reachable: the endpoint answered, but the answer shows nothing about its health. For
+	// example, the endpoint has not reached the requested slot yet.
 	Reachable
-	// Good: it did what was asked.
+	// Good: the endpoint answered the call as it should.
 	Good
 	// Bad: it did not.
 	Bad
@@ -42,15 +42,17 @@ type BreakerOptions struct {
 	// Now is the clock; Rand gives numbers from 0 to below 1 for the jitter.
 	Now  func() time.Time
 	Rand func() float64
-	// Consecutive is the number of bad calls in a row that opens it; 0 is 5.
+	// Consecutive is the number of bad calls in a row that opens the breaker; 0 means 5.
 	Consecutive int
-	// Rate is the share of bad calls among the last Window that opens it, once there are
-	// MinCalls calls younger than Recent. 0 is 0.5, 20, 10 and 30 s.
+	// Rate is the share of bad calls that opens the breaker. It is computed over the last Window
+	// calls that are younger than Recent, if they are at least MinCalls. 0 means 0.5 for Rate,
+	// 20 for Window, 10 for MinCalls and 30 s for Recent.
 	Rate             float64
 	Window, MinCalls int
 	Recent           time.Duration
-	// Delay is how long it stays open the first time, before jitter of up to 30 % more. It
-	// doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
+	// Delay is how long the breaker stays open the first time, plus jitter of up to 30 %. It
+	// doubles with every failed probe up to MaxDelay. 0 means 500 ms for Delay and 5 s for
+	// MaxDelay.
 	Delay, MaxDelay time.Duration
 	// Changed is called with every change of state, outside the breaker's lock. Nil for none.
 	Changed func(from, to State)
@@ -76,9 +78,9 @@ func orDefault[T comparable](v, byDefault T) T {
 	return v
 }
 
-// Breaker keeps calls from a failing endpoint. It opens after a number of failures in a row
+// Breaker stops calls to a failing endpoint. It opens after a number of failures in a row
 // or at a rate of failures among recent calls. After a delay it permits one call as a
-// probe, whose outcome closes or opens it again. failsafe-go's breaker is not used: it has
+// probe, whose outcome closes the breaker or opens it again. failsafe-go's breaker is not used: it has
 // only one of the two rules at a time, has no jitter, and keeps a probe's permit when the
 // caller stops waiting. Safe for concurrent use.
 type Breaker struct {
@@ -89,7 +91,7 @@ type Breaker struct {
 	streak   int // bad calls in a row
 	recent   []outcome
 	delay    time.Duration // of the last opening, without jitter
-	until    time.Time     // when an open one may be probed
+	until    time.Time     // when an open breaker may be probed
 	openedAt time.Time
 	closedAt time.Time
 }
@@ -109,11 +111,11 @@ func NewBreaker(o BreakerOptions) (*Breaker, error) {
 	o.Delay, o.MaxDelay = orDefault(o.Delay, defaultDelay), orDefault(o.MaxDelay, defaultMaxDelay)
 	switch {
 	case o.Consecutive < 0 || o.Window < 0 || o.MinCalls < 0 || o.Rate < 0 || o.Recent < 0:
-		return nil, errors.New("breaker's thresholds are negative: expected positive ones, or 0 for the default")
+		return nil, errors.New("a threshold of the breaker is negative: expected positive values, or 0 for the default")
 	case o.Delay < 0 || o.MaxDelay < o.Delay:
-		return nil, fmt.Errorf("breaker's delay is %s and at most %s: expected positive durations, the second not below the first", o.Delay, o.MaxDelay)
+		return nil, fmt.Errorf("breaker's delay is %s and its maximum %s: expected positive durations, and a maximum not below the delay", o.Delay, o.MaxDelay)
 	case o.MinCalls > o.Window:
-		return nil, fmt.Errorf("breaker wants %d outcomes of a window of %d: expected no more than the window", o.MinCalls, o.Window)
+		return nil, fmt.Errorf("breaker needs at least %d calls in a window of %d: expected no more than the window", o.MinCalls, o.Window)
 	}
 	if o.Changed == nil {
 		o.Changed = func(State, State) {}
@@ -171,7 +173,7 @@ func (b *Breaker) done(p Permit, o Outcome) (notify func()) {
 	switch {
 	case o == NoOutcome:
 		if p.probe && b.state == HalfOpen {
-			// The probe showed nothing: the next call may be the probe at once.
+			// The probe showed nothing: the next call may be the probe.
 			return b.setState(Open)
 		}
 	case b.state == Closed:
@@ -181,7 +183,7 @@ func (b *Breaker) done(p Permit, o Outcome) (notify func()) {
 	case p.probe && o == Bad:
 		return b.open(now, min(2*b.delay, b.o.MaxDelay))
 	case p.probe || (o == Good && p.at.After(b.openedAt)):
-		// A completed call that was forced through the open breaker counts as a probe.
+		// A good call that was forced through the open breaker counts as a probe.
 		return b.close(now)
 	}
 	return func() {}
@@ -220,12 +222,12 @@ func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
 	return b.open(now, delay)
 }
 
-// Pause opens the breaker for at least d, without jitter, but not for longer than most: the
-// endpoint itself asked for the pause.
-func (b *Breaker) Pause(d, most time.Duration) {
+// Pause opens the breaker for at least d, without jitter, but at most for maxPause. Use it when
+// the endpoint asked for a pause.
+func (b *Breaker) Pause(d, maxPause time.Duration) {
 	b.mu.Lock()
 	now := b.o.Now()
-	until := now.Add(min(d, most))
+	until := now.Add(min(d, maxPause))
 	if d <= 0 || (b.state != Closed && !until.After(b.until)) {
 		b.mu.Unlock()
 		return
@@ -250,8 +252,8 @@ func (b *Breaker) close(now time.Time) (notify func()) {
 	return b.setState(Closed)
 }
 
-// setState changes the state and returns the call that reports it, to be made outside the
-// lock.
+// setState changes the state and returns the function that reports the change. Call it outside
+// the lock.
 func (b *Breaker) setState(to State) (notify func()) {
 	from := b.state
 	if from == to {
@@ -268,8 +270,8 @@ func (b *Breaker) State() State {
 	return b.state
 }
 
-// Next returns how long until Try may permit a call; 0 when it may at once. While a probe
-// is under way it is MaxDelay, because the probe's end is unknown.
+// Next returns the time until Try may permit a call; 0 when it may now. While a probe is under
+// way Next returns MaxDelay, because the probe's end is unknown.
 func (b *Breaker) Next() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

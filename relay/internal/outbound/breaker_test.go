@@ -10,8 +10,7 @@ import (
 
 const half = 0.5
 
-// newBreaker makes a breaker with a delay of 575 ms after its first opening: jitter of 15
-// %.
+// newBreaker makes a breaker that first opens for firstDelay.
 func newBreaker(t *testing.T, o BreakerOptions) (*Breaker, *[]State) {
 	t.Helper()
 	o.Now, o.Rand = time.Now, func() float64 { return half }
@@ -19,7 +18,7 @@ func newBreaker(t *testing.T, o BreakerOptions) (*Breaker, *[]State) {
 	last := Closed
 	o.Changed = func(from, to State) {
 		if from != last {
-			t.Errorf("changed from %s, which was %s", from, last)
+			t.Errorf("the change is from %s, want from %s", from, last)
 		}
 		last = to
 		*changes = append(*changes, to)
@@ -46,9 +45,10 @@ func repeat(b *Breaker, n int, o Outcome) {
 	}
 }
 
+// firstDelay is the default delay of 500 ms with jitter of 15 %.
 const firstDelay = 575 * time.Millisecond
 
-func TestBreakerOpens(t *testing.T) {
+func TestWhenBreakerOpens(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		calls func(b *Breaker)
@@ -56,25 +56,25 @@ func TestBreakerOpens(t *testing.T) {
 	}{
 		"after five bad calls in a row": {func(b *Breaker) { repeat(b, 5, Bad) }, Open},
 		"not after four":                {func(b *Breaker) { repeat(b, 4, Bad) }, Closed},
-		"not when a good one comes between": {func(b *Breaker) {
+		"not after good calls in between": {func(b *Breaker) {
 			repeat(b, 4, Bad)
 			repeat(b, 9, Good)
 			repeat(b, 4, Bad)
 		}, Closed},
-		"when half of the last ten are bad, never five in a row": {func(b *Breaker) {
+		"when half of the last ten calls are bad": {func(b *Breaker) {
 			for range 5 {
 				call(b, Good)
 				call(b, Bad)
 			}
 		}, Open},
-		"not when nine calls are too few to tell": {func(b *Breaker) {
+		"not after nine calls, which are too few": {func(b *Breaker) {
 			for range 4 {
 				call(b, Bad)
 				call(b, Good)
 			}
 			call(b, Bad)
 		}, Closed},
-		"not by failures of long ago": {func(b *Breaker) {
+		"not after old failures": {func(b *Breaker) {
 			repeat(b, 4, Bad)
 			call(b, Good)
 			repeat(b, 4, Bad)
@@ -82,9 +82,9 @@ func TestBreakerOpens(t *testing.T) {
 			time.Sleep(31 * time.Second)
 			call(b, Bad)
 		}, Closed},
-		"not by answers that say nothing against it": {func(b *Breaker) { repeat(b, 100, Reachable) }, Closed},
-		"not by callers who leave":                   {func(b *Breaker) { repeat(b, 100, NoOutcome) }, Closed},
-		"though callers leave in between": {func(b *Breaker) {
+		"not after reachable calls": {func(b *Breaker) { repeat(b, 100, Reachable) }, Closed},
+		"not after cancelled calls": {func(b *Breaker) { repeat(b, 100, NoOutcome) }, Closed},
+		"after bad calls with a cancelled one in between": {func(b *Breaker) {
 			repeat(b, 3, Bad)
 			call(b, NoOutcome)
 			repeat(b, 2, Bad)
@@ -103,32 +103,32 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-func TestOpenBreakerLetsOneProbeThrough(t *testing.T) {
+func TestOpenBreakerPermitsOneProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, changes := newBreaker(t, BreakerOptions{})
 		repeat(b, 5, Bad)
 		if call(b, Good) {
-			t.Error("a call passes an open breaker")
+			t.Error("an open breaker permits a call")
 		}
 		if got := b.Next(); got != firstDelay {
-			t.Errorf("the probe is due in %s, want %s", got, firstDelay)
+			t.Errorf("the probe is permitted in %s, want %s", got, firstDelay)
 		}
 		time.Sleep(firstDelay - time.Nanosecond)
 		if call(b, Good) {
-			t.Error("a call passes before the delay is over")
+			t.Error("the breaker permits a call before the delay is over")
 		}
 		time.Sleep(time.Nanosecond)
 		probe, ok := b.Try()
 		if !ok || b.State() != HalfOpen {
-			t.Fatalf("the probe passes: %v, state %s; want it to pass, half open", ok, b.State())
+			t.Fatalf("the probe is permitted: %v, state is %s; want true and half_open", ok, b.State())
 		}
 		if call(b, Good) {
-			t.Error("a second call passes while the probe is under way")
+			t.Error("the breaker permits a second call during the probe")
 		}
 		probe.Done(Good)
 		if !call(b, Good) {
-			t.Error("no call passes after a good probe")
+			t.Error("the breaker permits no call after a good probe")
 		}
 		repeat(b, 4, Bad)
 		if b.State() != Closed {
@@ -140,17 +140,17 @@ func TestOpenBreakerLetsOneProbeThrough(t *testing.T) {
 	})
 }
 
-func TestProbes(t *testing.T) {
+func TestProbeOutcomes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		outcome Outcome
 		want    State
 		wantIn  time.Duration
 	}{
-		"a good one closes it":                      {Good, Closed, 0},
-		"one that was answered closes it":           {Reachable, Closed, 0},
-		"a bad one opens it for twice as long":      {Bad, Open, 2 * firstDelay},
-		"one that said nothing is repeated at once": {NoOutcome, Open, 0},
+		"good: the breaker closes":                 {Good, Closed, 0},
+		"reachable: the breaker closes":            {Reachable, Closed, 0},
+		"bad: the breaker opens for twice as long": {Bad, Open, 2 * firstDelay},
+		"no outcome: the next call is the probe":   {NoOutcome, Open, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-func TestAClosedBreakerCountsAnew(t *testing.T) {
+func TestClosingResetsFailureCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := newBreaker(t, BreakerOptions{})
@@ -176,16 +176,16 @@ func TestAClosedBreakerCountsAnew(t *testing.T) {
 		call(b, Good)
 		repeat(b, 4, Bad)
 		if got := b.State(); got != Closed {
-			t.Errorf("after four bad calls since it was closed it is %s, want closed", got)
+			t.Errorf("state is %s after four bad calls since the breaker closed, want closed", got)
 		}
 		call(b, Bad)
 		if got := b.State(); got != Open {
-			t.Errorf("after five bad calls since it was closed it is %s, want open", got)
+			t.Errorf("state is %s after five bad calls since the breaker closed, want open", got)
 		}
 	})
 }
 
-func TestDelayGrowsUpToABound(t *testing.T) {
+func TestDelayGrowsUpToMaximum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := newBreaker(t, BreakerOptions{})
@@ -204,14 +204,14 @@ func TestDelayGrowsUpToABound(t *testing.T) {
 		call(b, Good)
 		repeat(b, 5, Bad)
 		if got := b.Next(); got != 5750*time.Millisecond {
-			t.Errorf("failing again right after the probe, it is left alone for %s, want the longest delay", got)
+			t.Errorf("the delay is %s after failures soon after a good probe, want the longest delay", got)
 		}
 		time.Sleep(b.Next())
 		call(b, Good)
 		time.Sleep(time.Minute)
 		repeat(b, 5, Bad)
 		if got := b.Next(); got != firstDelay {
-			t.Errorf("failing after a good minute, it is left alone for %s, want %s", got, firstDelay)
+			t.Errorf("the delay is %s after a minute without failures, want %s", got, firstDelay)
 		}
 	})
 }
@@ -222,9 +222,9 @@ func TestForcedCalls(t *testing.T) {
 		outcome Outcome
 		want    State
 	}{
-		"a good one closes the breaker":          {Good, Closed},
-		"a bad one leaves it open":               {Bad, Open},
-		"one that was answered tells too little": {Reachable, Open},
+		"a good call closes the breaker":     {Good, Closed},
+		"a bad call does not close it":       {Bad, Open},
+		"a reachable call does not close it": {Reachable, Open},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestForcedCalls(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				before.Done(Good)
 				if b.State() != Open {
-					t.Error("a call from before it opened closes the breaker")
+					t.Error("a call that started before the breaker opened closed it")
 				}
 				in := b.Next()
 				b.Force().Done(test.outcome)
@@ -243,7 +243,7 @@ func TestForcedCalls(t *testing.T) {
 					t.Errorf("state is %s, want %s", got, test.want)
 				}
 				if b.State() == Open && b.Next() != in {
-					t.Errorf("the probe is due in %s, want %s as before", b.Next(), in)
+					t.Errorf("the probe is permitted in %s, want %s as before", b.Next(), in)
 				}
 			})
 		})
@@ -266,24 +266,24 @@ func TestForceIsTheProbeWhenOneIsDue(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		bad  int
-		d    time.Duration
-		want time.Duration
+		failures int
+		d        time.Duration
+		want     time.Duration
 	}{
-		"a closed breaker opens for it":          {0, 3 * time.Second, 3 * time.Second},
-		"an open one stays open for it":          {5, 3 * time.Second, 3 * time.Second},
-		"not for longer than the bound":          {0, time.Hour, 10 * time.Second},
-		"a shorter one changes nothing":          {5, time.Millisecond, firstDelay},
-		"none leaves a closed breaker as it was": {0, 0, 0},
+		"a closed breaker opens":                         {0, 3 * time.Second, 3 * time.Second},
+		"an open breaker stays open for longer":          {5, 3 * time.Second, 3 * time.Second},
+		"the pause is limited to the maximum":            {0, time.Hour, 10 * time.Second},
+		"a pause shorter than the delay changes nothing": {5, time.Millisecond, firstDelay},
+		"a pause of 0 does not open a closed breaker":    {0, 0, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, _ := newBreaker(t, BreakerOptions{})
-				repeat(b, test.bad, Bad)
+				repeat(b, test.failures, Bad)
 				b.Pause(test.d, 10*time.Second)
 				if got := b.Next(); got != test.want || (b.State() == Closed) != (test.want == 0) {
-					t.Errorf("%s for %s, want %s", b.State(), got, test.want)
+					t.Errorf("state is %s and the next call permitted in %s, want in %s", b.State(), got, test.want)
 				}
 				time.Sleep(test.want)
 				if !call(b, Good) || b.State() != Closed {
@@ -294,21 +294,21 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func TestNewBreakerRefuses(t *testing.T) {
+func TestNewBreakerRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	full := BreakerOptions{Now: time.Now, Rand: func() float64 { return 0 }}
 	tests := map[string]func(*BreakerOptions){
-		"no clock":                    func(o *BreakerOptions) { o.Now = nil },
-		"no random numbers":           func(o *BreakerOptions) { o.Rand = nil },
-		"a negative threshold":        func(o *BreakerOptions) { o.Consecutive = -1 },
-		"a bound below the delay":     func(o *BreakerOptions) { o.Delay, o.MaxDelay = 2, 1 },
-		"a minimum beyond the window": func(o *BreakerOptions) { o.Window, o.MinCalls = 5, 6 },
+		"no clock":                   func(o *BreakerOptions) { o.Now = nil },
+		"no random numbers":          func(o *BreakerOptions) { o.Rand = nil },
+		"a negative threshold":       func(o *BreakerOptions) { o.Consecutive = -1 },
+		"a maximum below the delay":  func(o *BreakerOptions) { o.Delay, o.MaxDelay = 2, 1 },
+		"a minimum above the window": func(o *BreakerOptions) { o.Window, o.MinCalls = 5, 6 },
 	}
 	for name, change := range tests {
 		o := full
 		change(&o)
 		if b, err := NewBreaker(o); err == nil || b != nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("options with %s are accepted", name)
 		}
 	}
 }

@@ -12,14 +12,14 @@ import (
 )
 
 // ErrBudget reports that no request became available in time.
-var ErrBudget = errors.New("budget of requests is spent")
+var ErrBudget = errors.New("request budget is exhausted")
 
 // Urgency is how urgent a call is to the relay.
 type Urgency int
 
 // The urgencies are ordered from calls that never wait to calls that use only what is left.
 const (
-	// FirstSend takes requests in advance: later calls wait for them.
+	// FirstSend reserves future requests, for which later calls have to wait.
 	FirstSend Urgency = iota
 	// Read is a read that a submission waits for.
 	Read
@@ -29,7 +29,7 @@ const (
 	Background
 )
 
-// reserve is the share of the burst that a call of the urgency leaves to more urgent ones.
+// reserve returns the share of the burst that a call of the urgency leaves to more urgent calls.
 func (u Urgency) reserve() float64 {
 	switch u {
 	case FirstSend, Read:
@@ -76,10 +76,10 @@ func (b *Budget) HasRoom(u Urgency) bool {
 	return b.missing(u, b.now()) <= 0
 }
 
-// Wait takes a request, and waits up to most for it. It fails with ErrBudget when none
+// Wait takes a request, and waits up to maxWait for it. It fails with ErrBudget when none
 // becomes available in time, and with the context's error when the caller stopped waiting.
-func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error {
-	deadline := b.now().Add(most)
+func (b *Budget) Wait(ctx context.Context, u Urgency, maxWait time.Duration) error {
+	deadline := b.now().Add(maxWait)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

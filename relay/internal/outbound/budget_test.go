@@ -20,7 +20,8 @@ func newBudget(t *testing.T, perSecond float64) *Budget {
 	return b
 }
 
-func taken(b *Budget, u Urgency) (n int) {
+// takeAll takes requests until none is available at once, and returns their number, at most 1000.
+func takeAll(b *Budget, u Urgency) (n int) {
 	for n < 1000 && b.Wait(context.Background(), u, 0) == nil {
 		n++
 	}
@@ -31,24 +32,24 @@ func TestBudgetKeepsTokensForUrgentRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, 9)
-		// Of a burst of 9, background reads leave half to others, rebroadcasts leave a quarter, and reads leave nothing.
-		got := []int{taken(b, Background), taken(b, Rebroadcast), taken(b, Read), taken(b, FirstSend)}
+		// Background reads leave half of the burst of 9, rebroadcasts a quarter, and reads nothing.
+		got := []int{takeAll(b, Background), takeAll(b, Rebroadcast), takeAll(b, Read), takeAll(b, FirstSend)}
 		if diff := cmp.Diff([]int{5, 2, 2, 0}, got); diff != "" {
-			t.Errorf("taken by background reads, rebroadcasts, reads and first sends (-want +got):\n%s", diff)
+			t.Errorf("requests taken by background reads, rebroadcasts, reads and first sends differ (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Second)
-		if got := taken(b, Read); got != 9 {
-			t.Errorf("%d requests after a second, want 9", got)
+		if got := takeAll(b, Read); got != 9 {
+			t.Errorf("%d requests are available after a second, want 9", got)
 		}
 	})
 }
 
-func TestFirstSendsGoAhead(t *testing.T) {
+func TestFirstSendsGoBeforeReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, 10)
-		if got := taken(b, Read); got != 10 {
-			t.Fatalf("%d requests, want 10", got)
+		if got := takeAll(b, Read); got != 10 {
+			t.Fatalf("%d requests are available, want 10", got)
 		}
 		start, done := time.Now(), make(chan time.Duration, 3)
 		wait := func(u Urgency) {
@@ -65,17 +66,17 @@ func TestFirstSendsGoAhead(t *testing.T) {
 		want := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond}
 		for i, d := range got {
 			if (d - want[i]).Abs() > 2*time.Millisecond {
-				t.Errorf("waits are %v, want about %v: the read asked first and goes last", got, want)
+				t.Errorf("waits are %v, want about %v, and the first sends before the read", got, want)
 				break
 			}
 		}
 		if b.HasRoom(Rebroadcast) || b.Wait(t.Context(), Rebroadcast, 0) == nil {
-			t.Error("a rebroadcast finds a request when none is left")
+			t.Error("a rebroadcast gets a request although none is available")
 		}
 	})
 }
 
-func TestBudgetDoesNotWaitInVain(t *testing.T) {
+func TestBudgetRefusesAtOnceWhenTheWaitIsTooLong(t *testing.T) {
 	t.Parallel()
 	for name, u := range map[string]Urgency{"a first send": FirstSend, "a read": Read, "a background read": Background} {
 		t.Run(name, func(t *testing.T) {
@@ -93,35 +94,35 @@ func TestBudgetDoesNotWaitInVain(t *testing.T) {
 					}
 				}
 				if took := time.Since(start); took != 0 {
-					t.Errorf("it was clear after %s, want at once", took)
+					t.Errorf("the refusals took %s, want no wait", took)
 				}
-				left, leave := context.WithCancel(t.Context())
-				time.AfterFunc(100*time.Millisecond, leave)
-				if err := b.Wait(left, u, time.Minute); !errors.Is(err, context.Canceled) {
-					t.Errorf("error is %v for a caller who left", err)
+				caller, stop := context.WithCancel(t.Context())
+				time.AfterFunc(100*time.Millisecond, stop)
+				if err := b.Wait(caller, u, time.Minute); !errors.Is(err, context.Canceled) {
+					t.Errorf("error is %v for a cancelled caller, want its context's error", err)
 				}
 			})
 		})
 	}
 }
 
-func TestNoBudgetIsNoBound(t *testing.T) {
+func TestBudgetOfZeroIsUnlimited(t *testing.T) {
 	t.Parallel()
 	b := newBudget(t, 0)
 	for _, u := range []Urgency{FirstSend, Read, Rebroadcast, Background} {
-		if got := taken(b, u); got != 1000 || !b.HasRoom(u) {
-			t.Errorf("%d requests of urgency %d, want no bound", got, u)
+		if got := takeAll(b, u); got != 1000 || !b.HasRoom(u) {
+			t.Errorf("%d requests of urgency %d are available, want no limit", got, u)
 		}
 	}
-	for _, wrong := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := NewBudget(wrong, time.Now); err == nil {
-			t.Errorf("%g requests a second are taken", wrong)
+	for _, invalid := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := NewBudget(invalid, time.Now); err == nil {
+			t.Errorf("a budget of %g requests a second is accepted", invalid)
 		}
 	}
 	if _, err := NewBudget(1, nil); err == nil {
-		t.Error("a budget without a clock is taken")
+		t.Error("a budget without a clock is accepted")
 	}
-	if got := taken(newBudget(t, 0.5), Background); got != 1 {
-		t.Errorf("%d requests at one in two seconds, want 1", got)
+	if got := takeAll(newBudget(t, 0.5), Background); got != 1 {
+		t.Errorf("%d requests are available at half a request a second, want 1", got)
 	}
 }
