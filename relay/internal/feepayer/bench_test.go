@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// BenchmarkPickAndRelease measures what choosing the payer adds to each attempt, with three
-// payers.
+// BenchmarkPickAndRelease measures the time to choose and release one of three payers.
 func BenchmarkPickAndRelease(b *testing.B) {
 	o := Options{Balances: &wallets{lamports: []uint64{1 << 60, 1 << 60, 1 << 60}}, Log: slog.New(slog.DiscardHandler), Now: time.Now, MinBalance: 100}
 	for i := range byte(3) {
-		key, err := Generate(&repeated{i + 1})
+		key, err := Generate(&repeatedByte{i + 1})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -33,9 +32,9 @@ func BenchmarkPickAndRelease(b *testing.B) {
 	})
 }
 
-type repeated struct{ b byte }
+type repeatedByte struct{ b byte }
 
-func (r *repeated) Read(p []byte) (int, error) {
+func (r *repeatedByte) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = r.b
 	}

@@ -19,7 +19,7 @@ import (
 
 const redacted = "[fee payer key]"
 
-// Key is an ed25519 private key that is never shown: every way to print, log or encode it
+// Key is an ed25519 private key that is never shown: printing, logging or encoding it in any way
 // gives a placeholder. It is a txmgr.Payer.
 type Key struct {
 	public solana.PublicKey
@@ -82,13 +82,13 @@ func (k *Key) WriteFile(path string) error {
 	_, err = f.Write(content)
 	// Without Sync, a key that is funded before it is on disk can be lost with its money.
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // created above without a whole key: the next try must not find it
+		_ = os.Remove(f.Name()) // the incomplete file created above: the next try must not find it
 		return fmt.Errorf("write key file: %w", err)
 	}
 	return nil
 }
 
-// PublicKey is the fee payer's address.
+// PublicKey returns the fee payer's address.
 func (k *Key) PublicKey() solana.PublicKey { return k.public }
 
 // Sign signs a serialised transaction message with ed25519. It never fails.
@@ -96,14 +96,14 @@ func (k *Key) Sign(message []byte) (solana.Signature, error) {
 	return solana.SignatureFromBytes(ed25519.Sign(k.private(), message)), nil
 }
 
-// String gives a placeholder.
+// String returns a placeholder.
 func (k *Key) String() string { return redacted }
 
-// GoString gives a placeholder.
+// GoString returns a placeholder.
 func (k *Key) GoString() string { return redacted }
 
-// LogValue gives a placeholder.
+// LogValue returns a placeholder.
 func (k *Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText gives a placeholder, which encoding/json uses too.
+// MarshalText returns a placeholder, which encoding/json uses too.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -34,8 +34,8 @@ func numbers(b []byte) string {
 	return strings.ReplaceAll(fmt.Sprintf("%d", b), " ", ",")
 }
 
-// web3Key returns the payer of the vectors that @solana/web3.js made, and a transaction that it
-// signed.
+// web3Key returns the payer's key of the vectors from @solana/web3.js, its address, and a
+// transaction that it signed there.
 func web3Key(t *testing.T) (content []byte, address solana.PublicKey, transaction *solana.Transaction) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "web3js.json"))
@@ -85,21 +85,21 @@ func TestParse(t *testing.T) {
 	swapped := append(bytes.Clone(good[:32]), make([]byte, 32)...)
 	tests := map[string]struct {
 		content string
-		wantErr string // a part; empty for none
+		wantErr string // part of the error; empty for none
 	}{
-		"a JSON array of 64 numbers":               {content: numbers(good)},
-		"a JSON array with spaces and a newline":   {content: " " + strings.ReplaceAll(numbers(good), ",", ", ") + "\n"},
-		"base58 of 64 bytes with a newline":        {content: base58.Encode(good) + "\n"},
-		"nothing":                                  {content: " \n", wantErr: "key is empty"},
-		"a seed of 32 numbers":                     {content: numbers(good[:32]), wantErr: "decodes to 32 bytes: expected 64"},
-		"base58 of 32 bytes":                       {content: base58.Encode(good[:32]), wantErr: "decodes to 32 bytes: expected 64"},
-		"a number above 255":                       {content: strings.Replace(numbers(good), "167", "467", 1), wantErr: "one of numbers from 0 to 255"},
-		"a truncated array":                        {content: numbers(good)[:40], wantErr: "one of numbers"},
-		"hex":                                      {content: hex.EncodeToString(good), wantErr: "neither a JSON array"},
-		"a JSON string":                            {content: `"` + base58.Encode(good) + `"`, wantErr: "neither a JSON array"},
-		"another public half":                      {content: numbers(swapped), wantErr: "does not belong"},
-		"base58 with another public half":          {content: base58.Encode(swapped), wantErr: "does not belong"},
-		"a file that is something else altogether": {content: strings.Repeat("2", keyfile.MaxContent+1), wantErr: "4097 bytes"},
+		"a JSON array of 64 numbers":             {content: numbers(good)},
+		"a JSON array with spaces and a newline": {content: " " + strings.ReplaceAll(numbers(good), ",", ", ") + "\n"},
+		"base58 of 64 bytes with a newline":      {content: base58.Encode(good) + "\n"},
+		"an empty file":                          {content: " \n", wantErr: "key is empty"},
+		"a seed of 32 numbers":                   {content: numbers(good[:32]), wantErr: "decodes to 32 bytes: expected 64"},
+		"base58 of 32 bytes":                     {content: base58.Encode(good[:32]), wantErr: "decodes to 32 bytes: expected 64"},
+		"a number above 255":                     {content: strings.Replace(numbers(good), "167", "467", 1), wantErr: "one of numbers from 0 to 255"},
+		"a truncated array":                      {content: numbers(good)[:40], wantErr: "one of numbers"},
+		"hex":                                    {content: hex.EncodeToString(good), wantErr: "neither a JSON array"},
+		"a JSON string":                          {content: `"` + base58.Encode(good) + `"`, wantErr: "neither a JSON array"},
+		"another public half":                    {content: numbers(swapped), wantErr: "does not belong"},
+		"base58 with another public half":        {content: base58.Encode(swapped), wantErr: "does not belong"},
+		"a file that is too long":                {content: strings.Repeat("2", keyfile.MaxContent+1), wantErr: "4097 bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// checkSecret fails when text holds the private half in any usual form, a part of it that a
+// checkSecret fails when text contains the private key in a usual format, a part of it that a
 // decoder's error could show, or one of more.
 func checkSecret(t *testing.T, text string, private []byte, more ...string) {
 	t.Helper()
@@ -133,12 +133,12 @@ func checkSecret(t *testing.T, text string, private []byte, more ...string) {
 	}, more...)
 	for _, form := range forms {
 		if strings.Contains(text, form) {
-			t.Errorf("the private key shows, in the form %q", form)
+			t.Errorf("the text shows the private key as %q", form)
 		}
 	}
 }
 
-func TestAKeyIsNeverFormatted(t *testing.T) {
+func TestKeyIsNeverFormatted(t *testing.T) {
 	t.Parallel()
 	key := testKey(t)
 	type holder struct {
@@ -167,7 +167,7 @@ func TestAKeyIsNeverFormatted(t *testing.T) {
 	}
 	checkSecret(t, out.String(), key.private())
 	if !strings.Contains(out.String(), redacted) {
-		t.Error("the placeholder is nowhere: the test printed no key")
+		t.Error("the output has no placeholder, so the test printed no key")
 	}
 }
 
@@ -184,17 +184,17 @@ func TestWriteFile(t *testing.T) {
 	if got := info.Mode().Perm(); got != 0o600 {
 		t.Errorf("mode is %o, want 600", got)
 	}
-	back, err := ReadFile(path)
+	read, err := ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]byte(key.private()), []byte(back.private())); diff != "" {
+	if diff := cmp.Diff([]byte(key.private()), []byte(read.private())); diff != "" {
 		t.Error("the key read is not the one written")
 	}
-	// Solana's own reader accepts the file too.
-	theirs, err := solana.PrivateKeyFromSolanaKeygenFile(path)
-	if err != nil || theirs.PublicKey() != key.PublicKey() {
-		t.Errorf("solana-go reads %v, want the same key", err)
+	// solana-go reads the file too.
+	private, err := solana.PrivateKeyFromSolanaKeygenFile(path)
+	if err != nil || private.PublicKey() != key.PublicKey() {
+		t.Errorf("solana-go reads another key, or fails with error %v", err)
 	}
 
 	other, err := Generate(bytes.NewReader(make([]byte, ed25519.SeedSize)))
@@ -202,24 +202,24 @@ func TestWriteFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.WriteFile(path); !errors.Is(err, os.ErrExist) {
-		t.Errorf("writing over a key gives %v, want that it exists", err)
+		t.Errorf("overwriting a key returned %v, want ErrExist", err)
 	}
 	if again, err := ReadFile(path); err != nil || again.PublicKey() != key.PublicKey() {
-		t.Errorf("the first key is gone: %v", err)
+		t.Errorf("the first key was overwritten, or cannot be read: %v", err)
 	}
 }
 
-func TestFilesThatCannotBeUsed(t *testing.T) {
+func TestUnusableFilesAndSources(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := ReadFile(filepath.Join(dir, "missing.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file gives %v, want that it does not exist", err)
+		t.Errorf("reading a missing file returned %v, want ErrNotExist", err)
 	}
 	if err := testKey(t).WriteFile(filepath.Join(dir, "no", "such", "folder.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing folder gives %v, want that it does not exist", err)
+		t.Errorf("writing into a missing folder returned %v, want ErrNotExist", err)
 	}
 	if _, err := Generate(bytes.NewReader(make([]byte, ed25519.SeedSize-1))); err == nil {
-		t.Error("a source of 31 bytes makes a key, want an error")
+		t.Error("generating a key from 31 bytes returned no error")
 	}
 }
 
@@ -239,7 +239,7 @@ func FuzzParse(f *testing.F) {
 		message := []byte("message")
 		signature, err := key.Sign(message)
 		if err != nil || !key.PublicKey().Verify(message, signature) {
-			t.Errorf("a key that parses does not sign: %v", err)
+			t.Errorf("a parsed key made no valid signature: %v", err)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// ReadKeys reads keys from files and folders in the order given, each key in a form that
-// Parse accepts. A folder's files are sorted by name. Every file of a folder must be a key,
+// ReadKeys reads keys from files and folders in the given order, each key in a format that Parse
+// accepts. A folder's files are sorted by name. Every file of a folder must be a key,
 // except names that begin with a dot, which belong to a mounted Kubernetes Secret;
 // subfolders are skipped. It is an error when no key is found, and when two files hold the
 // same key: the relay would count that payer's money twice. Errors name files, never

@@ -12,8 +12,8 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// numbered makes the key whose seed is 32 bytes of n.
-func numbered(t *testing.T, n byte) *Key {
+// keyFromSeed makes the key whose seed is 32 bytes of n.
+func keyFromSeed(t *testing.T, n byte) *Key {
 	t.Helper()
 	key, err := Generate(bytes.NewReader(bytes.Repeat([]byte{n}, 32)))
 	if err != nil {
@@ -41,7 +41,7 @@ func link(t *testing.T, target, path string) {
 
 func TestReadKeys(t *testing.T) {
 	t.Parallel()
-	one, two, three := numbered(t, 1), numbered(t, 2), numbered(t, 3)
+	one, two, three := keyFromSeed(t, 1), keyFromSeed(t, 2), keyFromSeed(t, 3)
 	array := func(k *Key) string { return numbers(k.private()) }
 	tests := map[string]struct {
 		files   map[string]string // content by path
@@ -53,10 +53,10 @@ func TestReadKeys(t *testing.T) {
 		"a file": {
 			files: map[string]string{"a.json": array(one)}, paths: []string{"a.json"}, want: []*Key{one},
 		},
-		"files of both forms, in the order given": {
+		"files in both formats, in the given order": {
 			files: map[string]string{"a": array(one), "b": base58.Encode(two.private())}, paths: []string{"b", "a"}, want: []*Key{two, one},
 		},
-		"a folder's files sorted by name, without what is hidden and without folders": {
+		"a folder's files sorted by name, without hidden files and folders": {
 			files: map[string]string{"keys/2": array(one), "keys/1": array(two), "keys/.hidden": "no key", "keys/sub/x": "no key"},
 			paths: []string{"keys"}, want: []*Key{two, one},
 		},
@@ -100,7 +100,7 @@ func TestReadKeys(t *testing.T) {
 				}
 				for _, part := range test.wantErr {
 					if !strings.Contains(err.Error(), part) {
-						t.Errorf("error %q does not hold %q", err, part)
+						t.Errorf("error is %q, want %q in it", err, part)
 					}
 				}
 				// The folder has a random number in its name.

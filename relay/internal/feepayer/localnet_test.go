@@ -35,15 +35,15 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// poor is an endpoint that reports one lamport for every account, while lies is set.
-type poor struct {
+// lyingEndpoint reports one lamport for every account while lies is set.
+type lyingEndpoint struct {
 	http.Handler
 	lies atomic.Bool
 }
 
 var lamportsOf = regexp.MustCompile(`"lamports":\s*\d+`)
 
-func (p *poor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *lyingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.lies.Load() {
 		p.Handler.ServeHTTP(w, r)
 		return
@@ -52,11 +52,11 @@ func (p *poor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Handler.ServeHTTP(truth, r)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(truth.Code)
-	_, _ = w.Write(lamportsOf.ReplaceAll(truth.Body.Bytes(), []byte(`"lamports":1`))) // a failed write is the client's to notice
+	_, _ = w.Write(lamportsOf.ReplaceAll(truth.Body.Bytes(), []byte(`"lamports":1`))) // the client notices a failed write
 }
 
-// reader makes the relay's client of the endpoints, which asks the first one first.
-func reader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
+// newReader makes the relay's client of the endpoints, which prefers the first one.
+func newReader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
 	t.Helper()
 	o := chain.EndpointsOptions{Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
 	for i, handler := range endpoints {
@@ -69,15 +69,15 @@ func reader(t *testing.T, endpoints ...http.Handler) *chain.Endpoints {
 	return e
 }
 
-// TestPayersOnAChainWithALyingEndpoint: the endpoint that is asked first always reports that
-// the payers hold nothing, or one lamport each.
-func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
+// TestPayersWithALyingEndpoint: the endpoint that is asked first always reports
+// that the payers have no lamports, or one each.
+func TestPayersWithALyingEndpoint(t *testing.T) {
 	t.Parallel()
-	for name, lie := range map[string]func(liar *poor, c *localnet.Chain) error{
-		"nothing": func(_ *poor, c *localnet.Chain) error {
+	for name, lie := range map[string]func(liar *lyingEndpoint, c *localnet.Chain) error{
+		"nothing": func(_ *lyingEndpoint, c *localnet.Chain) error {
 			return c.Endpoint("liar").SetFaults([]fault.Rule{{Method: "getMultipleAccounts", Empty: true}})
 		},
-		"one lamport": func(liar *poor, _ *localnet.Chain) error {
+		"one lamport": func(liar *lyingEndpoint, _ *localnet.Chain) error {
 			liar.lies.Store(true)
 			return nil
 		},
@@ -89,62 +89,62 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	}
 }
 
-func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) {
+func checkPayersWithALiar(t *testing.T, lie func(*lyingEndpoint, *localnet.Chain) error) {
 	t.Helper()
 	const sol = solana.LAMPORTS_PER_SOL
 	verifyingKey := must[[]byte](t)(trapdoor.New("payers", shieldpool.SignalCount).VerifyingKey())
 	c := must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: verifyingKey}))
-	liar := &poor{Handler: c.Endpoint("liar")}
+	liar := &lyingEndpoint{Handler: c.Endpoint("liar")}
 	keys := []*feepayer.Key{must[*feepayer.Key](t)(feepayer.Generate(rand.Reader)), must[*feepayer.Key](t)(feepayer.Generate(rand.Reader))}
 	now := time.Now()
-	later := func() { now = now.Add(time.Minute); c.Advance(5) }
+	advance := func() { now = now.Add(time.Minute); c.Advance(5) }
 	fund := func(key solana.PublicKey, lamports uint64) {
 		t.Helper()
 		if err := c.Fund(key, lamports); err != nil {
 			t.Fatal(err)
 		}
-		later()
+		advance()
 	}
 	fund(keys[0].PublicKey(), sol)
 	funded := 0
 	p := must[*feepayer.Payers](t)(feepayer.New(feepayer.Options{
-		Keys: keys, Balances: reader(t, liar, c.Endpoint("honest")), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Keys: keys, Balances: newReader(t, liar, c.Endpoint("honest")), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Now: func() time.Time { return now }, MinBalance: sol / 100, Funded: func() { funded++ },
 	}))
-	states := func(first, second feepayer.State) {
+	checkStates := func(first, second feepayer.State) {
 		t.Helper()
-		later()
+		advance()
 		if err := p.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []feepayer.State{first, second} {
 			if got := p.Balances()[i]; got.State != want {
-				t.Errorf("payer %d is %+v, want it %s", i, got, want)
+				t.Errorf("payer %d is %+v, want state %s", i, got, want)
 			}
 		}
 	}
 
 	// The second payer's account does not exist, and the first payer is funded. The first stays
 	// ready, whatever the liar reports.
-	states(feepayer.StateReady, feepayer.StateDry)
+	checkStates(feepayer.StateReady, feepayer.StateDry)
 	if err := lie(liar, c); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
-		states(feepayer.StateReady, feepayer.StateDry)
+		checkStates(feepayer.StateReady, feepayer.StateDry)
 	}
-	// The same holds when no payer is dry, so that a read first asks one endpoint alone.
+	// The same holds when no payer is dry. A read then asks only one endpoint at first.
 	fund(keys[1].PublicKey(), sol)
 	for range 4 {
-		states(feepayer.StateReady, feepayer.StateReady)
+		checkStates(feepayer.StateReady, feepayer.StateReady)
 	}
 	drain(t, c, keys[1], sol)
-	states(feepayer.StateReady, feepayer.StateDry)
+	checkStates(feepayer.StateReady, feepayer.StateDry)
 
 	// A transfer empties the first payer: both endpoints report it, and no payer can pay.
 	payer := must[txmgr.Payer](t)(p.Pick(t.Context(), sol/100, false))
 	drain(t, c, payer, sol)
-	states(feepayer.StateDry, feepayer.StateDry)
+	checkStates(feepayer.StateDry, feepayer.StateDry)
 	_, err := p.Pick(t.Context(), sol/100, false)
 	if r, ok := refusal.As(err); !ok || r.Code != refusal.FeePayerEmpty {
 		t.Errorf("error is %v, want the refusal fee_payer_empty", err)
@@ -154,11 +154,11 @@ func checkPayersWithALiar(t *testing.T, lie func(*poor, *localnet.Chain) error) 
 	fund(keys[1].PublicKey(), sol)
 	payer, err = p.Pick(t.Context(), sol/100, false)
 	if err != nil || payer.PublicKey() != keys[1].PublicKey() || funded != 1 {
-		t.Errorf("after funding %v pays (%v), and it was told %d times; want the second, once", payer, err, funded)
+		t.Errorf("after funding, the payer is %v (error %v) and Funded was called %d times; want the second payer, and one call", payer, err, funded)
 	}
 }
 
-// drain takes all lamports from a payer.
+// drain transfers all lamports away from a payer.
 func drain(t *testing.T, c *localnet.Chain, payer txmgr.Payer, lamports uint64) {
 	t.Helper()
 	client := rpc.New(serve(t, c))

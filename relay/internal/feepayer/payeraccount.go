@@ -13,11 +13,11 @@ const slotMaxAge = 2 * time.Minute
 type account struct {
 	key *Key
 
-	// The last good reading; known says that there is one.
+	// The last good reading, if known is set.
 	known          bool
 	lamports, slot uint64
 	at             time.Time
-	// unconfirmed: the last reading fell below the minimum and nothing explained it.
+	// unconfirmed is set when the last reading fell below the minimum without an explanation.
 	unconfirmed bool
 
 	inFlight int
@@ -31,7 +31,7 @@ type account struct {
 	empty   bool // as last logged
 }
 
-// expense is the sum of the costs released within one second; at is when the last was.
+// expense is the sum of the costs released within one second, the last one at the time at.
 type expense struct {
 	at       time.Time
 	lamports uint64
@@ -55,22 +55,22 @@ func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
 	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
 }
 
-// before reports whether a is preferred to b as the payer.
-func (a *account) before(b *account) bool {
+// preferredTo reports whether a is preferred to b as the payer.
+func (a *account) preferredTo(b *account) bool {
 	if a.inFlight != b.inFlight {
 		return a.inFlight < b.inFlight
 	}
 	return a.free() > b.free()
 }
 
-// outstanding is what this process may have spent and the reading does not show:
+// outstanding returns what this process may have spent without the reading showing it:
 // reservations in flight, and those that ended since the reading.
 func (a *account) outstanding() uint64 { return a.reserved + a.unconfirmedSpend }
 
 // usable reports whether the payer is ready, regardless of what it already has to pay.
 func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
 
-// free is what the payer holds at least, once it has paid all that is outstanding.
+// free returns the lamports that remain when the payer has paid all that is outstanding.
 func (a *account) free() uint64 { return minus(a.lamports, a.outstanding()) }
 
 func (a *account) reserve(lamports uint64) {
@@ -91,7 +91,7 @@ func (a *account) cancel(now time.Time, lamports uint64) {
 
 func (a *account) release(now time.Time, lamports uint64) {
 	if a.inFlight == 0 {
-		return // what another process picked is not reserved here
+		return // another process made the reservation
 	}
 	a.inFlight--
 	lamports = min(lamports, a.reserved)
@@ -106,22 +106,21 @@ func (a *account) release(now time.Time, lamports uint64) {
 	a.breaker.release(now)
 }
 
-// reading is what one reading shows of a payer.
+// reading is one reading of a payer's balance.
 type reading struct {
 	lamports, slot uint64
 	// began is when the call was made: the reading shows nothing that happened later.
 	began time.Time
-	// fromTwo: each balance is the higher of two endpoints' readings, where there are two.
+	// fromTwo is set when the balance is the higher one of two endpoints, if there are two.
 	fromTwo bool
 }
 
-// update replaces the last good reading, unless the new one is older or in doubt. doubt
-// means that the balance fell below the minimum, that this process's own spending does not
-// explain it, and that this reading is the first to say so or comes from one endpoint
-// alone.
+// update replaces the last good reading, unless n is older or unconfirmed. It is unconfirmed
+// when the balance fell below the minimum, this process's own spending does not explain that,
+// and n is the first such reading or comes from only one endpoint.
 func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
-		return false // this node is behind the one that gave the last good reading
+		return false // this node is behind the one of the last good reading
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()
@@ -132,11 +131,11 @@ func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	a.unconfirmed = false
 	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
 	a.released = slices.DeleteFunc(a.released, func(e expense) bool {
-		seen := e.at.Before(n.began)
-		if seen {
+		shown := e.at.Before(n.began)
+		if shown {
 			a.unconfirmedSpend -= e.lamports
 		}
-		return seen
+		return shown
 	})
 	if n.lamports >= minimum {
 		a.breaker.closeIfFunded(n)
@@ -144,7 +143,7 @@ func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	return false
 }
 
-// minus is a - b, or 0 when b is larger.
+// minus returns a - b, or 0 when b is larger.
 func minus(a, b uint64) uint64 {
 	if b > a {
 		return 0

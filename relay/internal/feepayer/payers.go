@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// MaxKeys is the most payers: one call of getMultipleAccounts reads all their balances, and
-// takes 100 accounts.
+// MaxKeys is the greatest number of payers: one call of getMultipleAccounts reads all their
+// balances, and accepts 100 accounts.
 const MaxKeys = 100
 
 const (
@@ -43,7 +43,7 @@ type BalanceReader interface {
 
 // Options configure Payers.
 type Options struct {
-	// Keys are the payers', at least one and at most MaxKeys.
+	// Keys are the payers' keys, at least one and at most MaxKeys.
 	Keys     []*Key
 	Balances BalanceReader
 	Log      *slog.Logger
@@ -54,8 +54,8 @@ type Options struct {
 	// Interval is the time between two reads while all payers can be used; 0
 	// means 15 s.
 	Interval time.Duration
-	// Funded is called when a payer can be used again after none could, so that held work
-	// need not wait for its next try. It must not block. Nil for none.
+	// Funded is called when a payer can be used again after none could be used, so that held
+	// work need not wait for its next try. It must not block. Nil for none.
 	Funded func()
 }
 
@@ -71,7 +71,7 @@ type Payers struct {
 
 	keys   []solana.PublicKey
 	flight singleflight.Group
-	// readNow asks Run for a read before it is due.
+	// readNow makes Run read before the next read is due.
 	readNow chan struct{}
 
 	mu       sync.Mutex
@@ -79,11 +79,11 @@ type Payers struct {
 	byKey    map[solana.PublicKey]*account
 	tried    time.Time // when the last read ended
 	failing  bool      // the last read failed
-	// exhausted: no payer could be used when that was last checked.
+	// exhausted is set when no payer could be used at the last check.
 	exhausted bool
 }
 
-// New makes payers. It makes no call: Run, Pick and Ready do.
+// New makes payers without a call: Run, Pick and Ready make calls.
 func New(o Options) (*Payers, error) {
 	switch {
 	case o.Balances == nil || o.Log == nil || o.Now == nil:
@@ -91,7 +91,7 @@ func New(o Options) (*Payers, error) {
 	case len(o.Keys) == 0 || len(o.Keys) > MaxKeys:
 		return nil, fmt.Errorf("there are %d fee payer keys: expected 1 to %d", len(o.Keys), MaxKeys)
 	case slices.Contains(o.Keys, nil):
-		return nil, errors.New("fee payers' keys hold a nil")
+		return nil, errors.New("one of the fee payer keys is nil")
 	case o.Interval < 0:
 		return nil, fmt.Errorf("fee payers' interval is %s: expected a positive duration, or 0 for %s", o.Interval, defaultInterval)
 	}
@@ -114,7 +114,7 @@ func New(o Options) (*Payers, error) {
 	return p, nil
 }
 
-// Keys are the payers' addresses, in the order given.
+// Keys returns the payers' addresses, in the given order.
 func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 
 // Owns reports whether the address is a payer's.
@@ -124,13 +124,13 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 // It counts the attempt as in flight and reserves the cost until Release or Cancel. Among
 // the payers that can pay the cost and hold the minimum, it prefers those with the fewest
 // attempts in flight, because transactions that write the same account do not run in
-// parallel on the chain. Among these it takes the one that holds most.
+// parallel on the chain. Among these it takes the one that has most lamports.
 //
 // Before refusing, Pick reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
 //
-// endsWork says that the transaction ends work in progress: it may also use the minimum, which
-// is kept for that.
+// With endsWork the transaction ends started work, and may also use the minimum, which is kept
+// for that.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
 	if endsWork {
@@ -146,7 +146,7 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmg
 	return nil, p.refuse(lamports, err)
 }
 
-// Ready refuses an amount that no payer could pay now, with the same reads and refusals as
+// Ready checks that some payer could pay the amount now, with the same reads and refusals as
 // Pick. It reserves nothing.
 func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	if p.canSpend(lamports) {
@@ -190,13 +190,13 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 		return
 	}
 	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
-	turned := p.overallTransition()
+	changed := p.overallTransition()
 	p.mu.Unlock()
 	if opened {
 		p.log.Warn("fee payer refused by the chain is not used", "payer", key, "lamports", lamports, "error", err)
 		p.readSoon()
 	}
-	p.logTransition(turned)
+	p.logTransition(changed)
 }
 
 // MarkWorking records that the chain accepted the key as a payer.
@@ -204,15 +204,15 @@ func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
 	closed := a != nil && a.breaker.closeAfterSuccess()
-	turned := p.overallTransition()
+	changed := p.overallTransition()
 	p.mu.Unlock()
 	if closed {
 		p.log.Info("fee payer refused by the chain is used again", "payer", key)
 	}
-	p.logTransition(turned)
+	p.logTransition(changed)
 }
 
-// State says whether a payer is used, and if not, why.
+// State is whether a payer is used and, if not, why.
 type State string
 
 // The states of a payer: a fixed set, fit for a metric's label.
@@ -231,10 +231,9 @@ const (
 type Balance struct {
 	Payer solana.PublicKey
 	State State
-	// Lamports and Slot are of the last good reading; zero while State is unknown.
+	// Lamports and Slot are from the last good reading; zero while State is unknown.
 	Lamports, Slot uint64
-	// At is when that reading was made, and Age how old it is; both are zero while State is
-	// unknown.
+	// At and Age are the time and the age of that reading; zero while State is unknown.
 	At  time.Time
 	Age time.Duration
 	// InFlight counts the attempts of this process; Reserved is the most that they can cost.
@@ -264,7 +263,7 @@ func (p *Payers) reserve(lamports, minimum uint64) *account {
 	var best *account
 	now := p.now()
 	for _, a := range p.accounts {
-		if a.canPay(now, lamports, minimum) && (best == nil || a.before(best)) {
+		if a.canPay(now, lamports, minimum) && (best == nil || a.preferredTo(best)) {
 			best = a
 		}
 	}

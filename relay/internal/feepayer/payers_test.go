@@ -22,7 +22,7 @@ type wallets struct {
 	lamports []uint64
 	slot     uint64
 	err      error
-	// next are answers to give before the values above, one for each call.
+	// next are the answers to the next calls, before the values above are used.
 	next  []answer
 	reads int
 	delay time.Duration
@@ -40,7 +40,7 @@ func (w *wallets) set(slot uint64, err error, lamports ...uint64) {
 	w.lamports, w.slot, w.err = lamports, slot, err
 }
 
-func (w *wallets) once(answers ...answer) {
+func (w *wallets) queue(answers ...answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next = append(w.next, answers...)
@@ -76,7 +76,7 @@ func newPayers(t *testing.T, w *wallets, change func(*Options)) *Payers {
 	t.Helper()
 	o := Options{Balances: w, Log: slog.New(slog.DiscardHandler), Now: time.Now, MinBalance: 100, Interval: 10 * time.Second}
 	for i := range w.lamports {
-		o.Keys = append(o.Keys, numbered(t, byte(i+1)))
+		o.Keys = append(o.Keys, keyFromSeed(t, byte(i+1)))
 	}
 	if change != nil {
 		change(&o)
@@ -102,17 +102,17 @@ func pick(t *testing.T, p *Payers, lamports uint64) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return place(t, p, payer.PublicKey())
+	return indexOf(t, p, payer.PublicKey())
 }
 
-func place(t *testing.T, p *Payers, key solana.PublicKey) int {
+func indexOf(t *testing.T, p *Payers, key solana.PublicKey) int {
 	t.Helper()
 	for i, k := range p.Keys() {
 		if k == key {
 			return i
 		}
 	}
-	t.Fatalf("%s is nobody's", key)
+	t.Fatalf("%s is not a payer's key", key)
 	return 0
 }
 
@@ -133,8 +133,8 @@ func checkCode(t *testing.T, err error, want refusal.Code) {
 	}
 }
 
-// refused checks that Ready and Pick both refuse with the code; "" for no refusal.
-func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
+// checkRefusal checks that Ready and Pick both refuse with the code; "" for no refusal.
+func checkRefusal(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	t.Helper()
 	checkCode(t, p.Ready(t.Context(), lamports), want)
 	payer, err := p.Pick(t.Context(), lamports, false)
@@ -144,23 +144,23 @@ func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	}
 }
 
-func TestReadingsDecideTheState(t *testing.T) {
+func TestReadingsAndRefusals(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		readings []answer // of one payer, a second apart; the last good one counts
 		need     uint64
 		want     refusal.Code
 	}{
-		"enough":                                        {readings: []answer{{lamports: []uint64{100}}}, need: 100},
-		"below the minimum":                             {readings: []answer{{lamports: []uint64{99}}}, need: 1, want: refusal.FeePayerEmpty},
-		"above the minimum, below the need":             {readings: []answer{{lamports: []uint64{150}}}, need: 151, want: refusal.FeePayerEmpty},
-		"a wallet that does not exist":                  {readings: []answer{{lamports: []uint64{0}}}, want: refusal.FeePayerEmpty},
-		"never read":                                    {readings: []answer{{err: errDown}}, want: refusal.ChainUnavailable},
-		"a failed read is not an empty wallet":          {readings: []answer{{lamports: []uint64{100}}, {err: errDown}}, need: 100},
-		"a failed read does not fill a wallet":          {readings: []answer{{lamports: []uint64{99}}, {err: errDown}}, want: refusal.FeePayerEmpty},
-		"funded since":                                  {readings: []answer{{lamports: []uint64{0}, slot: 1}, {lamports: []uint64{100}, slot: 2}}, need: 100},
-		"a node that is behind does not empty a wallet": {readings: []answer{{lamports: []uint64{100}, slot: 9}, {lamports: []uint64{0}, slot: 8}}, need: 100},
-		"an answer with too many balances is none":      {readings: []answer{{lamports: []uint64{100}}, {lamports: []uint64{0, 0}}}, need: 100},
+		"enough lamports":                             {readings: []answer{{lamports: []uint64{100}}}, need: 100},
+		"below the minimum":                           {readings: []answer{{lamports: []uint64{99}}}, need: 1, want: refusal.FeePayerEmpty},
+		"above the minimum, below the need":           {readings: []answer{{lamports: []uint64{150}}}, need: 151, want: refusal.FeePayerEmpty},
+		"a wallet that does not exist":                {readings: []answer{{lamports: []uint64{0}}}, want: refusal.FeePayerEmpty},
+		"never read":                                  {readings: []answer{{err: errDown}}, want: refusal.ChainUnavailable},
+		"a failed read is not an empty wallet":        {readings: []answer{{lamports: []uint64{100}}, {err: errDown}}, need: 100},
+		"a failed read does not fill a wallet":        {readings: []answer{{lamports: []uint64{99}}, {err: errDown}}, want: refusal.FeePayerEmpty},
+		"funded later":                                {readings: []answer{{lamports: []uint64{0}, slot: 1}, {lamports: []uint64{100}, slot: 2}}, need: 100},
+		"a reading of a lower slot is ignored":        {readings: []answer{{lamports: []uint64{100}, slot: 9}, {lamports: []uint64{0}, slot: 8}}, need: 100},
+		"an answer with too many balances is ignored": {readings: []answer{{lamports: []uint64{100}}, {lamports: []uint64{0, 0}}}, need: 100},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -171,19 +171,19 @@ func TestReadingsDecideTheState(t *testing.T) {
 				for _, r := range test.readings {
 					w.set(r.slot, r.err, r.lamports...)
 					if err := p.Refresh(t.Context()); r.err != nil && !errors.Is(err, r.err) {
-						t.Fatalf("refresh gives %v, want %v", err, r.err)
+						t.Fatalf("refresh returned %v, want %v", err, r.err)
 					}
 					time.Sleep(minInterval)
 				}
-				refused(t, p, test.need, test.want)
+				checkRefusal(t, p, test.need, test.want)
 			})
 		})
 	}
 }
 
-// TestASlotIsTrustedForAWhileOnly: a slot far in the future, reported once, must not make every
-// later reading old.
-func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
+// TestWrongSlotIsIgnoredAfterAWhile: a single wrong slot far in the future must not make all later
+// readings count as old.
+func TestWrongSlotIsIgnoredAfterAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{500}, slot: 1 << 60}
@@ -198,12 +198,12 @@ func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		refresh(t, p)
 		if got := p.Balances()[0].Lamports; got != 400 {
-			t.Errorf("balance is %d, want 400: nobody has confirmed the high slot for minutes", got)
+			t.Errorf("balance is %d, want 400: the high slot was not reported again for two minutes", got)
 		}
 	})
 }
 
-func TestTheLeastBusyPaysThenTheRichest(t *testing.T) {
+func TestPickPrefersFewestInFlightThenHighestBalance(t *testing.T) {
 	t.Parallel()
 	w := &wallets{lamports: []uint64{1000, 3000, 2000, 99}}
 	p := newPayers(t, w, nil)
@@ -212,11 +212,11 @@ func TestTheLeastBusyPaysThenTheRichest(t *testing.T) {
 		got = append(got, pick(t, p, 10))
 	}
 	if diff := cmp.Diff([]int{1, 2, 0, 1, 2, 0}, got); diff != "" {
-		t.Errorf("order of payers (-want +got):\n%s", diff)
+		t.Errorf("picked payers differ (-want +got):\n%s", diff)
 	}
 	p.Release(p.Keys()[2], 10)
 	if got := pick(t, p, 10); got != 2 {
-		t.Errorf("payer %d pays, want 2, which has the least in flight", got)
+		t.Errorf("payer %d is picked, want 2, which has the fewest attempts in flight", got)
 	}
 }
 
@@ -225,32 +225,32 @@ func TestTransactionsInFlightAreReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000, 400}}
 		p := newPayers(t, w, nil)
-		// 1000 pay for three of 300 and keep the minimum of 100; 400 for one.
+		// 1000 lamports pay for three attempts of 300 and keep the minimum of 100; 400 pay for one.
 		for i, want := range []int{0, 1, 0, 0} {
 			if got := pick(t, p, 300); got != want {
-				t.Fatalf("payer %d pays for attempt %d, want %d", got, i, want)
+				t.Fatalf("payer %d is picked for attempt %d, want %d", got, i, want)
 			}
 		}
-		refused(t, p, 300, refusal.FeePayerEmpty)
+		checkRefusal(t, p, 300, refusal.FeePayerEmpty)
 		balances := p.Balances()
 		if b := balances[0]; b.InFlight != 3 || b.Reserved != 900 || b.State != StateReady {
 			t.Errorf("payer 0 is %+v, want 3 in flight, 900 reserved, and ready", b)
 		}
 		// Released lamports may have been spent: only a reading makes them available again.
 		p.Release(p.Keys()[0], 300)
-		refused(t, p, 300, refusal.FeePayerEmpty)
+		checkRefusal(t, p, 300, refusal.FeePayerEmpty)
 		time.Sleep(minInterval)
 		w.set(1, nil, 700, 400)
-		refused(t, p, 300, refusal.FeePayerEmpty)
+		checkRefusal(t, p, 300, refusal.FeePayerEmpty)
 		time.Sleep(minInterval)
 		w.set(2, nil, 1000, 400) // the attempt expired without paying
-		refused(t, p, 300, "")
+		checkRefusal(t, p, 300, "")
 	})
 }
 
-// TestAReadingOmitsTransactionsThatEndMeanwhile: a balance whose read began before an attempt ended
+// TestReadingOmitsCostsReleasedDuringTheRead: a balance whose read began before an attempt ended
 // does not show the attempt's cost.
-func TestAReadingOmitsTransactionsThatEndMeanwhile(t *testing.T) {
+func TestReadingOmitsCostsReleasedDuringTheRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
@@ -265,17 +265,17 @@ func TestAReadingOmitsTransactionsThatEndMeanwhile(t *testing.T) {
 		p.Release(p.Keys()[0], 800)
 		group.Wait()
 		if p.canSpend(300) {
-			t.Error("what was spent during the read is there to be spent again")
+			t.Error("lamports that were released during the read can be spent again")
 		}
 		time.Sleep(time.Second)
 		refresh(t, p)
 		if !p.canSpend(300) {
-			t.Error("the next reading covers it, and it still counts")
+			t.Error("released lamports still count as spent after a later reading")
 		}
 	})
 }
 
-func TestAReleaseWithoutAPickChangesNothing(t *testing.T) {
+func TestReleaseWithoutPickChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := &wallets{lamports: []uint64{1000}}
 	p := newPayers(t, w, nil)
@@ -287,30 +287,30 @@ func TestAReleaseWithoutAPickChangesNothing(t *testing.T) {
 	if got := p.Balances()[0]; got.InFlight != 0 || got.Reserved != 0 {
 		t.Errorf("payer is %+v, want nothing in flight", got)
 	}
-	refused(t, p, 1000, "")
+	checkRefusal(t, p, 1000, "")
 	if !p.Owns(p.Keys()[0]) || p.Owns(solana.PublicKey{9}) {
-		t.Error("Ours is wrong")
+		t.Error("Owns is wrong for a payer's key or another key")
 	}
 }
 
-func TestAFallCountsOnceItIsConfirmed(t *testing.T) {
+func TestFallOfABalanceCountsOnceConfirmed(t *testing.T) {
 	t.Parallel()
 	zero, full, half := answer{lamports: []uint64{0}, slot: 2}, answer{lamports: []uint64{1000}, slot: 3}, answer{lamports: []uint64{500}, slot: 2}
 	tests := map[string]struct {
 		answers   []answer
-		inFlight  uint64
-		settled   bool // the attempt in flight
+		inFlight  uint64 // cost of the attempt in flight
+		released  bool   // that attempt is released
 		want      uint64
 		wantReads int
 	}{
-		"one wrong answer":                      {answers: []answer{zero, full}, want: 1000, wantReads: 2},
-		"the same answer twice":                 {answers: []answer{zero, zero}, want: 0, wantReads: 2},
-		"no second answer":                      {answers: []answer{zero, {err: errDown}}, want: 1000, wantReads: 2},
-		"a second answer from a node behind":    {answers: []answer{zero, {lamports: []uint64{0}, slot: 0}}, want: 1000, wantReads: 2},
-		"a fall that stays above the minimum":   {answers: []answer{half}, want: 500, wantReads: 1},
-		"a fall that our own spending explains": {answers: []answer{{lamports: []uint64{50}, slot: 2}}, inFlight: 950, want: 50, wantReads: 1},
-		"a fall by more than what is in flight": {answers: []answer{{lamports: []uint64{50}, slot: 2}, full}, inFlight: 900, want: 1000, wantReads: 2},
-		"a fall that a released cost explains":  {answers: []answer{{lamports: []uint64{99}, slot: 2}}, inFlight: 901, settled: true, want: 99, wantReads: 1},
+		"one wrong answer":                           {answers: []answer{zero, full}, want: 1000, wantReads: 2},
+		"the same answer twice":                      {answers: []answer{zero, zero}, want: 0, wantReads: 2},
+		"no second answer":                           {answers: []answer{zero, {err: errDown}}, want: 1000, wantReads: 2},
+		"a second answer from a node that is behind": {answers: []answer{zero, {lamports: []uint64{0}, slot: 0}}, want: 1000, wantReads: 2},
+		"a fall that stays above the minimum":        {answers: []answer{half}, want: 500, wantReads: 1},
+		"a fall that our own spending explains":      {answers: []answer{{lamports: []uint64{50}, slot: 2}}, inFlight: 950, want: 50, wantReads: 1},
+		"a fall by more than what is in flight":      {answers: []answer{{lamports: []uint64{50}, slot: 2}, full}, inFlight: 900, want: 1000, wantReads: 2},
+		"a fall that a released cost explains":       {answers: []answer{{lamports: []uint64{99}, slot: 2}}, inFlight: 901, released: true, want: 99, wantReads: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -320,37 +320,37 @@ func TestAFallCountsOnceItIsConfirmed(t *testing.T) {
 				p := newPayers(t, w, nil)
 				refresh(t, p)
 				if test.inFlight > 0 {
-					p.mu.Lock() // Pick would keep the minimum
+					p.mu.Lock() // not with Pick, which would keep the minimum
 					p.accounts[0].reserve(test.inFlight)
 					p.mu.Unlock()
 				}
-				if test.settled {
+				if test.released {
 					p.Release(p.Keys()[0], test.inFlight)
 				}
 				time.Sleep(time.Second)
 				before := w.count()
-				w.once(test.answers...)
+				w.queue(test.answers...)
 				_ = p.Refresh(t.Context())
 				if got := p.Balances()[0].Lamports; got != test.want {
 					t.Errorf("balance is %d, want %d", got, test.want)
 				}
 				if got := w.count() - before; got != test.wantReads {
-					t.Errorf("%d calls were made, want %d", got, test.wantReads)
+					t.Errorf("%d reads were made, want %d", got, test.wantReads)
 				}
 			})
 		})
 	}
 }
 
-// TestOneWrongAnswerIsDoubtedBesideADryPayer: while a payer is dry every read asks two
-// endpoints, but both may be the same node.
-func TestOneWrongAnswerIsDoubtedBesideADryPayer(t *testing.T) {
+// TestOneWrongAnswerDoesNotCountWhileAnotherPayerIsDry: while a payer is dry every read asks two endpoints.
+// They may be the same node, so an unexplained fall is still read again.
+func TestOneWrongAnswerDoesNotCountWhileAnotherPayerIsDry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000, 0}, slot: 1}
 		p := newPayers(t, w, nil)
 		refresh(t, p)
-		w.once(answer{lamports: []uint64{0, 0}, slot: 2})
+		w.queue(answer{lamports: []uint64{0, 0}, slot: 2})
 		refresh(t, p)
 		if got := p.Balances(); got[0].State != StateReady || got[1].State != StateDry {
 			t.Errorf("payers are %+v, want the first ready and the second dry", got)
@@ -358,9 +358,9 @@ func TestOneWrongAnswerIsDoubtedBesideADryPayer(t *testing.T) {
 	})
 }
 
-// TestADoubtLastsUntilTheNextRead: an answer in doubt that could not be checked at once is
-// checked by the next read.
-func TestADoubtLastsUntilTheNextRead(t *testing.T) {
+// TestUnconfirmedFallIsReadAgainSoon: when an unconfirmed answer cannot be read again at once, the
+// next read confirms it.
+func TestUnconfirmedFallIsReadAgainSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
@@ -369,7 +369,7 @@ func TestADoubtLastsUntilTheNextRead(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() { p.Run(ctx) })
 		synctest.Wait()
-		w.once(answer{lamports: []uint64{0}, slot: 2}, answer{err: errDown})
+		w.queue(answer{lamports: []uint64{0}, slot: 2}, answer{err: errDown})
 		w.set(3, nil, 0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -386,7 +386,7 @@ func TestADoubtLastsUntilTheNextRead(t *testing.T) {
 	})
 }
 
-func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
+func TestDryPayerIsNotUsedUntilItIsFunded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -408,19 +408,19 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 		step(2, 10*time.Second, 50, 1000)
 		for range 3 {
 			if got := pick(t, p, 10); got != 1 {
-				t.Errorf("payer %d pays, want 1: the other is dry", got)
+				t.Errorf("payer %d is picked, want 1: the other one is dry", got)
 			}
 		}
 		step(3, emptyInterval, 50, 60)
-		refused(t, p, 1, refusal.FeePayerEmpty)
-		step(4, emptyInterval, 50, 60) // nothing new, nothing logged
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty)
+		step(4, emptyInterval, 50, 60) // no change, so nothing is logged
 		if funded != 0 {
-			t.Errorf("funding was told %d times before there was any", funded)
+			t.Errorf("Funded was called %d times before a payer was funded", funded)
 		}
 		step(5, emptyInterval, 1000, 60)
-		refused(t, p, 10, "")
+		checkRefusal(t, p, 10, "")
 		if funded != 1 {
-			t.Errorf("funding was told %d times, want once", funded)
+			t.Errorf("Funded was called %d times, want once", funded)
 		}
 		cancel()
 		group.Wait()
@@ -440,7 +440,7 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 	})
 }
 
-func TestTheRefusalNamesEveryPayer(t *testing.T) {
+func TestCauseOfRefusalNamesEveryPayer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{60, 1000}, slot: 1}
@@ -450,7 +450,7 @@ func TestTheRefusalNamesEveryPayer(t *testing.T) {
 		w.set(0, errDown)
 		r, ok := refusal.As(p.Ready(t.Context(), 5000))
 		if !ok {
-			t.Fatal("work that nobody can pay is ready")
+			t.Fatal("Ready accepts a cost that no payer can pay")
 		}
 		want := "5000 lamports are needed; " + p.Keys()[0].String() + " held 60 lamports 3s ago; " + p.Keys()[1].String() + " held 1000 lamports 3s ago"
 		if r.Cause == nil || r.Cause.Error() != want {
@@ -458,18 +458,18 @@ func TestTheRefusalNamesEveryPayer(t *testing.T) {
 		}
 		for _, key := range p.Keys() {
 			if strings.Contains(r.Message, key.String()) {
-				t.Error("clients are told the payers' addresses")
+				t.Error("the message for clients has a payer's address")
 			}
 		}
 	})
 }
 
-func TestReadsOnDemandAreBounded(t *testing.T) {
+func TestReadsOnDemandAreRateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{0, 0}}
 		p := newPayers(t, w, nil)
-		refresh(t, p) // two calls, because the first answer is in doubt
+		refresh(t, p) // two reads, because the first answer is unconfirmed
 		before := w.count()
 		for range 50 {
 			time.Sleep(minInterval / 10)
@@ -486,13 +486,13 @@ func TestConcurrentReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{100}, delay: time.Second}
 		p := newPayers(t, w, nil)
-		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		shortCtx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var group sync.WaitGroup
 		group.Go(func() {
-			// The first caller gives up; the others must still get their answer.
-			if err := p.Refresh(impatient); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("impatient caller gets %v, want its deadline", err)
+			// The first caller stops waiting; the others must still get their answer.
+			if err := p.Refresh(shortCtx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the first caller gets %v, want DeadlineExceeded", err)
 			}
 		})
 		synctest.Wait()
@@ -501,39 +501,39 @@ func TestConcurrentReadsAreShared(t *testing.T) {
 		}
 		group.Wait()
 		if w.count() != 1 {
-			t.Errorf("%d reads, want 1 for all", w.count())
+			t.Errorf("%d reads, want 1 for all callers", w.count())
 		}
 	})
 }
 
-// TestAReadThatHangsIsGivenUp: a reader that never answers must not block every later read.
-func TestAReadThatHangsIsGivenUp(t *testing.T) {
+// TestHangingReadEndsAfterTimeout: a reader that never answers must not block later reads.
+func TestHangingReadEndsAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var hang hanging
-		p, err := New(Options{Keys: []*Key{numbered(t, 1)}, Balances: &hang, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		var reader hangingReader
+		p, err := New(Options{Keys: []*Key{keyFromSeed(t, 1)}, Balances: &reader, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		if err := p.Refresh(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != readTimeout {
-			t.Errorf("the read ends after %s with %v, want its deadline after %s", time.Since(began), err, readTimeout)
+			t.Errorf("the read ends after %s with error %v, want DeadlineExceeded after %s", time.Since(began), err, readTimeout)
 		}
 	})
 }
 
-type hanging struct{}
+type hangingReader struct{}
 
-func (hanging) Balances(ctx context.Context, _ []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+func (hangingReader) Balances(ctx context.Context, _ []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	<-ctx.Done()
 	return nil, 0, ctx.Err()
 }
 
-func (h hanging) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+func (h hangingReader) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	return h.Balances(ctx, keys)
 }
 
-func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
+func TestRunKeepsTheLastGoodBalanceWithItsAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -566,15 +566,15 @@ func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
 	})
 }
 
-func TestNewNamesMissingOptions(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	full := func() Options {
-		return Options{Keys: []*Key{numbered(t, 1), numbered(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		return Options{Keys: []*Key{keyFromSeed(t, 1), keyFromSeed(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	}
 	tests := map[string]struct{ change func(*Options) }{
 		"no key":              {func(o *Options) { o.Keys = nil }},
 		"a nil key":           {func(o *Options) { o.Keys = append(o.Keys, nil) }},
-		"the same key twice":  {func(o *Options) { o.Keys = append(o.Keys, numbered(t, 1)) }},
+		"the same key twice":  {func(o *Options) { o.Keys = append(o.Keys, keyFromSeed(t, 1)) }},
 		"too many keys":       {func(o *Options) { o.Keys = make([]*Key, MaxKeys+1) }},
 		"no reader":           {func(o *Options) { o.Balances = nil }},
 		"no logger":           {func(o *Options) { o.Log = nil }},
@@ -587,7 +587,7 @@ func TestNewNamesMissingOptions(t *testing.T) {
 			o := full()
 			test.change(&o)
 			if p, err := New(o); err == nil || p != nil {
-				t.Errorf("%s is taken", name)
+				t.Errorf("options with %s are accepted", name)
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retryEmpty is the Retry-After while no payer can pay: funding takes a person or a
-	// job. retryChain is the one while no balance has been read.
+	// retryEmpty is the Retry-After while no payer can pay: a person or a job has to fund one.
+	// retryChain is the Retry-After while no balance has been read.
 	retryEmpty = 30 * time.Second
 	retryChain = 5 * time.Second
 )
@@ -23,14 +23,14 @@ const (
 // payer cannot be used, until ctx ends.
 func (p *Payers) Run(ctx context.Context) {
 	for {
-		_ = p.Refresh(ctx) // logged once, and the last good values stay
+		_ = p.Refresh(ctx) // it logs errors, and keeps the last good values
 		if !p.wait(ctx) {
 			return
 		}
 	}
 }
 
-// wait waits until the next read is due, and reports whether ctx has not ended.
+// wait waits until the next read is due. It returns false when ctx ended first.
 func (p *Payers) wait(ctx context.Context) bool {
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
@@ -48,16 +48,16 @@ func (p *Payers) wait(ctx context.Context) bool {
 	}
 }
 
-// pause is the time until the next read.
+// pause returns the time until the next read.
 func (p *Payers) pause() time.Duration {
-	if p.anyUnconfirmed() {
+	if p.anyUnusable() {
 		return min(emptyInterval, p.interval)
 	}
 	return p.interval
 }
 
-// anyUnconfirmed reports whether some payer cannot be used, or its last reading is in doubt.
-func (p *Payers) anyUnconfirmed() bool {
+// anyUnusable reports whether some payer cannot be used, or its last reading is unconfirmed.
+func (p *Payers) anyUnusable() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.unconfirmed || !a.usable(p.minBalance) })
@@ -100,11 +100,11 @@ func (p *Payers) refreshOnDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks one endpoint, or two when the answer is in doubt or a payer cannot be used: one
-// endpoint that reports too little must not stop the relay, nor hide that a payer is
-// funded. Only one read runs at a time.
+// read asks one endpoint, or two when the answer is unconfirmed or a payer cannot be used: an
+// endpoint that reports too little must not stop the relay, nor hide that a payer was funded.
+// Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
-	fromTwo := p.anyUnconfirmed()
+	fromTwo := p.anyUnusable()
 	unconfirmed, err := p.readOnce(ctx, fromTwo)
 	if unconfirmed && err == nil {
 		_, err = p.readOnce(ctx, true)
@@ -123,7 +123,7 @@ func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, 
 	}
 	lamports, slot, err := balances(ctx, p.keys)
 	if err == nil && len(lamports) != len(p.keys) {
-		err = fmt.Errorf("the reader gave %d balances for %d fee payers", len(lamports), len(p.keys))
+		err = fmt.Errorf("the reader returned %d balances for %d fee payers", len(lamports), len(p.keys))
 	}
 	p.mu.Lock()
 	changed := p.failing != (err != nil)
@@ -132,7 +132,7 @@ func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, 
 	if err == nil {
 		unconfirmed, changes = p.update(lamports, reading{slot: slot, began: began, fromTwo: fromTwo})
 	}
-	turned := p.overallTransition()
+	overall := p.overallTransition()
 	p.mu.Unlock()
 	switch {
 	case changed && err != nil:
@@ -143,21 +143,21 @@ func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, 
 	for _, c := range changes {
 		p.logChange(c)
 	}
-	p.logTransition(turned)
+	p.logTransition(overall)
 	return unconfirmed, err
 }
 
-// change says that a payer is used from now on, or no longer.
+// change is that a payer is used from now on, or no longer.
 type change struct {
 	payer    solana.PublicKey
 	lamports uint64
 	empty    bool
-	// trusted: the chain had refused the payer, and its breaker has closed.
+	// trusted means that the chain had refused the payer, and its breaker has closed.
 	trusted bool
 }
 
-// update applies one reading to all payers, under the lock. n is the reading without its
-// lamports.
+// update applies one reading to all payers, under the lock. n is the reading without lamports,
+// which are in the order of the payers.
 func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
@@ -185,19 +185,19 @@ func (p *Payers) logChange(c change) {
 	}
 }
 
-// transition is how the payers as a whole have changed.
+// transition is a change of whether any payer can be used.
 type transition int
 
 const (
-	same transition = iota
-	// exhausted: the last payer that could be used no longer can.
-	allEmpty
-	// revived: a payer can be used after none could.
-	anyFunded
+	noTransition transition = iota
+	// noneUsable: the last usable payer can no longer be used.
+	noneUsable
+	// usableAgain: a payer can be used after none could.
+	usableAgain
 )
 
-// overallTransition returns how the payers as a whole have changed since its last call,
-// under the lock. Before the first reading they count as unchanged.
+// overallTransition returns the transition since its last call, under the lock; noTransition before
+// the first reading.
 func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {
@@ -205,35 +205,35 @@ func (p *Payers) overallTransition() transition {
 		if a.usable(p.minBalance) {
 			if p.exhausted {
 				p.exhausted = false
-				return anyFunded
+				return usableAgain
 			}
-			return same
+			return noTransition
 		}
 	}
 	if known && !p.exhausted {
 		p.exhausted = true
-		return allEmpty
+		return noneUsable
 	}
-	return same
+	return noTransition
 }
 
 // logTransition logs a transition, and calls funded when a payer can be used again. It is
 // called without the lock.
 func (p *Payers) logTransition(t transition) {
 	switch t {
-	case allEmpty:
+	case noneUsable:
 		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
-	case anyFunded:
+	case usableAgain:
 		p.log.Info("fee payer usable again; paying resumed")
 		if p.funded != nil {
 			p.funded()
 		}
-	case same:
+	case noTransition:
 	}
 }
 
-// refuse is the refusal of work for which no payer can pay. cause is the error of the read
-// just made, if any.
+// refuse returns the refusal of work for which no payer can pay. cause is the error of the last
+// read, if any.
 func (p *Payers) refuse(lamports uint64, cause error) error {
 	balances := p.Balances()
 	known := false
@@ -250,13 +250,13 @@ func (p *Payers) refuse(lamports uint64, cause error) error {
 		Retry(retryEmpty).Because(shortage{balances: balances, need: max(lamports, p.minBalance)})
 }
 
-// shortage is the reason why each payer cannot pay, for the operator.
+// shortage lists for the operator why each payer cannot pay.
 type shortage struct {
 	balances []Balance
 	need     uint64
 }
 
-// Error names each payer's address, what it holds and how old that reading is.
+// Error names each payer's address, its balance and the age of that reading.
 func (s shortage) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d lamports are needed", s.need)

@@ -13,7 +13,7 @@ const (
 // could pay. The zero value is closed.
 type breaker struct {
 	open bool
-	// refusals counts the refusals in a row, with no attempt that worked in between.
+	// refusals counts the refusals in a row, without a working attempt in between.
 	refusals int
 	since    time.Time
 	// knownLamports is the balance, in lamports, that the last refusal contradicted.
@@ -22,8 +22,8 @@ type breaker struct {
 	probing       bool
 }
 
-// allows reports whether an attempt may use the payer: any while the breaker is closed, one
-// at a time once a probe is due.
+// allows reports whether an attempt may use the payer: any attempt while the breaker is closed,
+// and one at a time once a probe is due.
 func (b *breaker) allows(now time.Time) bool {
 	return !b.open || !b.probing && !now.Before(b.probeAt)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-func TestARefusedPayerIsLeftOut(t *testing.T) {
+func TestRefusedPayerIsNotPicked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000, 900}, slot: 1}
@@ -22,35 +22,35 @@ func TestARefusedPayerIsLeftOut(t *testing.T) {
 		}
 		for range 3 {
 			if got := pick(t, p, 10); got == first {
-				t.Error("a payer that the chain refuses pays")
+				t.Error("a payer that the chain refused is picked")
 			}
 		}
 	})
 }
 
-func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
+func TestNewBalanceClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
 		p := newPayers(t, w, nil)
 		refresh(t, p)
 		p.MarkRefused(p.Keys()[0], errDown)
-		refused(t, p, 1, refusal.FeePayerEmpty) // the balance was read just now
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty) // the balance was read before the refusal
 		time.Sleep(minInterval)
-		refused(t, p, 1, "")
+		checkRefusal(t, p, 1, "")
 
-		// A node shows lamports that the chain does not accept: another reading of the same
-		// amount is not believed, and one of another amount is.
+		// After the second refusal, a reading of the same amount does not close the breaker, and
+		// a reading of another amount does.
 		p.MarkRefused(p.Keys()[0], errDown)
 		time.Sleep(minInterval)
-		refused(t, p, 1, refusal.FeePayerEmpty)
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty)
 		w.set(2, nil, 2000)
 		time.Sleep(minInterval)
-		refused(t, p, 1, "")
+		checkRefusal(t, p, 1, "")
 	})
 }
 
-func TestABalanceAskedForBeforeTheRefusalProvesNothing(t *testing.T) {
+func TestBalanceReadBeforeTheRefusalDoesNotCloseTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1, delay: time.Second}
@@ -71,42 +71,42 @@ func TestABalanceAskedForBeforeTheRefusalProvesNothing(t *testing.T) {
 	})
 }
 
-func TestOneAttemptProbesARefusedPayer(t *testing.T) {
+func TestOneAttemptProbesRefusedPayer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
 		p := newPayers(t, w, nil)
 		refresh(t, p)
 		p.mu.Lock()
-		p.accounts[0].breaker.refusals = 1 // the second in a row: the balance alone no longer helps
+		p.accounts[0].breaker.refusals = 1 // the next one is the second in a row, so the same balance does not close the breaker
 		p.mu.Unlock()
 		p.MarkRefused(p.Keys()[0], errDown)
-		p.MarkRefused(p.Keys()[0], errDown) // another attempt of the same time
+		p.MarkRefused(p.Keys()[0], errDown) // another attempt from before the breaker opened
 		time.Sleep(2*minProbeDelay - time.Nanosecond)
-		refused(t, p, 1, refusal.FeePayerEmpty)
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(time.Nanosecond)
 		if got := pick(t, p, 1); got != 0 {
-			t.Fatalf("payer %d pays", got)
+			t.Fatalf("payer %d is picked, want 0", got)
 		}
-		refused(t, p, 1, refusal.FeePayerEmpty) // one at a time
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty) // only one probe at a time
 
-		p.Release(p.Keys()[0], 1) // the result is not known
-		refused(t, p, 1, refusal.FeePayerEmpty)
+		p.Release(p.Keys()[0], 1) // the probe's result is unknown
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(2 * minProbeDelay)
 		pick(t, p, 1)
 		p.MarkRefused(p.Keys()[0], errDown)
 		p.Release(p.Keys()[0], 1)
 		time.Sleep(3 * minProbeDelay)
-		refused(t, p, 1, refusal.FeePayerEmpty) // the wait has doubled
+		checkRefusal(t, p, 1, refusal.FeePayerEmpty) // the wait has doubled
 		time.Sleep(minProbeDelay)
 		pick(t, p, 1)
 		p.MarkWorking(p.Keys()[0])
-		refused(t, p, 1, "")
-		refused(t, p, 1, "")
+		checkRefusal(t, p, 1, "")
+		checkRefusal(t, p, 1, "")
 	})
 }
 
-func TestTheWaitForAProbeIsBounded(t *testing.T) {
+func TestProbeDelayIsBounded(t *testing.T) {
 	t.Parallel()
 	b := breaker{refusals: 1 << 40}
 	if got := b.wait(); got != maxProbeDelay {

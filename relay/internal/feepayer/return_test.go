@@ -6,8 +6,7 @@ import (
 )
 
 // TestCancelledReservationsAreNotSpent: while the chain is unreachable, steps fail before they sign
-// and are retried again and again, and every reading fails too. The payers must not look empty
-// because of that.
+// and are retried, and every reading fails. That must not make the payers look empty.
 func TestCancelledReservationsAreNotSpent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -20,7 +19,7 @@ func TestCancelledReservationsAreNotSpent(t *testing.T) {
 			p.Cancel(p.Keys()[0], 600)
 		}
 		if b := p.Balances()[0]; b.InFlight != 0 || b.Reserved != 0 {
-			t.Errorf("%d are in flight, %d lamports reserved; want none", b.InFlight, b.Reserved)
+			t.Errorf("%d attempts are in flight and %d lamports reserved, want none", b.InFlight, b.Reserved)
 		}
 		checkCode(t, p.Ready(t.Context(), 600), "")
 	})
