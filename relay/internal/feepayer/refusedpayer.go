@@ -58,9 +58,9 @@ func (b *breaker) closeAfterSuccess() (closed bool) {
 }
 
 // closeIfFunded closes the breaker when a balance of at least the minimum was read after the
-// refusal. From the second refusal in a row on, the balance also has to differ from the one
-// that the chain contradicted: otherwise a node that shows lamports which do not exist
-// would have every attempt refused.
+// refusal. From the second refusal in a row on, the balance also has to differ from
+// knownLamports: otherwise a node that reports lamports that do not exist would have every
+// attempt refused.
 func (b *breaker) closeIfFunded(n reading) {
 	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.knownLamports) {
 		b.open, b.probing = false, false
