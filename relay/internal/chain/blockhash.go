@@ -91,16 +91,16 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	began := e.now()
 	got, err := ask(e.background, e, query[onchain.Blockhash]{
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
-			h, err := at.LatestBlockhash(ctx)
+		do: func(ctx context.Context, source askedEndpoint) (onchain.Blockhash, error) {
+			h, err := source.LatestBlockhash(ctx)
 			if err == nil { // an impossible slot must not reach hashes.check
-				err = e.checkSlot(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
+				err = e.checkSlot(e.all[source.index], methodBlockhash, h.Slot, source.best, false)
 			}
 			if err == nil {
-				err = e.hashes.check(at, h, e.maxLag)
+				err = e.hashes.check(source, h, e.maxLag)
 			}
 			if err == nil {
-				h.LastValidBlockHeight, err = e.verifiedLastValid(ctx, at, h)
+				h.LastValidBlockHeight, err = e.verifiedLastValid(ctx, source, h)
 			}
 			h.Slot = max(h.Slot, e.slots.Highest(e.now()))
 			return h, err
@@ -121,16 +121,16 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 
 // check refuses a blockhash that is older than it should be: behind the highest slot of
 // any endpoint, or unchanged for too many slots.
-func (b *blockhashes) check(at askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
+func (b *blockhashes) check(source askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seen := &b.newest[at.index]
+	seen := &b.newest[source.index]
 	if seen.hash != h.Hash {
 		*seen = firstSeen{h.Hash, h.Slot}
 	}
 	switch {
-	case h.Slot+maxLag < at.best:
-		return outdatedBlockhash(h, "its blockhash is of slot %d, %d behind the best endpoint", h.Slot, at.best-h.Slot)
+	case h.Slot+maxLag < source.best:
+		return outdatedBlockhash(h, "its blockhash is of slot %d, %d behind the best endpoint", h.Slot, source.best-h.Slot)
 	case h.Slot > seen.slot+maxLag:
 		return outdatedBlockhash(h, "its blockhash has not changed for %d slots", h.Slot-seen.slot)
 	}
@@ -143,29 +143,29 @@ func outdatedBlockhash(h onchain.Blockhash, format string, args ...any) error {
 
 // verifiedLastValid returns the last block height at which a transaction with the blockhash can
 // land. It refuses a height that the chain cannot have.
-func (e *Endpoints) verifiedLastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
+func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < blockhashLifetime || h.LastValidBlockHeight-blockhashLifetime > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
 			h.Slot, h.LastValidBlockHeight, h.Slot+blockhashLifetime)
 	}
 	b := block{h.Slot, h.LastValidBlockHeight - blockhashLifetime}
-	if err := e.checkBlockhashHeight(at.index, h, b); err != nil {
+	if err := e.checkBlockhashHeight(source.index, h, b); err != nil {
 		return 0, err
 	}
 	switch due, noAgreement := e.heights.due(e.now()); {
 	case due && noAgreement:
-		if err := e.askHeights(ctx, at); err != nil {
+		if err := e.askHeights(ctx, source); err != nil {
 			return 0, err
 		}
-		if err := e.checkBlockhashHeight(at.index, h, b); err != nil { // now also against the others' heights
+		if err := e.checkBlockhashHeight(source.index, h, b); err != nil { // now also against the others' heights
 			return 0, err
 		}
 	case due:
-		e.backgroundWork.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is checked against it
+		e.backgroundWork.run(func() { _ = e.askHeights(e.background, source) }) // the next blockhash is checked against it
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
-		_, most := a.heightsAt(max(b.slot, at.best, e.slots.Highest(e.now())))
+		_, most := a.heightsAt(max(b.slot, source.best, e.slots.Highest(e.now())))
 		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
 	if len(e.withRole(RoleRead)) > 1 {
@@ -191,8 +191,8 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 // askHeights asks other endpoints for a block's height until one agrees with the known
 // heights. When none does, or no other endpoint exists, it asks the endpoint that returned
 // the blockhash: its newest block must be consistent with that blockhash.
-func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
-	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
+func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
+	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })
 	for _, ep := range others {
 		permit, ok := ep.breaker.Try()
 		if !ok {
@@ -204,19 +204,19 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 			return nil
 		}
 	}
-	if _, err := e.newestBlock(ctx, at); onchain.KindOf(err) == onchain.KindContradiction {
+	if _, err := e.newestBlock(ctx, source); onchain.KindOf(err) == onchain.KindContradiction {
 		return err
 	}
 	return nil
 }
 
 // newestBlock reads an endpoint's newest confirmed block and checks it against the known heights.
-func (e *Endpoints) newestBlock(ctx context.Context, at askedEndpoint) (block, error) {
-	b, err := tip(ctx, at, onchain.Confirmed)
+func (e *Endpoints) newestBlock(ctx context.Context, source askedEndpoint) (block, error) {
+	b, err := tip(ctx, source, onchain.Confirmed)
 	if err != nil {
 		return b, err
 	}
-	return b, e.checkBlock(at.index, b)
+	return b, e.checkBlock(source.index, b)
 }
 
 // checkBlock refuses a block whose height the chain cannot have.

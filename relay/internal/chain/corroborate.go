@@ -197,8 +197,8 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 		// The endpoint's slot may be wrong, but a status that equals the first still
 		// counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
-		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
-			return newSlotted(at.Statuses(ctx, wanted, true))
+		do: func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Status], error) {
+			return newSlotted(source.Statuses(ctx, wanted, true))
 		},
 	}, by, func(ep *endpoint, answer slotted[[]*onchain.Status]) bool {
 		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), answer.slot, 0}

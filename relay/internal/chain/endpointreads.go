@@ -36,8 +36,8 @@ func historyQuery[T any](method string, urgency outbound.Urgency, do func(contex
 
 // Slot reads the newest slot of the commitment.
 func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error) {
-	q := currentQuery("getSlot", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[uint64], error) {
-		slot, err := at.Slot(ctx, commitment)
+	q := currentQuery("getSlot", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[uint64], error) {
+		slot, err := source.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
 	q.unconfirmed = commitment != onchain.Confirmed
@@ -50,8 +50,8 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 // account, such as the pool's tree, is asked for and does not exist, a second endpoint is
 // asked too; its answer is used if it has the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
-	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
-		return newSlotted(at.Accounts(ctx, keys, commitment, minContextSlot))
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return newSlotted(source.Accounts(ctx, keys, commitment, minContextSlot))
 	})
 	q.unconfirmed = commitment != onchain.Confirmed
 	s, err := askAgain(ctx, e, q, secondOpinion[slotted[[]*onchain.Account]]{
@@ -66,8 +66,8 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 // before minContextSlot. An account that does not exist has 0 lamports; a second endpoint
 // is then asked, as in Balances.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
-	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
-		lamports, slot, err := at.Balance(ctx, key, minContextSlot)
+	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
+		lamports, slot, err := source.Balance(ctx, key, minContextSlot)
 		return slotted[[]uint64]{[]uint64{lamports}, slot}, err
 	})
 	if err != nil {
@@ -81,8 +81,8 @@ func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContex
 // lost an account reports 0 too, so a second endpoint is asked if there is one, and its
 // answer is used if it has more accounts.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
-		return newSlotted(at.Balances(ctx, keys))
+	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
+		return newSlotted(source.Balances(ctx, keys))
 	})
 }
 
@@ -119,7 +119,9 @@ func fewerMissing[T any](missing func(T) bool) func(first, second slotted[[]T]) 
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
 		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, at askedEndpoint) ([]uint64, error) { return at.PriorityFees(ctx, writable) },
+		do: func(ctx context.Context, source askedEndpoint) ([]uint64, error) {
+			return source.PriorityFees(ctx, writable)
+		},
 	})
 }
 
@@ -131,8 +133,8 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	// The slot is a processed one, so it does not show how far the endpoint is behind.
 	s, by, err := askWithIndex(ctx, e, query[slotted[[]*onchain.Status]]{
 		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*onchain.Status], unconfirmed: true,
-		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
-			return newSlotted(at.Statuses(ctx, signatures, false))
+		do: func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Status], error) {
+			return newSlotted(source.Statuses(ctx, signatures, false))
 		},
 	})
 	if err != nil {
@@ -145,8 +147,8 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // history first; see rpc.Client.SignaturesFor. When the list is empty, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
-		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
+	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]onchain.SignatureInfo, error) {
+		return source.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
 	return askAgain(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
 		doubtful: func(listed []onchain.SignatureInfo) bool { return len(listed) == 0 },
@@ -158,8 +160,8 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 // Blocks lists the slots that have a confirmed block, between from and to, both included. RPC
 // nodes limit the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return ask(ctx, e, historyQuery("getBlocks", outbound.Background, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
-		return at.Blocks(ctx, from, to)
+	return ask(ctx, e, historyQuery("getBlocks", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]uint64, error) {
+		return source.Blocks(ctx, from, to)
 	}))
 }
 
@@ -167,8 +169,8 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
 // that could be asked says so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
-	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
-		return at.Block(ctx, slot, account)
+	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Block, error) {
+		return source.Block(ctx, slot, account)
 	}))
 }
 
@@ -176,8 +178,8 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.Publi
 // endpoint knows the transaction as finalized. It fails when the transaction does not name
 // the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
-	q := historyQuery("getTransaction", outbound.Background, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
-		return at.Payment(ctx, signature, account)
+	q := historyQuery("getTransaction", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Payment, error) {
+		return source.Payment(ctx, signature, account)
 	})
 	q.unknown = isNil[onchain.Payment]
 	return ask(ctx, e, q)
@@ -190,8 +192,8 @@ func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nul
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("finding the creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
-	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.Creation, error) {
-		return at.FindCreation(ctx, pool, nullifier)
+	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, source askedEndpoint) (*onchain.Creation, error) {
+		return source.FindCreation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[onchain.Creation]
 	first, by, err := askWithIndex(ctx, e, q)
@@ -223,8 +225,8 @@ func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, firs
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("finding the end of a swap needs a swap whose nullifier is not zero")
 	}
-	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.SwapEnd, error) {
-		return at.FindSwapEnd(ctx, swap, first, last)
+	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, source askedEndpoint) (*onchain.SwapEnd, error) {
+		return source.FindSwapEnd(ctx, swap, first, last)
 	})
 	q.unknown = isNil[onchain.SwapEnd]
 	end, by, err := askWithIndex(ctx, e, q)

@@ -106,9 +106,9 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 // askWithIndex is ask, and also returns the index of the endpoint that answered.
 func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
-	q.do = func(ctx context.Context, at askedEndpoint) (T, error) {
-		by = at.index
-		return do(ctx, at)
+	q.do = func(ctx context.Context, source askedEndpoint) (T, error) {
+		by = source.index
+		return do(ctx, source)
 	}
 	v, err = ask(ctx, e, q)
 	return v, by, err
@@ -208,13 +208,13 @@ func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, de
 	return true
 }
 
-// attempt asks one endpoint, and updates its health from the answer. left counts the
+// attempt asks one endpoint, and updates its health from the answer. remaining counts the
 // endpoints that could be asked, this one included.
-func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], left int) (T, error) {
+func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], remaining int) (T, error) {
 	var v T
 	start := e.now()
 	best := e.slots.Best(start)
-	limited, cancel := e.limit(ctx, q.method, left)
+	limited, cancel := e.limit(ctx, q.method, remaining)
 	defer cancel()
 	err := e.verify(limited, ep)
 	if err == nil {
@@ -249,13 +249,13 @@ func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, un
 
 // limit bounds a call that other endpoints could answer too: to its share of the caller's time
 // and to two fifths of the timeout.
-func (e *Endpoints) limit(ctx context.Context, method string, left int) (context.Context, context.CancelFunc) {
-	if left <= 1 {
+func (e *Endpoints) limit(ctx context.Context, method string, remaining int) (context.Context, context.CancelFunc) {
+	if remaining <= 1 {
 		return ctx, func() {}
 	}
 	most := rpc.Timeout(method, e.timeout*2/5)
 	if deadline, ok := ctx.Deadline(); ok {
-		most = min(most, deadline.Sub(e.now())/time.Duration(left))
+		most = min(most, deadline.Sub(e.now())/time.Duration(remaining))
 	}
 	return context.WithTimeoutCause(ctx, most, rpc.ErrLimit)
 }

@@ -38,8 +38,8 @@ const (
 type block struct{ slot, height uint64 }
 
 // tip is the newest block of the commitment at an endpoint.
-func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (block, error) {
-	t, err := at.Newest(ctx, commitment)
+func tip(ctx context.Context, source askedEndpoint, commitment onchain.Commitment) (block, error) {
+	t, err := source.Newest(ctx, commitment)
 	return block{t.Slot, t.Height}, err
 }
 

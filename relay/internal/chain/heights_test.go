@@ -73,27 +73,27 @@ func TestLastValidHeightNeedsTwoEndpoints(t *testing.T) {
 		hosts                []string
 		blockhash, epochInfo func(slot, height uint64) uint64
 		// agreed: the liar told the truth at first. down: the others do not answer.
-		agreed, down bool
-		wantKind     string
-		wantLast     func(slot uint64) uint64
-		wantLiars    bool // the liar's blockhash is used
+		agreed, down       bool
+		wantKind           string
+		wantLast           func(slot uint64) uint64
+		wantLiarsBlockhash bool // the liar's blockhash is used
 	}{
-		"a single endpoint is believed":                    {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return trueLastValid(s) + 5000 }, wantLiars: true},
+		"a single endpoint is believed":                    {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return trueLastValid(s) + 5000 }, wantLiarsBlockhash: true},
 		"a single endpoint that contradicts itself":        {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: onchain.KindContradiction},
 		"one of two that contradicts itself":               {hosts: []string{"liar", "b"}, blockhash: slotAsHeight, epochInfo: truth, wantLast: trueLastValid},
-		"one of two, too high":                             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: slotAsLastValid, wantLiars: true},
-		"one of two, too low":                              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: slotAsLastValid, wantLiars: true},
-		"one of two, too high, the other down":             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, down: true, wantLast: slotAsLastValid, wantLiars: true},
-		"one of two, too low, the other down":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: slotAsLastValid, wantLiars: true},
+		"one of two, too high":                             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: slotAsLastValid, wantLiarsBlockhash: true},
+		"one of two, too low":                              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: slotAsLastValid, wantLiarsBlockhash: true},
+		"one of two, too high, the other down":             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, down: true, wantLast: slotAsLastValid, wantLiarsBlockhash: true},
+		"one of two, too low, the other down":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: slotAsLastValid, wantLiarsBlockhash: true},
 		"one of two that agreed before, too high":          {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: trueLastValid},
 		"one of two that agreed before, too low":           {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: trueLastValid},
-		"one of two that agreed before, a little too low":  {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: trueLastValid, wantLiars: true},
+		"one of two that agreed before, a little too low":  {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: trueLastValid, wantLiarsBlockhash: true},
 		"one of two that agreed before, the other down":    {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: onchain.KindContradiction},
 		"one of three, too high":                           {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: trueLastValid},
 		"one of three, too low":                            {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: trueLastValid},
 		"one of three that gives its slot as its height":   {hosts: []string{"liar", "b", "c"}, blockhash: slotAsHeight, epochInfo: slotAsHeight, wantLast: trueLastValid},
-		"two honest endpoints":                             {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, wantLast: trueLastValid, wantLiars: true},
-		"two honest endpoints that agreed, the other down": {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, agreed: true, down: true, wantLast: trueLastValid, wantLiars: true},
+		"two honest endpoints":                             {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, wantLast: trueLastValid, wantLiarsBlockhash: true},
+		"two honest endpoints that agreed, the other down": {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, agreed: true, down: true, wantLast: trueLastValid, wantLiarsBlockhash: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestLastValidHeightNeedsTwoEndpoints(t *testing.T) {
 						}
 						continue
 					}
-					if liars := got.Slot == at; liars != test.wantLiars {
-						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, liars, test.wantLiars)
+					if isLiars := got.Slot == at; isLiars != test.wantLiarsBlockhash {
+						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, isLiars, test.wantLiarsBlockhash)
 					}
 					// It may be higher by the slots since the agreement: they may have been skipped.
 					if want := test.wantLast(got.Slot); got.LastValidBlockHeight < want || got.LastValidBlockHeight > want+5 {

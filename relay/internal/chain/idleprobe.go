@@ -44,7 +44,9 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	// attempt records the outcome; no caller waits for the answer.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
 		method: "getSlot", urgency: outbound.Background,
-		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, onchain.Confirmed) },
+		do: func(ctx context.Context, source askedEndpoint) (uint64, error) {
+			return source.Slot(ctx, onchain.Confirmed)
+		},
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
 }

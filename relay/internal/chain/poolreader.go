@@ -69,7 +69,7 @@ type PoolReader struct {
 	pool         *shieldpool.Pool
 	now          func() time.Time
 	corroborated func(uint64) bool
-	slotIsOld   func(uint64, time.Time) bool
+	slotIsOld    func(uint64, time.Time) bool
 	interval     time.Duration
 	changed      func(onchain.Snapshot, error)
 	mints        map[string]bool

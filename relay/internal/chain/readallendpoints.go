@@ -45,8 +45,8 @@ type AccountAt struct {
 // answer soon are left out. An endpoint with an open breaker is asked too, for a shorter
 // time: failed sends may have opened it, and the only other endpoint may be behind.
 func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
-		return newSlotted(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return newSlotted(source.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
 	})
 	var mu sync.Mutex
 	var running sync.WaitGroup

@@ -21,8 +21,8 @@ import (
 // its history or is ahead of the chain must not make the relay conclude that a transaction
 // landed, or that none did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
-	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.SearchResult, error) {
-		return e.search(ctx, at, signatures)
+	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, source askedEndpoint) (onchain.SearchResult, error) {
+		return e.search(ctx, source, signatures)
 	})
 	q.slot, q.unconfirmed = func(r onchain.SearchResult) uint64 { return r.Slot }, true
 	first, by, err := askWithIndex(ctx, e, q)
@@ -88,34 +88,34 @@ type corroboration struct {
 // searchOthers returns the query that searches at a further endpoint.
 func (e *Endpoints) searchOthers(signatures []solana.Signature) query[corroboration] {
 	const method = "getSignatureStatuses"
-	return query[corroboration]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (corroboration, error) {
-		found, err := e.search(ctx, at, signatures)
+	return query[corroboration]{method: method, urgency: outbound.Read, do: func(ctx context.Context, source askedEndpoint) (corroboration, error) {
+		found, err := e.search(ctx, source, signatures)
 		switch {
 		case err == nil:
-			possible := e.checkSlot(e.all[at.index], method, found.Slot, at.best, true) == nil
+			possible := e.checkSlot(e.all[source.index], method, found.Slot, source.best, true) == nil
 			return corroboration{found, possible}, nil
 		case onchain.KindOf(err) != onchain.KindContradiction:
 			return corroboration{}, err
 		}
-		statuses, slot, err := at.Statuses(ctx, signatures, true)
+		statuses, slot, err := source.Statuses(ctx, signatures, true)
 		return corroboration{SearchResult: onchain.SearchResult{Statuses: statuses, Slot: slot}}, err
 	}}
 }
 
 // search searches at one endpoint.
-func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (onchain.SearchResult, error) {
-	final, err := tip(ctx, at, onchain.Finalized)
+func (e *Endpoints) search(ctx context.Context, source askedEndpoint, signatures []solana.Signature) (onchain.SearchResult, error) {
+	final, err := tip(ctx, source, onchain.Finalized)
 	if err == nil {
-		err = e.checkBlock(at.index, final)
+		err = e.checkBlock(source.index, final)
 	}
 	if err != nil {
 		return onchain.SearchResult{}, err
 	}
-	first, err := at.FirstAvailable(ctx)
+	first, err := source.FirstAvailable(ctx)
 	if err != nil {
 		return onchain.SearchResult{}, err
 	}
-	statuses, slot, err := at.Statuses(ctx, signatures, true)
+	statuses, slot, err := source.Statuses(ctx, signatures, true)
 	if err == nil {
 		// One URL may stand for several nodes. A node that has not reached the horizon does
 		// not know everything that landed before it.
@@ -125,6 +125,6 @@ func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []s
 		return onchain.SearchResult{}, err
 	}
 	found := onchain.SearchResult{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
-	found.ExpiredSlot, found.ExpiredAt = e.heights.recordFinalized(at.index, final, max(slot, at.best), e.now())
+	found.ExpiredSlot, found.ExpiredAt = e.heights.recordFinalized(source.index, final, max(slot, source.best), e.now())
 	return found, nil
 }

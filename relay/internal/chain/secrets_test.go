@@ -34,7 +34,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 		status int    // 0 is 200
 		body   string
 	}{
-		"nobody listens":                {url: "http://" + closedAddress(t)},
+		"no listener":                   {url: "http://" + closedAddress(t)},
 		"HTTP 403":                      {status: 403, body: canaryQuery},
 		"HTTP 500":                      {status: 500, body: canaryPath},
 		"a refusal that echoes the URL": {body: fault(echo)},

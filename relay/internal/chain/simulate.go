@@ -16,8 +16,8 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	simulate := func(minSlot uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{
 			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
-			do: func(ctx context.Context, at askedEndpoint) (onchain.Simulation, error) {
-				return at.Simulate(ctx, raw, replaceBlockhash, minSlot)
+			do: func(ctx context.Context, source askedEndpoint) (onchain.Simulation, error) {
+				return source.Simulate(ctx, raw, replaceBlockhash, minSlot)
 			},
 		}
 	}

@@ -16,8 +16,8 @@ import (
 func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error) {
 	q := query[*AccountAt]{
 		method: "getMultipleAccounts", urgency: outbound.Read, roles: []Role{RoleRead}, unconfirmed: true,
-		do: func(ctx context.Context, at askedEndpoint) (*AccountAt, error) {
-			accounts, slot, err := at.Accounts(ctx, []solana.PublicKey{key}, onchain.Finalized, 0)
+		do: func(ctx context.Context, source askedEndpoint) (*AccountAt, error) {
+			accounts, slot, err := source.Accounts(ctx, []solana.PublicKey{key}, onchain.Finalized, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -49,8 +49,8 @@ func sameAccount(a, b *AccountAt) bool {
 // It returns the higher value for each account, and the older of the two slots. So one endpoint that reports too little,
 // or has lost accounts, does not make accounts look empty.
 func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
-		return newSlotted(at.Balances(ctx, keys))
+	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
+		return newSlotted(source.Balances(ctx, keys))
 	})
 	first, by, err := askWithIndex(ctx, e, q)
 	if err != nil {
