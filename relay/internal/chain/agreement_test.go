@@ -95,7 +95,7 @@ func TestFinalizedBlocksShowExpiredBlockhashes(t *testing.T) {
 	for i, test := range []struct {
 		block block
 		want  uint64
-		// wantMinute is the number of the report, from 1, whose time is wanted; 0 for none.
+		// wantMinute is the minute of the wanted time; 0 for none.
 		wantMinute int
 	}{
 		{block{1000, 500}, 0, 0},

@@ -162,7 +162,7 @@ func TestDecisiveStatusNeedsTwoEndpoints(t *testing.T) {
 					t.Errorf("the first endpoint was asked %d times, want once", n["a"].count("getSignatureStatuses"))
 				}
 				if lines := strings.Count(seen.logged(), "contradict each other"); (lines > 0) != test.disputes || len(seen.contradicted) > 0 != test.disputes {
-					t.Errorf("contradictions of %v are observed and %d logged, want any: %v", seen.contradicted, lines, test.disputes)
+					t.Errorf("contradictions of %v are observed and %d logged, want contradictions: %v", seen.contradicted, lines, test.disputes)
 				}
 			})
 		})
@@ -272,7 +272,7 @@ func TestUncorroboratedSlotDoesNotShortenBlockhashLifetime(t *testing.T) {
 		startPolling(t, e, n, "liar", "honest")
 		h, err := e.LatestBlockhash(t.Context())
 		if least := n["honest"].currentSlot() - 5; err != nil || h.Slot < least || h.LastValidBlockHeight < least+blockhashLifetime {
-			t.Errorf("the blockhash is of slot %d and valid up to %d, error %v, want slot %d or later and %d blocks more", h.Slot, h.LastValidBlockHeight, err, least, blockhashLifetime)
+			t.Errorf("the blockhash is of slot %d and valid up to %d, error %v; want slot %d or later, and valid for %d more", h.Slot, h.LastValidBlockHeight, err, least, blockhashLifetime)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func tip(ctx context.Context, source askedEndpoint, commitment onchain.Commitmen
 	return block{t.Slot, t.Height}, err
 }
 
-// agreement states that the block height at a slot is from low to high. From one slot to
+// agreement states that the block height at a slot is between low and high. From one slot to
 // the next the height grows by one, or by none when the slot is skipped. So an agreement
 // bounds the height at every other slot.
 type agreement struct{ slot, low, high uint64 }
@@ -66,9 +66,9 @@ func (a agreement) distance(b block) (above, below uint64) {
 // agreement returns the block's height as a range of one value.
 func (b block) agreement() agreement { return agreement{b.slot, b.height, b.height} }
 
-// with combines blocks of two endpoints that corroborate each other; one of the two may
+// agreementWith combines blocks of two endpoints that corroborate each other; one of the two may
 // lie.
-func (b block) with(other block) agreement {
+func (b block) agreementWith(other block) agreement {
 	if b.slot < other.slot {
 		b, other = other, b
 	}
@@ -77,7 +77,7 @@ func (b block) with(other block) agreement {
 
 // heights keeps the block heights that endpoints report. Two reports that corroborate each
 // other make an agreement, and a height outside it is refused. So no single answer, except
-// the first, decides how long a blockhash lives.
+// the first, decides how long a blockhash is valid.
 type heights struct {
 	slack uint64
 
@@ -136,7 +136,7 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 	}()
 	corroborating, against := h.findCorroborating(i, b, now)
 	if corroborating != nil {
-		h.agreed, h.agreedAt, h.confirmedAt = b.with(*corroborating), now, now
+		h.agreed, h.agreedAt, h.confirmedAt = b.agreementWith(*corroborating), now, now
 		return 0, 0, -1
 	}
 	for _, bound := range h.bounds(i, now) {
@@ -205,10 +205,9 @@ func (h *heights) agreedOn() (agreement, bool) {
 }
 
 // recordFinalized records a finalized block that the endpoint reported when it had reached the
-// slot tip. It returns the slot up to which blockhashes have expired, and the time before which
-// blockhashes were issued that have. Only this endpoint's reports decide: it has since passed
-// the block of such a blockhash by more than blockhashLifetime. Recorded last valid heights play
-// no part.
+// slot tip. It returns the slot up to which, and the time before which, all blockhashes have
+// expired. Only this endpoint's reports decide: it has since passed the blocks of these
+// blockhashes by more than blockhashLifetime. Recorded last valid heights play no part.
 func (h *heights) recordFinalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

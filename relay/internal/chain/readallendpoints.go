@@ -127,7 +127,8 @@ func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 // Spent reports whether all answering endpoints agree that a nullifier is spent, after
 // one endpoint reported it: its account exists, and the program owns it. An endpoint
 // that is behind disagrees, and so does one that has lost the account. It fails with
-// chain_unavailable when only one of several answers, which may be the one that reported it.
+// chain_unavailable when only one of several endpoints answers, which may be the one that
+// reported it.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
 	if p.allEndpoints == nil {
 		return true, nil

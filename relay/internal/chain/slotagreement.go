@@ -27,8 +27,8 @@ const (
 
 // slotAgreement tracks the newest confirmed slot of a chain that several endpoints report,
 // and how many slots each of them is behind it. A slot counts when a second endpoint comes
-// near it, or when it matches the clock's estimate since two endpoints last agreed. So an
-// endpoint that is ahead of the chain differs from one that is behind it. Safe for
+// near it, or when it matches the clock's estimate since two endpoints last agreed. This
+// distinguishes an endpoint that is ahead of the chain from one that is behind it. Safe for
 // concurrent use.
 type slotAgreement struct {
 	// near is the greatest distance in slots at which two endpoints agree.
