@@ -71,7 +71,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 		}
 	}
 	return nil, refusal.New(refusal.NullifierReserved,
-		"other submissions of the same notes keep coming and going: send the request again").With("nullifier_index", 0)
+		"other submissions keep reserving and releasing the same notes: send the request again").With("nullifier_index", 0)
 }
 
 // insert sets the stored values in sub after the commit.

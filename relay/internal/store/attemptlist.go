@@ -12,17 +12,17 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// LiveAttempt is an attempt that may still land, for its operator: without the content of
-// the request.
+// LiveAttempt is an attempt that may still land, as the operator sees it: without the
+// content of the request.
 type LiveAttempt struct {
 	JobID int64
 	// ID is the id of the request, which opens /status.
 	ID      uuid.UUID
 	Purpose txmgr.Purpose
-	// Age is the time since it was signed.
+	// Age is the time since the attempt was signed.
 	Age                                 time.Duration
 	BlockhashSlot, LastValidBlockHeight uint64
-	// HoldReason is the reason for which its submission waits; "" for none.
+	// HoldReason is the reason for which the submission waits; "" for none.
 	HoldReason string
 	Signature  solana.Signature
 }
@@ -37,10 +37,10 @@ const liveAttemptsSQL = `SELECT s.job_id, COALESCE(s.parent, s.id), a.purpose, E
 // longer ago than age, the oldest first. It reads every open row.
 func (s *Store) LiveAttempts(ctx context.Context, age time.Duration, limit int) ([]LiveAttempt, error) {
 	listed, err := collect(ctx, s, func(row pgx.CollectableRow) (a LiveAttempt, err error) {
-		var old float64
+		var ageSeconds float64
 		var sig []byte
-		err = row.Scan(&a.JobID, &a.ID, &a.Purpose, &old, &a.BlockhashSlot, &a.LastValidBlockHeight, &a.HoldReason, &sig)
-		a.Age = seconds(old)
+		err = row.Scan(&a.JobID, &a.ID, &a.Purpose, &ageSeconds, &a.BlockhashSlot, &a.LastValidBlockHeight, &a.HoldReason, &sig)
+		a.Age = seconds(ageSeconds)
 		if s := signature(sig); s != nil {
 			a.Signature = *s
 		}

@@ -32,9 +32,9 @@ const (
 	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
-	// limit. It omits submissions that wait for days, because they evict no root from the
-	// root history meanwhile, and would keep the pool busy for as long. It also omits those
-	// whose root has left the root history.
+	// limit. It omits submissions with an individual hold: they may wait for days, evict no
+	// root from the root history meanwhile, and would make the pool look busy. It also omits
+	// submissions whose root has left the root history.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
 		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + individualHolds + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
@@ -46,12 +46,12 @@ type group struct {
 	Hold  string
 	Free  bool // due, and leased to no worker
 	Count int64
-	Age   float64 // since the oldest was accepted, in seconds
-	Wait  float64 // since the first was due, in seconds; below zero while none is
+	Age   float64 // seconds since the oldest was accepted
+	Wait  float64 // seconds since the first was due; negative if none is due yet
 }
 
 // Backlog implements submission.Store. It reads every open row, so callers that serve many
-// keep its result for a while.
+// requests cache its result.
 func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	var open []group
 	var jobs []int64
@@ -77,7 +77,7 @@ func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	return tally(open, workers, jobs), nil
 }
 
-// tally sums the groups. workers counts the live ones by the reason of their pause.
+// tally sums the groups. workers counts the live workers by the reason of their pause.
 func tally(open []group, workers map[string]int64, jobs []int64) submission.Backlog {
 	b := submission.Backlog{Held: map[string]int64{}, QueuedJobs: jobs}
 	for _, g := range open {
@@ -102,8 +102,8 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 	return b
 }
 
-// allPaused returns the commonest reason when every worker is paused, because more workers
-// would not help then. It returns "" without workers, because then more would.
+// allPaused returns the most frequent reason if every worker is paused: more workers would
+// not help then. Without workers it returns "", because starting one would help.
 func allPaused(workers map[string]int64) string {
 	if len(workers) == 0 || workers[""] > 0 {
 		return ""

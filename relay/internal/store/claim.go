@@ -17,9 +17,9 @@ import (
 // would be missing. Such a row is skipped: its epoch at the start (seen) has to equal that
 // of the locked row (picked).
 //
-// Claims name the kinds that this release knows, and leave those of a later release alone.
-// Second legs have a claim and an index of their own, because thousands may wait for a
-// price. They sort behind all others in the order of roots, where the other claims stop.
+// Claims name the kinds that this release knows, and skip kinds of a later release. Second
+// legs have their own claim and index, because thousands may wait for a price. In the order
+// of roots they come last, and the other claims stop before them.
 const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
@@ -47,14 +47,14 @@ ORDER BY `
 	// lastRootSeq is the root_seq of second legs.
 	lastRootSeq = `9223372036854775807`
 
-	// claimStarted selects submissions that were started and wait for nothing, or for a
+	// claimStarted selects started submissions that have no hold reason, or wait for a
 	// second endpoint's answer: their attempts may be on the chain.
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL claims one of the waiting submissions, in turn: a failed try delays it
-	// behind those that were not tried since. In the order of roots, the same few would be
-	// tried for ever, although they may wait for something else.
+	// probeSQL claims all started submissions and one of the others, the longest due: a
+	// failed try puts it behind those that were not tried since. In the order of roots, the
+	// same few would be tried for ever, although they may wait for something else.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
@@ -68,8 +68,7 @@ func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmg
 	return s.claim(ctx, claimSQL, worker, limit)
 }
 
-// Probe implements submission.Store. It reads all due rows: those that wait for
-// a retry.
+// Probe implements submission.Store. It reads all due rows.
 func (s *Store) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, probeSQL, worker, limit)
 }
@@ -85,8 +84,8 @@ func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit
 }
 
 const (
-	// holdUnreadable is the reason of a submission whose rows cannot be decoded. It is
-	// tried again, because a later release may decode it, and does not delay others.
+	// holdUnreadable is the hold reason of a submission whose rows cannot be decoded. The
+	// submission is tried again, because a later release may decode it, and delays no other.
 	holdUnreadable  = "unreadable"
 	unreadableDelay = 10 * time.Minute
 )
@@ -102,14 +101,14 @@ func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit i
 	}
 	for _, l := range unreadable {
 		// If this write fails, the lease stays, unknown to the worker. The audit of leases
-		// releases it, and it is claimed again.
+		// releases it, and the submission is claimed again.
 		_ = s.Release(ctx, l, unreadableDelay, holdUnreadable)
 	}
 	return claimed, nil
 }
 
 // readClaimed joins the rows into jobs. A submission has one row for each attempt, in
-// sequence, or one row without an attempt. Leases of undecodable rows are returned apart.
+// sequence, or one row without an attempt. Leases of undecodable rows are returned separately.
 func readClaimed(rows pgx.Rows) (out []*txmgr.Job, unreadable []txmgr.Lease, err error) {
 	defer rows.Close()
 	var last txmgr.Lease

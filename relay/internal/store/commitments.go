@@ -37,7 +37,7 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 func (c *Commitments) Append(ctx context.Context, from commitments.Position, leaves []commitments.IndexedCommitment, slot uint64) error {
 	return c.store.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO commitment_index (pool) VALUES ($1) ON CONFLICT DO NOTHING`, c.pool.Bytes()); err != nil {
-			return fmt.Errorf("begin index: %w", err)
+			return fmt.Errorf("create index position: %w", err)
 		}
 		to := from
 		to.Leaves, to.Slot = from.Leaves+uint64(len(leaves)), slot
@@ -63,7 +63,7 @@ func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.
 		WHERE pool = $1 AND leaves = $2 AND published = $3 AND slot = $4 AND generation = $5`,
 		c.pool.Bytes(), from.Leaves, from.Published, from.Slot, from.Generation, to.Leaves, to.Published, to.Slot, to.Generation)
 	if err != nil {
-		return fmt.Errorf("move index: %w", err)
+		return fmt.Errorf("change index position: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return commitments.ErrMoved
@@ -92,7 +92,7 @@ func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slo
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM commitments WHERE pool = $1 AND leaf_index >= $2`, c.pool.Bytes(), to.Leaves); err != nil {
-			return fmt.Errorf("withdraw leaves: %w", err)
+			return fmt.Errorf("delete leaves: %w", err)
 		}
 		return nil
 	})

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// retentionBatch is the number of rows that one transaction deletes. It takes tens of
-	// milliseconds, and no writer waits, because finished rows are not written.
+	// retentionBatch is the number of rows that one transaction deletes. A batch takes tens
+	// of milliseconds, and no writer waits for it, because finished rows are not written.
 	retentionBatch = 1000
 	// retentionPause is the pause after each batch.
 	retentionPause = 50 * time.Millisecond
@@ -25,11 +25,11 @@ WITH old AS MATERIALIZED (
 	ORDER BY s.completed_at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), legs AS MATERIALIZED (
 	SELECT id FROM old UNION ALL SELECT id FROM submissions WHERE parent = ANY (ARRAY(SELECT id FROM old))
-), requested AS (
+), deleted_requests AS (
 	DELETE FROM requests WHERE submission_id = ANY (ARRAY(SELECT id FROM old))
-), attempted AS (
+), deleted_attempts AS (
 	DELETE FROM attempts WHERE submission_id = ANY (ARRAY(SELECT id FROM legs))
-), settled AS (
+), deleted_swaps AS (
 	DELETE FROM swaps WHERE id = ANY (ARRAY(SELECT id FROM legs))
 )
 DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM legs))`
@@ -43,9 +43,9 @@ type Deleted struct{ Submissions, IdempotencyKeys, SpendBuckets int64 }
 
 // DeleteOld deletes submissions that finished longer than keep ago, with their requests and
 // attempts. It also deletes expired idempotency keys and spend buckets, whatever keep is.
-// Times are compared by the database's clock, which wrote them. It works in small
-// transactions with pauses. It can stop between any two, and can run concurrently with
-// itself and everything else. With an error it also returns what it has deleted.
+// Ages are measured by the database's clock, which also wrote the times. DeleteOld works in
+// small transactions with pauses, can stop between any two of them, and can run concurrently
+// with itself and everything else. With an error it also returns the counts so far.
 func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, err error) {
 	var now time.Time
 	if err := s.Pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
@@ -62,13 +62,13 @@ func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, e
 }
 
 // DeleteFinished deletes at most batch failed and finalized submissions that ended before
-// the given time, with their requests and attempts. Reservations of landed ones stay.
+// the given time, with their requests and attempts. Reservations of landed submissions stay.
 func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int) (int64, error) {
 	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
 }
 
-// deleteBatches runs one statement until it finds less than a batch. It pauses in between,
-// to leave the disk to others.
+// deleteBatches runs one statement until it deletes less than a batch. It pauses between
+// batches, so that the disk can serve other work.
 func (s *Store) deleteBatches(ctx context.Context, what, sql string, before time.Time, batch int) (n int64, err error) {
 	for {
 		tag, err := s.Pool.Exec(ctx, sql, before, batch)

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// retryAfter is when a client may try again while the database is unreachable:
-// a restart takes a few seconds.
+// retryAfter is how long a client waits before it tries again while the database is
+// unreachable: a restart takes a few seconds.
 const retryAfter = 2 * time.Second
 
-// isNetwork reports whether err is a broken or refused connection.
-func isNetwork(err error) bool {
+// isNetworkError reports whether err is a broken or refused connection.
+func isNetworkError(err error) bool {
 	var n net.Error
 	return errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }

@@ -20,14 +20,14 @@ const (
 		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
 )
 
-// earlier is the submission of an idempotency key.
-type earlier struct {
+// keyedSubmission is the submission of an idempotency key.
+type keyedSubmission struct {
 	ID          uuid.UUID
 	ContentHash []byte
 }
 
-// reservation is a reserved nullifier. Its submission is nil when it landed so long ago
-// that it is deleted.
+// reservation is a reserved nullifier. ID is nil when its submission landed so long ago
+// that it was deleted.
 type reservation struct {
 	Nullifier   []byte
 	ID          *uuid.UUID
@@ -36,7 +36,7 @@ type reservation struct {
 
 // FindRepeated implements submission.Store.
 func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
-	key, taken, err := s.findRepeated(ctx, sub, keyHash)
+	key, reserved, err := s.readKeyAndReservations(ctx, sub, keyHash)
 	if err != nil {
 		return nil, err
 	}
@@ -47,19 +47,19 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 			return earlier, err
 		}
 	}
-	for _, r := range taken {
+	for _, r := range reserved {
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
-			earlier, err := s.sameContent(ctx, *r.ID)
+			earlier, err := s.getIfStored(ctx, *r.ID)
 			if earlier != nil {
-				// The request has no known key, so its sender may be anybody.
+				// Without the same key, anybody may have sent this request.
 				earlier.Repeated = true
 			}
 			return earlier, err
 		}
 	}
-	if len(taken) > 0 {
+	if len(reserved) > 0 {
 		index := 0
-		if bytes.Equal(taken[0].Nullifier, sub.Call.Inputs.Nullifiers[1][:]) {
+		if bytes.Equal(reserved[0].Nullifier, sub.Call.Inputs.Nullifiers[1][:]) {
 			index = 1
 		}
 		return nil, refusal.New(refusal.NullifierReserved,
@@ -69,14 +69,14 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 	return nil, nil //nolint:nilnil // nil is "new", as documented
 }
 
-// findRepeated reads key and nullifiers in one round trip.
-func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*earlier, []reservation, error) {
-	var key *earlier
-	var taken []reservation
+// readKeyAndReservations reads the key's submission and the reserved nullifiers in one round trip.
+func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Submission, keyHash []byte) (*keyedSubmission, []reservation, error) {
+	var key *keyedSubmission
+	var reserved []reservation
 	b := &pgx.Batch{}
 	if keyHash != nil {
 		b.Queue(replaySQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[earlier])
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keyedSubmission])
 			if len(found) > 0 {
 				key = &found[0]
 			}
@@ -84,26 +84,26 @@ func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, ke
 		})
 	}
 	b.Queue(reservedSQL, sub.Pool.Bytes(), byteSlices(nullifiersOf(sub))).Query(func(rows pgx.Rows) (err error) {
-		taken, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
+		reserved, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
 		return err
 	})
 	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
 	}
-	return key, taken, nil
+	return key, reserved, nil
 }
 
 // findByKey returns the key's submission, if the content is the same.
-func (s *Store) findByKey(ctx context.Context, key earlier, hash [32]byte) (*submission.Submission, error) {
+func (s *Store) findByKey(ctx context.Context, key keyedSubmission, hash [32]byte) (*submission.Submission, error) {
 	if !bytes.Equal(key.ContentHash, hash[:]) {
 		return nil, refusal.New(refusal.IdempotencyKeyReused,
 			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
 	}
-	return s.sameContent(ctx, key.ID)
+	return s.getIfStored(ctx, key.ID)
 }
 
-// sameContent reads a submission that may have been deleted since it was found.
-func (s *Store) sameContent(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+// getIfStored reads a submission, or returns nil if it was deleted since it was found.
+func (s *Store) getIfStored(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	sub, err := s.Get(ctx, id)
 	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {
 		return nil, nil //nolint:nilnil // nil is "new", as documented

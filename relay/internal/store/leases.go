@@ -12,57 +12,59 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker had expired. It locks the row first: either the
-// reaper has deleted the row, and it is inserted again, or the reaper skips it.
+// heartbeatSQL returns whether the worker had expired. It locks the row first: either
+// FreeDeadProcesses has deleted the row, and it is inserted again, or FreeDeadProcesses
+// skips it.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
-), beat AS (
+), renewed AS (
 	UPDATE workers w SET until = now() + $2::interval, hold_reason = NULLIF($3, '') FROM before WHERE w.id = before.id RETURNING before.lapsed
-), born AS (
+), inserted AS (
 	INSERT INTO workers (id, until, hold_reason) SELECT $1, now() + $2::interval, NULLIF($3, '') WHERE NOT EXISTS (SELECT FROM before)
 	ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until, hold_reason = EXCLUDED.hold_reason
 )
-SELECT COALESCE((SELECT lapsed FROM beat), true)`
+SELECT COALESCE((SELECT lapsed FROM renewed), true)`
 
 // Heartbeat implements submission.Store. It also returns lapsed for a worker's first
-// heartbeat: its row is missing, as after the reaper.
+// heartbeat: the worker has no row, as after FreeDeadProcesses.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
 		pool = s.Pool
 	}
 	if err := pool.QueryRow(ctx, heartbeatSQL, w.ID, lease, w.PausedBy).Scan(&lapsed); err != nil {
-		return false, unavailable(fmt.Errorf("keep the process's leases: %w", err))
+		return false, unavailable(fmt.Errorf("renew the process's heartbeat: %w", err))
 	}
 	return lapsed, nil
 }
 
 const (
-	// deleteDeadWorkersSQL deletes workers whose heartbeat stopped. A locked row belongs to a
-	// worker that renews it at this moment, or to another reaper.
+	// deleteDeadWorkersSQL deletes workers whose heartbeat stopped. It skips a locked row:
+	// its worker is renewing it, or another process is deleting it.
 	deleteDeadWorkersSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
-	// freeLeasesSQL frees the leases of workers without a row: reaped, or gone while their
-	// claim was under way. It steps from owner to owner through the index and reads only
-	// the rows of those that are gone, so that its cost grows with the owners and not with
-	// their leases. Locked rows are being written; the next pass frees them.
+	// freeLeasesSQL frees the leases of workers without a row, even if the row was deleted
+	// before their claim was committed. It steps from owner to owner through the index and
+	// reads only the submissions of owners without a row, so its cost grows with the number
+	// of owners and not of leases. It skips locked rows, which are being written: the next
+	// pass frees them.
 	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
 	UNION ALL
 	SELECT (SELECT s.lease_owner FROM submissions s WHERE s.lease_owner IS NOT NULL AND s.lease_owner > h.id ORDER BY s.lease_owner LIMIT 1)
 	FROM holder h WHERE h.id IS NOT NULL
-), gone AS MATERIALIZED (
+), dead AS MATERIALIZED (
 	SELECT h.id FROM holder h WHERE h.id IS NOT NULL AND NOT EXISTS (SELECT FROM workers w WHERE w.id = h.id)
 ), picked AS MATERIALIZED (
-	SELECT theirs.id FROM gone CROSS JOIN LATERAL (
-		SELECT s.id FROM submissions s WHERE s.lease_owner = gone.id LIMIT $1 FOR UPDATE SKIP LOCKED
-	) AS theirs LIMIT $1
+	SELECT leased.id FROM dead CROSS JOIN LATERAL (
+		SELECT s.id FROM submissions s WHERE s.lease_owner = dead.id LIMIT $1 FOR UPDATE SKIP LOCKED
+	) AS leased LIMIT $1
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
 
-	// freeBatch is the number of rows that one transaction frees: their new owners start
+	// freeBatch is the number of rows that one transaction frees: new owners start on them
 	// while the rest is being freed.
 	freeBatch = 500
 )
@@ -70,7 +72,7 @@ UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now()
 // FreeDeadProcesses implements submission.Store.
 func (s *Store) FreeDeadProcesses(ctx context.Context) (freed int, err error) {
 	if _, err := s.Pool.Exec(ctx, deleteDeadWorkersSQL); err != nil {
-		return 0, unavailable(fmt.Errorf("forget dead workers: %w", err))
+		return 0, unavailable(fmt.Errorf("delete dead workers: %w", err))
 	}
 	for {
 		tag, err := s.Pool.Exec(ctx, freeLeasesSQL, freeBatch)
@@ -97,7 +99,7 @@ UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now()
 func (s *Store) ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error) {
 	tag, err := s.Pool.Exec(ctx, releaseAllSQL, worker)
 	if err != nil {
-		return 0, unavailable(fmt.Errorf("give the process's leases back: %w", err))
+		return 0, unavailable(fmt.Errorf("release the process's leases: %w", err))
 	}
 	return int(tag.RowsAffected()), nil
 }
@@ -123,7 +125,7 @@ func (s *Store) Release(ctx context.Context, l txmgr.Lease, delay time.Duration,
 	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, l.Owner, delay, hold)
 }
 
-// write runs one statement under a lease, which writes one row, or none when the
+// write runs one statement under a lease. The statement writes one row, or none when the
 // lease is lost.
 func (s *Store) write(ctx context.Context, what, sql string, args ...any) error {
 	tag, err := s.Pool.Exec(ctx, sql, args...)

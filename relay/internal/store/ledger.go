@@ -204,7 +204,7 @@ func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]ledger
 }
 
 // DeleteBefore deletes at most limit rows of transactions that landed before a
-// time, the oldest first, and returns how many. Their days' sums stay.
+// time, the oldest first, and returns how many. The daily sums stay.
 func (l *Ledger) DeleteBefore(ctx context.Context, before time.Time, limit int) (int64, error) {
 	tag, err := l.store.Pool.Exec(ctx, `DELETE FROM ledger WHERE (payer, signature) IN (
 		SELECT payer, signature FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)`, before, limit)

@@ -28,8 +28,8 @@ func (s *Store) NotifyDue(ctx context.Context) error {
 
 // Listen calls Done for every submission that any process finishes and Due when
 // a submission became due, until ctx ends or the connection breaks. It needs a
-// dedicated connection, which a transaction-pooling proxy does not provide:
-// waiters also poll the rows.
+// dedicated connection, which a transaction-pooling proxy does not provide.
+// Waiters therefore also poll the rows.
 func (s *Store) Listen(ctx context.Context, h submission.Notifications) error {
 	pooled, err := s.Pool.Acquire(ctx)
 	if err != nil {

@@ -26,12 +26,12 @@ type Job struct {
 type MaintenanceOptions struct {
 	Jobs []Job
 	Log  *slog.Logger
-	// SoftStop is how long runs may go on after a stop.
+	// SoftStop is how long runs may go on after the context of Run ends.
 	SoftStop time.Duration
 	// Observe is called after every run in this process with the job's name, its duration
 	// and its error.
 	Observe func(job string, took time.Duration, err error)
-	// Now measures runs.
+	// Now is the clock that measures runs.
 	Now func() time.Time
 }
 
@@ -50,15 +50,15 @@ func NewMaintenance(s *Store, o MaintenanceOptions) (*Maintenance, error) {
 	names := map[string]bool{}
 	for _, j := range o.Jobs {
 		if names[j.Name] || j.Name == "" || j.Run == nil || j.Every < time.Second || j.Timeout <= 0 || j.Timeout > j.Every {
-			return nil, fmt.Errorf("maintenance job %q needs a name of its own, Run, a period of at least a second, and a timeout above zero and not above the period", j.Name)
+			return nil, fmt.Errorf("maintenance job %q needs a unique name, Run, a period of at least a second, and a timeout above zero and not above the period", j.Name)
 		}
 		names[j.Name] = true
 	}
 	return &Maintenance{MaintenanceOptions: o, store: s}, nil
 }
 
-// Run takes part in the maintenance until ctx ends. Runs may then go on for SoftStop. It
-// waits for an unreachable database.
+// Run takes part in the maintenance until ctx ends. Jobs that are running then may go on for
+// SoftStop. While the database is unreachable, Run retries.
 func (m *Maintenance) Run(ctx context.Context) {
 	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -77,7 +77,7 @@ func (m *Maintenance) loop(ctx, runs context.Context, j Job) {
 	defer tick.Stop()
 	failing := false
 	for {
-		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so the next run starts later
+		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so this run ends before the next
 		due, err := m.store.startJob(ctx, j)
 		if err != nil && !failing && ctx.Err() == nil {
 			m.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
@@ -117,23 +117,23 @@ func (m *Maintenance) runRecovering(ctx context.Context, j Job) (err error) {
 }
 
 // startJobSQL records that a job starts. It writes, and locks, only if the job's period has
-// passed, or if the recorded start is more than a period ahead, by the clock of a former
-// primary.
+// passed, or if the recorded start is more than a period in the future: the clock of a
+// former primary was ahead.
 const startJobSQL = `
-WITH again AS (
+WITH restarted AS (
 	UPDATE upkeep SET began_at = now() WHERE job = $1 AND (began_at <= now() - $2::interval OR began_at > now() + $2::interval) RETURNING 1
 ), first AS (
 	INSERT INTO upkeep (job, began_at) SELECT $1, now() WHERE NOT EXISTS (SELECT FROM upkeep WHERE job = $1)
 	ON CONFLICT (job) DO NOTHING RETURNING 1
 )
-SELECT EXISTS (SELECT FROM again UNION ALL SELECT FROM first)`
+SELECT EXISTS (SELECT FROM restarted UNION ALL SELECT FROM first)`
 
 // startJob reports whether this process has to run the job now.
 func (s *Store) startJob(ctx context.Context, j Job) (due bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()
 	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name, j.Every).Scan(&due); err != nil {
-		return false, unavailable(fmt.Errorf("begin maintenance job: %w", err))
+		return false, unavailable(fmt.Errorf("start maintenance job: %w", err))
 	}
 	return due, nil
 }

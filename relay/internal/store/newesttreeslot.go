@@ -32,7 +32,7 @@ func (s *Store) HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slo
 }
 
 // LatestTreeSlot returns the highest slot that any process recorded, for any
-// pool, and how long ago; both 0 without one.
+// pool, and how long ago. Both are 0 if none was recorded.
 func (s *Store) LatestTreeSlot(ctx context.Context) (slot uint64, ago time.Duration, err error) {
 	var age float64
 	err = s.Pool.QueryRow(ctx, `SELECT slot, EXTRACT(epoch FROM now() - seen_at)::float8 FROM sightings ORDER BY slot DESC LIMIT 1`).Scan(&slot, &age)

@@ -16,18 +16,18 @@ import (
 )
 
 // Landings are written in batches: the notification serialises commits, so each commit has
-// to carry many. Leaf indices are passed as the text of an array, because SQL has no arrays
-// of arrays of different lengths. Rows are locked in the order of ids, as everywhere, and
-// found by id. The conditions on owner and state match no partial index, for the reason of
+// to carry many landings. Leaf indices are passed as the text of an array, because SQL has
+// no arrays of arrays of different lengths. Rows are found by id and locked in the order of
+// ids. The conditions on owner and state are written so that no partial index matches; see
 // lockedSQL.
 //
 // The landing of a swap's first leg inserts its second leg, which no worker has before the
 // commit. A repeated landing must not try to insert it: the conflict would wait for a
 // writer of that row, which may wait for the first leg. When the second leg is final, its
-// own cost replaces the cost that the first leg reserved for it, and the lamports that it
-// returned are subtracted from the caps. This follows the pin, because buckets are locked
-// last everywhere. A pin with the same value is not written: a conflict locks its row, and
-// all landings would wait for it.
+// own cost replaces the cost that the first leg booked for it, and the lamports that it
+// returned are subtracted from the caps. The caps' buckets are updated after the proof A
+// encoding is pinned, because all statements lock buckets last. A pin with the same value is
+// not written: a conflict locks its row, and all landings would wait for that lock.
 const (
 	landingsSQL = `
 WITH landing AS MATERIALIZED (
@@ -44,15 +44,15 @@ WITH landing AS MATERIALIZED (
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
 	FROM held l WHERE s.id = l.id
 	RETURNING s.id, s.epoch, l.owner, s.pool, s.kind, s.content_hash, s.parent, l.phase, l.timeout
-), settled AS (
+), phase_set AS (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
-), begun AS (
+), second_leg AS (
 	INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at)
 	SELECT gen_random_uuid(), id, pool, 'swap_execution', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done
 	WHERE kind = 'swap' AND NOT EXISTS (SELECT FROM submissions c WHERE c.parent = done.id)
 	ON CONFLICT (parent) WHERE parent IS NOT NULL DO NOTHING RETURNING id, parent
 ), funded AS (
-	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent
+	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM second_leg b JOIN done d ON d.id = b.parent
 )
 SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 
@@ -72,18 +72,18 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 	WHERE proof_signs.sign <> EXCLUDED.sign RETURNING 1
 ), ended AS (
 	UPDATE swaps w SET ended = true FROM done d WHERE w.id = d.id
-), ahead AS MATERIALIZED (
+), overbooked AS MATERIALIZED (
 	SELECT a.signature, a.booked - a.cost AS lamports FROM done d JOIN attempts a ON a.submission_id = d.parent
 	WHERE NOT a.dead AND a.booked > a.cost FOR UPDATE OF a
-), settled AS (
-	UPDATE attempts a SET booked = a.cost FROM ahead h WHERE a.signature = h.signature
+), booking_reduced AS (
+	UPDATE attempts a SET booked = a.cost FROM overbooked o WHERE a.signature = o.signature
 ), spend_change AS (
 	SELECT false AS transfer, c.lamports FROM (
-		SELECT -returned AS lamports FROM done UNION ALL SELECT -lamports FROM ahead
+		SELECT -returned AS lamports FROM done UNION ALL SELECT -lamports FROM overbooked
 		UNION ALL SELECT a.cost - CASE WHEN a.dead THEN a.paid ELSE a.booked END FROM done d JOIN attempts a ON a.signature = d.signature AND a.submission_id = d.id
 			WHERE d.parent IS NOT NULL AND a.booked IS NOT NULL
 	) c WHERE (SELECT count(*) FROM pinned) >= 0
-), back AS (` + spendSQL + `)
+), caps_updated AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
 	// notifyDone notifies the waiters of a row's submission. Clients know a second leg only
@@ -96,18 +96,18 @@ func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []tx
 	return s.writeOutcomes(ctx, "complete submissions", completeSQL, l)
 }
 
-// Finalize implements submission.Store. A pin counts only if the landing that proves it is
-// written, and replaces one of the other encoding.
+// Finalize implements submission.Store. A pin is stored only if the landing that proves it
+// is written. It replaces a pin of the other encoding.
 func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []txmgr.Lease, err error) {
-	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
+	keys, encodings, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {
-		keys[i], signs[i], signatures[i] = pins[i].KeyHash[:], pins[i].Encoding, pins[i].Signature[:]
+		keys[i], encodings[i], signatures[i] = pins[i].KeyHash[:], pins[i].Encoding, pins[i].Signature[:]
 	}
-	return s.writeOutcomes(ctx, "finalize submissions", finalizeSQL, l, keys, signs, signatures)
+	return s.writeOutcomes(ctx, "finalize submissions", finalizeSQL, l, keys, encodings, signatures)
 }
 
 // writeOutcomes runs one of the two statements and returns the leases that it found lost.
-func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]txmgr.Lease, error) {
+func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, extraArgs ...any) ([]txmgr.Lease, error) {
 	if len(l) == 0 {
 		return nil, nil
 	}
@@ -125,9 +125,9 @@ func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submiss
 	}
 	type written struct {
 		txmgr.Lease
-		Told string
+		NotifyResult string
 	}
-	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, more...)...)
+	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, extraArgs...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -144,7 +144,7 @@ func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submiss
 	return lost, nil
 }
 
-// arrayText formats a Postgres array.
+// arrayText formats a Postgres array of integers.
 func arrayText(in []uint64) string {
 	parts := make([]string, len(in))
 	for i, x := range in {
@@ -157,7 +157,7 @@ const reopenSQL = `WITH ` + lockedSQL + `, reopened AS (
 	UPDATE submissions s SET state = 'processing', rolled_back = true,
 		signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
 	FROM locked l WHERE s.id = l.id AND l.state = 'completed' RETURNING s.id
-), unsettled AS (
+), phase_reset AS (
 	UPDATE swaps w SET phase = 'funded' FROM reopened WHERE w.id = reopened.id
 )
 SELECT true FROM reopened`
@@ -168,13 +168,14 @@ func (s *Store) Reopen(ctx context.Context, l txmgr.Lease) error {
 }
 
 const (
-	// lockSQL is a separate statement, so that the next one sees every attempt that was
-	// recorded during the wait for the lock. It also locks a swap's second leg, whatever
-	// its lease, in the order of ids.
+	// lockSQL is a separate statement, so that failSQL sees every attempt that was recorded
+	// during the wait for the lock. It also locks a swap's second leg, whoever has its
+	// lease, in the order of ids.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
-	// failSQL also fails the second leg of a swap that had landed on a fork that died,
-	// whatever its lease. A second leg that is final proves that the swap landed.
+	// failSQL also fails the second leg of a swap that had landed on an abandoned fork,
+	// whoever has its lease. It fails neither leg if the second is final, which proves that
+	// the swap landed.
 	failSQL = `
 WITH failed AS (
 	UPDATE submissions s SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6,

@@ -13,19 +13,19 @@ import (
 
 // PinnedProofA implements submission.Store.
 func (s *Store) PinnedProofA(ctx context.Context, keyHash [32]byte) (string, error) {
-	var sign string
-	err := s.Pool.QueryRow(ctx, `SELECT sign FROM proof_signs WHERE key_hash = $1`, keyHash[:]).Scan(&sign)
+	var encoding string
+	err := s.Pool.QueryRow(ctx, `SELECT sign FROM proof_signs WHERE key_hash = $1`, keyHash[:]).Scan(&encoding)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
 	if err != nil {
-		return "", unavailable(fmt.Errorf("read pinned proof sign: %w", err))
+		return "", unavailable(fmt.Errorf("read pinned proof A encoding: %w", err))
 	}
-	return sign, nil
+	return encoding, nil
 }
 
-// ProofAPin is a pinned encoding of a proof's A, the transaction that proved it, and its
-// time.
+// ProofAPin is the pinned encoding of proof A, with the transaction that proved it and the
+// time since which it is pinned.
 type ProofAPin struct {
 	submission.ProofAPin
 	Since time.Time
@@ -35,16 +35,16 @@ type ProofAPin struct {
 func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	type row struct {
 		Key, Signature []byte
-		Sign           string
+		Encoding       string
 		Since          time.Time
 	}
 	rows, err := collect(ctx, s, pgx.RowToStructByPos[row], `SELECT key_hash, signature, sign, created_at FROM proof_signs ORDER BY created_at, key_hash`)
 	if err != nil {
-		return nil, fmt.Errorf("list pinned proof signs: %w", err)
+		return nil, fmt.Errorf("list pinned proof A encodings: %w", err)
 	}
 	pins := make([]ProofAPin, len(rows))
 	for i, r := range rows {
-		pins[i] = ProofAPin{ProofAPin: submission.ProofAPin{Encoding: r.Sign}, Since: r.Since}
+		pins[i] = ProofAPin{ProofAPin: submission.ProofAPin{Encoding: r.Encoding}, Since: r.Since}
 		copy(pins[i].KeyHash[:], r.Key)
 		copy(pins[i].Signature[:], r.Signature)
 	}
@@ -55,7 +55,7 @@ func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 func (s *Store) ForgetProofAPins(ctx context.Context) (n int64, err error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
 	if err != nil {
-		return 0, unavailable(fmt.Errorf("forget pinned proof signs: %w", err))
+		return 0, unavailable(fmt.Errorf("delete pinned proof A encodings: %w", err))
 	}
 	return tag.RowsAffected(), nil
 }

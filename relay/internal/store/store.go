@@ -102,7 +102,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	}
 	if int(version) > len(m.Migrations) {
 		// A newer release has migrated the schema during a rolling update. The changelog of
-		// that release names what this one cannot do with it; the newer relays do that.
+		// that release names what this release cannot do with the new schema. The newer
+		// relays do it.
 		log.InfoContext(ctx, "schema is newer than this release", "schema", version, "known", len(m.Migrations))
 		return nil
 	}
@@ -162,7 +163,7 @@ func transientState(code string) bool {
 func connectionError(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
-		errors.Is(err, context.DeadlineExceeded) || isNetwork(err)
+		errors.Is(err, context.DeadlineExceeded) || isNetworkError(err)
 }
 
 // WarnUnreplicated warns when a commit does not survive the loss of the primary: accepted

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// submissionColumns are read into record.targets, in its order, from submissions s and requests r.
+// submissionColumns are scanned into submissionRow.targets, in this order. joinsSQL names the tables.
 const submissionColumns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
@@ -54,8 +54,8 @@ func (r *submissionRow) targets() []any {
 	}, r.swap.targets()...)
 }
 
-// submission decodes the record. Public inputs were checked before they were stored, so one
-// that does not parse is a damaged row.
+// submission decodes the row. Public inputs were checked before they were stored, so a row
+// whose inputs do not parse is damaged.
 func (r *submissionRow) submission() (*submission.Submission, error) {
 	s := &r.s
 	parsed, err := shieldpool.ParsePublicInputs(r.inputs)
@@ -128,7 +128,7 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 }
 
 // attemptColumns are the columns of attempts a for attemptRow. An outer join
-// makes them null where a submission has none.
+// makes them null if a submission has no attempt.
 const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at`
 
 type attemptRow struct {
@@ -144,19 +144,19 @@ func (a *attemptRow) targets() []any {
 	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.paid, &a.refused, &a.dead, &a.at}
 }
 
-// addTo adds the attempt, if the row has one.
-func (a *attemptRow) addTo(c *txmgr.Job) {
+// addTo adds the attempt to the job, if the row has one.
+func (a *attemptRow) addTo(job *txmgr.Job) {
 	if a.sig == nil {
 		return
 	}
-	made := txmgr.Attempt{
+	attempt := txmgr.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
 		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Rejected: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
 	}
 	if *a.dead {
-		c.Dead = append(c.Dead, made)
+		job.Dead = append(job.Dead, attempt)
 	} else {
-		c.Live = append(c.Live, made)
+		job.Live = append(job.Live, attempt)
 	}
 }

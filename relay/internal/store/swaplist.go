@@ -18,8 +18,8 @@ type SwapSummary struct {
 	ByPhase map[submission.Phase]int64
 	// OldestAge is the time since the oldest open swap was funded; 0 without one.
 	OldestAge time.Duration
-	// Overdue counts the open swaps past their timeout slot. OldestOverdueSlots is the
-	// number of slots that the first of them is past it.
+	// Overdue counts the open swaps past their timeout slot. OldestOverdueSlots is how many
+	// slots ago the first of them timed out.
 	Overdue            int64
 	OldestOverdueSlots uint64
 }
@@ -43,16 +43,16 @@ func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 		return out, unavailable(fmt.Errorf("sum up swaps: %w", err))
 	}
 	var phase submission.Phase
-	var n, overdue, late int64
+	var n, overdue, overdueSlots int64
 	var age float64
-	_, err = pgx.ForEachRow(rows, []any{&phase, &n, &age, &overdue, &late}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&phase, &n, &age, &overdue, &overdueSlots}, func() error {
 		out.ByPhase[phase] = n
 		if phase == submission.PhaseExecuted || phase == submission.PhaseRefunded {
 			return nil
 		}
 		out.OldestAge = max(out.OldestAge, seconds(age))
 		out.Overdue += overdue
-		out.OldestOverdueSlots = max(out.OldestOverdueSlots, uint64(late)) //nolint:gosec // a difference that is not below zero
+		out.OldestOverdueSlots = max(out.OldestOverdueSlots, uint64(overdueSlots)) //nolint:gosec // a difference that is not below zero
 		return nil
 	})
 	if err != nil {
@@ -67,33 +67,33 @@ type ListedSwap struct {
 	ID    uuid.UUID
 	JobID int64
 	Phase submission.Phase
-	// State is the second leg's, and Error its failure's code; "" without one.
+	// State is the state of the second leg. Error is the code of its failure, or "".
 	State submission.State
 	Error string
 	// Age is the time since the first leg landed.
 	Age time.Duration
-	// TimeoutSlot is the first slot in which it is refunded; 0 when unknown.
+	// TimeoutSlot is the first slot in which the swap is refunded; 0 when unknown.
 	TimeoutSlot uint64
-	// HeldBy is the reason of its wait; "" for none. DueIn is the time until it is due, 0
-	// when it is. Held reports that a process has its lease.
+	// HeldBy is the reason for which the second leg waits; "" for none. DueIn is the time
+	// until it is due; 0 when it is due already. Held reports that a process has its lease.
 	HeldBy string
 	DueIn  time.Duration
 	Held   bool
 	// Tries counts failed steps since the last progress. Attempts counts signed
 	// transactions, of which Live may still land.
 	Tries, Attempts, Live int
-	// Signature is that of the transaction that ended it; nil before.
+	// Signature is the signature of the transaction that ended the swap; nil before.
 	Signature *solana.Signature
-	// Ended reports that its state is final.
+	// Ended reports that no fork can change the outcome any more.
 	Ended bool
 }
 
-// HasEnded reports that it is executed or refunded, or was never funded.
+// HasEnded reports that the swap is executed or refunded, or was never funded.
 func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
 
-// Overdue reports whether it is open past its timeout slot.
+// Overdue reports whether the swap is open past its timeout slot.
 func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
@@ -103,17 +103,16 @@ func (l *ListedSwap) Overdue(slot uint64) bool {
 const (
 	listSwapsHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
 		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
-		s.tries, made.attempts, made.live, s.signature, w.ended
+		s.tries, counts.attempts, counts.live, s.signature, w.ended
 	FROM (SELECT * FROM swaps `
 	listSwapsTail = ` LIMIT $1) AS w CROSS JOIN LATERAL (SELECT * FROM submissions WHERE id = w.id LIMIT 1) AS s
-	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS made
+	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS counts
 	ORDER BY `
 	listOpenSwapsSQL  = listSwapsHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listSwapsTail + `w.timeout_slot, w.created_at, w.id`
 	listEndedSwapsSQL = listSwapsHead + `WHERE ended ORDER BY created_at DESC, id` + listSwapsTail + `w.created_at DESC, w.id`
 )
 
-// ListSwaps lists at most limit swaps that have not ended, those first that time
-// out first.
+// ListSwaps lists at most limit swaps that have not ended, the next timeout first.
 func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
 	return s.listSwaps(ctx, listOpenSwapsSQL, limit)
 }

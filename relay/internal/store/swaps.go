@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapRow has the columns of a swap's second leg: all null without a swap, and
+// swapRow has the columns of a swap's second leg. All are null without a swap, and
 // before the first leg has landed.
 type swapRow struct {
 	phase, holdReason *string
@@ -58,11 +58,11 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 // updateSwapSQL updates no ended swap: only a rollback by a fork reopens one.
 const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id FROM locked WHERE state = 'processing'
-), noted AS (
+), updated AS (
 	UPDATE swaps w SET phase = $4, timeout_slot = CASE WHEN $5::bigint > 0 THEN $5 ELSE w.timeout_slot END
 	FROM held WHERE w.id = held.id RETURNING w.id
 )
-SELECT true FROM noted`
+SELECT true FROM updated`
 
 // UpdateSwap implements submission.Store. A timeout of 0 keeps the stored slot.
 func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {

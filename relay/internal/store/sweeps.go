@@ -22,7 +22,7 @@ const (
 	// sessionIdle is the idle time after which the server ends a session: otherwise the
 	// locks of a process whose machine is gone would last for hours.
 	sessionIdle = time.Minute
-	// keepaliveInterval is the interval at which a session keeps itself from being idle.
+	// keepaliveInterval is the interval of a session's queries that keep it from being idle.
 	keepaliveInterval = 10 * time.Second
 )
 
@@ -36,7 +36,7 @@ var _ sweep.Store = (*Sweeps)(nil)
 func (s *Store) Sweeps() *Sweeps { return &Sweeps{s} }
 
 // Lock implements sweep.Store. The locks belong to the session: they end with its
-// connection, which is the only one that the sweep can write through.
+// connection, and the sweep can write through no other connection.
 func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.Session, error) {
 	pooled, err := w.store.Pool.Acquire(ctx)
 	if err != nil {
@@ -59,26 +59,26 @@ type session struct {
 	keepalive sync.WaitGroup
 }
 
-// lock takes the accounts' locks in their order.
+// lock acquires the accounts' locks, in the order of the accounts.
 func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
 	if _, err := s.conn.Exec(ctx, fmt.Sprintf("SET idle_session_timeout = '%dms'", sessionIdle.Milliseconds())); err != nil {
 		return unavailable(fmt.Errorf("prepare to lock keys: %w", err))
 	}
 	sorted := slices.SortedFunc(slices.Values(accounts), func(a, b solana.PublicKey) int { return cmp.Compare(a.String(), b.String()) })
 	for _, account := range slices.Compact(sorted) {
-		var free bool
-		err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || $1, 0))", sweepLockPrefix+account.String()).Scan(&free)
+		var acquired bool
+		err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || $1, 0))", sweepLockPrefix+account.String()).Scan(&acquired)
 		if err != nil {
 			return unavailable(fmt.Errorf("lock keys: %w", err))
 		}
-		if !free {
+		if !acquired {
 			return sweep.ErrLocked
 		}
 	}
 	return nil
 }
 
-// keepAlive keeps the session from its idle timeout.
+// keepAlive queries the server until the session stops, so that it does not time out as idle.
 func (s *session) keepAlive() {
 	tick := time.NewTicker(keepaliveInterval)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func (s *session) Close() {
 	s.keepalive.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), keepaliveInterval)
 	defer cancel()
-	_ = s.exec(ctx, "give the keys back", "SELECT pg_advisory_unlock_all()")
+	_ = s.exec(ctx, "unlock the keys", "SELECT pg_advisory_unlock_all()")
 	_ = s.conn.Close(ctx) // all writes are committed
 }
 
@@ -194,7 +194,7 @@ func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 	return err
 }
 
-// Resolve implements sweep.Session. The end of a sweep never changes.
+// Resolve implements sweep.Session. An outcome that is already recorded does not change.
 func (s *session) Resolve(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
 	return s.exec(ctx, "resolve sweep", resolveSweepSQL, signature[:], string(end), slot)
 }

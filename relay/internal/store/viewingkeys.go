@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
-// PutViewingKey implements viewingkey.Store. The primary key decides races.
+// PutViewingKey implements viewingkey.Store. The primary key decides between concurrent inserts.
 func (s *Store) PutViewingKey(ctx context.Context, r viewingkey.Record) (*viewingkey.Record, error) {
 	tag, err := s.Pool.Exec(ctx, `INSERT INTO viewing_keys (identifier, sealed, fingerprint, key_id)
 		VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, r.Identifier[:], r.Sealed, r.Fingerprint[:], r.KeyID)
@@ -22,7 +22,7 @@ func (s *Store) PutViewingKey(ctx context.Context, r viewingkey.Record) (*viewin
 	}
 	existing, err := s.ViewingKey(ctx, r.Identifier)
 	if err == nil && existing == nil {
-		return nil, errors.New("a viewing key vanished between insert and read: nothing deletes them")
+		return nil, errors.New("a viewing key vanished between insert and read, although nothing deletes viewing keys")
 	}
 	return existing, err
 }
