@@ -14,14 +14,14 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-func TestAcceptKeepsTheSubmissionWhole(t *testing.T) {
+func TestAcceptStoresTheWholeSubmission(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for name, sub := range map[string]*submission.Submission{"withdrawal": withdrawal(1, 2), "transfer": transfer(3)} {
 		sub.RootSeq = 17
 		accept(t, s, sub, nil)
 		if sub.CreatedAt.IsZero() || sub.State != submission.Pending || sub.Epoch != 0 {
-			t.Errorf("%s is accepted as %s, epoch %d, at %s; want pending, 0 and a time", name, sub.State, sub.Epoch, sub.CreatedAt)
+			t.Errorf("%s is accepted in state %s with epoch %d at %s; want pending, 0 and a time", name, sub.State, sub.Epoch, sub.CreatedAt)
 		}
 		if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
 			t.Errorf("%s: stored submission (-want +got):\n%s", name, diff)
@@ -33,7 +33,7 @@ func TestAcceptGivesTheLeaseToALiveWorker(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	dead := worker(t, s)
-	lapse(t, s, dead)
+	expireWorker(t, s, dead)
 	unknown, living := uuid.New(), worker(t, s)
 	tests := map[string]struct {
 		worker *uuid.UUID
@@ -62,11 +62,11 @@ func TestAcceptGivesTheLeaseToALiveWorker(t *testing.T) {
 		t.Errorf("leases of the live worker are %v (%v), want two", leases, err)
 	}
 	if got := len(claim(t, s, living)); got != 3 {
-		t.Errorf("claimed %d, want the three without a lease", got)
+		t.Errorf("claimed %d submissions, want the 3 without a lease", got)
 	}
 }
 
-func TestRepeats(t *testing.T) {
+func TestRepeatsOfContentNotesAndKeys(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	key := []byte("key hash of thirty-two bytes len")
@@ -75,11 +75,11 @@ func TestRepeats(t *testing.T) {
 	otherProof := withdrawal(1, 2)
 	otherProof.Call.Proof[0], otherProof.Call.Notes = 1, nil
 	if got := accept(t, s, otherProof, nil); got.ID != first.ID {
-		t.Error("the same inputs with another proof and other notes make another submission")
+		t.Error("the same inputs with another proof and other note ciphertexts made another submission, want the first")
 	}
 	otherRecipient := withdrawal(1, 2)
 	otherRecipient.Call.Recipient = solana.PublicKey{7}
-	for name, sub := range map[string]*submission.Submission{"another recipient": otherRecipient, "one shared note, first": withdrawal(1, 3), "one shared note alone": withdrawal(1, 0)} {
+	for name, sub := range map[string]*submission.Submission{"another recipient": otherRecipient, "first note shared": withdrawal(1, 3), "only note shared": withdrawal(1, 0)} {
 		_, err := s.Accept(t.Context(), sub, nil, nil)
 		if r := wantCode(t, err, refusal.NullifierReserved); r.Fields["nullifier_index"] != 0 {
 			t.Errorf("%s: the index is %v, want 0", name, r.Fields["nullifier_index"])
@@ -93,10 +93,10 @@ func TestRepeats(t *testing.T) {
 		t.Errorf("the refused submission left note 3 reserved: %v", err)
 	}
 	if _, err := s.Accept(t.Context(), withdrawal(4, 0), nil, nil); err != nil {
-		t.Errorf("two submissions share the note that means none: %v", err)
+		t.Errorf("second submission without a second note: %v, want it accepted", err)
 	}
 	if rows := one[int](t, s, `SELECT count(*) FROM requests r FULL JOIN submissions s ON s.id = r.submission_id`); rows != 3 {
-		t.Errorf("%d rows are left, want the three that were accepted: a refused one leaves nothing", rows)
+		t.Errorf("got %d rows, want only those of the 3 accepted submissions", rows)
 	}
 
 	_, err = s.Accept(t.Context(), withdrawal(5, 6), key, nil)
@@ -105,32 +105,32 @@ func TestRepeats(t *testing.T) {
 	ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")))
 	replay, err := s.FindRepeated(t.Context(), withdrawal(1, 2), key)
 	if err != nil || replay == nil || replay.ID != first.ID || replay.State != submission.Failed {
-		t.Fatalf("the key does not replay the failure: %+v, %v", replay, err)
+		t.Fatalf("the key returns %+v, error %v; want the failed submission", replay, err)
 	}
 	want := &refusal.Refusal{Code: refusal.RootNotFound, Message: "RootNotFound", Fields: map[string]any{"current_root": "aa"}}
 	if diff := cmp.Diff(want, replay.Failure); diff != "" {
-		t.Errorf("the failure reads otherwise (-want +got):\n%s", diff)
+		t.Errorf("stored failure (-want +got):\n%s", diff)
 	}
 	if again := accept(t, s, withdrawal(1, 2), nil); again.ID == first.ID {
-		t.Error("a failed submission keeps its notes")
+		t.Error("a failed submission is returned for its notes, want a new submission")
 	}
 }
 
-// TestARepeatByContentGivesItsKeyNothing: a copy of a proof from the chain,
-// sent with another key, does not make its sender the owner.
-func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
+// Whoever copies a proof from the chain and sends it with another key does not
+// become the owner of the submission.
+func TestKeyOfARepeatedContentIsNotStored(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	its, another := make([]byte, 32), append(make([]byte, 31), 1)
-	first := accept(t, s, withdrawal(1, 2), its)
+	acceptedKey, otherKey := make([]byte, 32), append(make([]byte, 31), 1)
+	first := accept(t, s, withdrawal(1, 2), acceptedKey)
 	for name, tt := range map[string]struct {
 		key          []byte
 		wantRepeated bool
 	}{
 		"without a key":                  {nil, true},
-		"with a key of one's own":        {another, true},
-		"with that key again":            {another, true},
-		"with the key of its acceptance": {its, false},
+		"with another key":               {otherKey, true},
+		"with the other key again":       {otherKey, true},
+		"with the key of its acceptance": {acceptedKey, false},
 	} {
 		got, err := s.FindRepeated(ctx, withdrawal(1, 2), tt.key)
 		if err != nil || got == nil || got.ID != first.ID || got.Repeated != tt.wantRepeated {
@@ -138,32 +138,32 @@ func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 		}
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM idempotency_keys`); n != 1 {
-		t.Errorf("%d keys are kept, want the one of the acceptance", n)
+		t.Errorf("%d keys are stored, want only the key of the acceptance", n)
 	}
 }
 
 func TestAnExpiredIdempotencyKeyCanBeReused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	old, gone := make([]byte, 32), append(make([]byte, 31), 1)
-	accept(t, s, withdrawal(1, 0), old)
+	oldKey, deletedKey := make([]byte, 32), append(make([]byte, 31), 1)
+	accept(t, s, withdrawal(1, 0), oldKey)
 	exec(t, s, `UPDATE idempotency_keys SET created_at = now() - $1::interval`, idempotencyWindow+time.Hour)
-	c := held(t, s, withdrawal(2, 0))
-	if got, err := s.FindRepeated(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
+	c := acceptLeased(t, s, withdrawal(2, 0))
+	if got, err := s.FindRepeated(t.Context(), withdrawal(2, 0), deletedKey); err != nil || got == nil {
 		t.Fatalf("the repeat returns %v, %v", got, err)
 	}
 	ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.RootNotFound, "RootNotFound")))
 	exec(t, s, `DELETE FROM submissions WHERE id = $1`, c.ID)
-	for name, key := range map[string][]byte{"past its window": old, "of a submission that is no longer kept": gone} {
+	for name, key := range map[string][]byte{"older than its window": oldKey, "of a deleted submission": deletedKey} {
 		sub := withdrawal(100, 0)
 		if key[31] == 1 {
-			sub = withdrawal(2, 0) // within its window a key is for its content alone
+			sub = withdrawal(2, 0) // a key within its window accepts no other content
 		}
 		if got := accept(t, s, sub, key); got.ID != sub.ID {
-			t.Errorf("a key %s maps to %s, want the new submission", name, got.ID)
+			t.Errorf("a key %s returns submission %s, want the new one", name, got.ID)
 		}
 		if got, err := s.FindRepeated(t.Context(), sub, key); err != nil || got == nil || got.ID != sub.ID {
-			t.Errorf("a key %s replays %v (%v), want the new submission", name, got, err)
+			t.Errorf("a key %s finds %v (%v), want the new submission", name, got, err)
 		}
 	}
 }
@@ -178,8 +178,8 @@ func TestOneSpendAmongRacingPods(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range pods {
 			wg.Go(func() {
-				// They name the notes in either order, and some of them one alone:
-				// sorted inserts keep them from deadlock.
+				// The requests name both notes in either order, or one note:
+				// sorted inserts prevent a deadlock.
 				sub := []*submission.Submission{withdrawal(a, b), withdrawal(b, a), withdrawal(b, 0)}[i%3]
 				got, err := s.Accept(context.Background(), sub, nil, nil)
 				if r, ok := refusal.As(err); ok && r.Code == refusal.NullifierReserved {
@@ -199,7 +199,7 @@ func TestOneSpendAmongRacingPods(t *testing.T) {
 			seen[id] = true
 		}
 		if rows := one[uint64](t, s, "SELECT count(*) FROM submissions"); len(seen) != 1 || rows != round+1 {
-			t.Fatalf("round %d: %d submissions were accepted and there are %d rows, want one more each round", round, len(seen), rows)
+			t.Fatalf("round %d: %d submissions were accepted and %d rows exist, want 1 and %d", round, len(seen), rows, round+1)
 		}
 	}
 	if rows := one[int](t, s, `SELECT count(*) FROM reservations v LEFT JOIN submissions s ON s.id = v.submission_id WHERE s.id IS NULL`); rows != 0 {
@@ -228,6 +228,6 @@ func TestOneSubmissionForOneKeyAmongRacingRequests(t *testing.T) {
 	wg.Wait()
 	count := func(m *sync.Map) (n int) { m.Range(func(any, any) bool { n++; return true }); return n }
 	if rows := one[int](t, s, "SELECT count(*) FROM submissions"); rows != 1 || count(&accepted) != 1 || count(&reused) != 8 {
-		t.Errorf("%d rows, %d submissions answered and %d requests refused, want 1, 1 and the 8 of other notes", rows, count(&accepted), count(&reused))
+		t.Errorf("%d rows, %d submissions returned and %d requests refused; want 1, 1 and the 8 with other notes", rows, count(&accepted), count(&reused))
 	}
 }

@@ -34,7 +34,7 @@ func TestBacklogSeparatesDueHeldAndScheduled(t *testing.T) {
 		return l.ID
 	}
 	for n, hold := range []string{"fee_payer_empty", "fee_payer_empty", "pool_not_initialised", ""} {
-		release(uint64(n)+1, time.Hour, hold) // three held, one only scheduled
+		release(uint64(n)+1, time.Hour, hold) // three are held, the last is only scheduled
 	}
 	_ = stateOf(t, s, submission.Processing, w, 5)
 	_ = stateOf(t, s, submission.Completed, w, 6)
@@ -43,7 +43,7 @@ func TestBacklogSeparatesDueHeldAndScheduled(t *testing.T) {
 	urgent := withdrawal(9, 0)
 	accept(t, s, urgent, nil)
 	exec(t, s, `UPDATE submissions SET root_seq = CASE WHEN id = $1 THEN 1 ELSE 5 END, created_at = now() - CASE WHEN id = $1 THEN interval '1 min' ELSE interval '2 min' END`, urgent.ID)
-	exec(t, s, `UPDATE submissions SET due_at = now() - interval '30 s' WHERE id = $1`, urgent.ID) // the older one is due since a moment ago
+	exec(t, s, `UPDATE submissions SET due_at = now() - interval '30 s' WHERE id = $1`, urgent.ID) // the other due submission became due just now
 
 	b, err := s.Backlog(ctx)
 	ok(t, err)
@@ -52,7 +52,7 @@ func TestBacklogSeparatesDueHeldAndScheduled(t *testing.T) {
 		t.Errorf("backlog (-want +got):\n%s", diff)
 	}
 	if b.OldestAge < time.Minute || b.OldestAge > 2*time.Minute || b.OldestDue < 30*time.Second || b.OldestDue > time.Minute {
-		t.Errorf("the oldest pending is %s old and the first is due since %s, want one minute and half of one", b.OldestAge, b.OldestDue)
+		t.Errorf("the oldest pending is %s old and the longest due is due for %s; want 1 minute and 30 seconds", b.OldestAge, b.OldestDue)
 	}
 	jobs := []int64{one[int64](t, s, `SELECT job_id FROM submissions WHERE id = $1`, urgent.ID), 1, 2, 3, 4, 5, 8}
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
@@ -65,24 +65,24 @@ func TestBacklogListsAHundredJobs(t *testing.T) {
 	s := open(t)
 	bulk(t, s, 250, "pending")
 	if b, err := s.Backlog(t.Context()); err != nil || len(b.QueuedJobs) != 100 || b.Pending != 250 {
-		t.Errorf("%d jobs of %d pending are listed (%v), want 100 of 250", len(b.QueuedJobs), b.Pending, err)
+		t.Errorf("%d jobs listed, %d pending (%v); want 100 and 250", len(b.QueuedJobs), b.Pending, err)
 	}
 }
 
 func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		living  []string // why each is paused
-		dead    []string
+		living  []string // the pause reason of each live worker
+		dead    []string // the pause reason of each dead worker
 		wantDue int64
 		want    map[string]int64
 	}{
-		"no worker at all: more would help":     {nil, nil, 3, map[string]int64{}},
-		"one is not paused":                     {[]string{"fee_payer_empty", ""}, nil, 3, map[string]int64{}},
-		"all are paused":                        {[]string{"fee_payer_empty", "fee_payer_empty"}, nil, 0, map[string]int64{"fee_payer_empty": 3}},
-		"all are paused, for different reasons": {[]string{"fee_payer_empty", "chain_unavailable", "chain_unavailable"}, nil, 0, map[string]int64{"chain_unavailable": 3}},
-		"only a dead one is not paused":         {[]string{"fee_payer_empty"}, []string{""}, 0, map[string]int64{"fee_payer_empty": 3}},
-		"only a dead one is paused":             {[]string{""}, []string{"fee_payer_empty"}, 3, map[string]int64{}},
+		"no worker":                          {nil, nil, 3, map[string]int64{}},
+		"one worker is not paused":           {[]string{"fee_payer_empty", ""}, nil, 3, map[string]int64{}},
+		"all are paused":                     {[]string{"fee_payer_empty", "fee_payer_empty"}, nil, 0, map[string]int64{"fee_payer_empty": 3}},
+		"all are paused, with two reasons":   {[]string{"fee_payer_empty", "chain_unavailable", "chain_unavailable"}, nil, 0, map[string]int64{"chain_unavailable": 3}},
+		"only a dead worker is not paused":   {[]string{"fee_payer_empty"}, []string{""}, 0, map[string]int64{"fee_payer_empty": 3}},
+		"only a dead worker has been paused": {[]string{""}, []string{"fee_payer_empty"}, 3, map[string]int64{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 				w := txmgr.Worker{ID: uuid.New(), PausedBy: hold}
 				_, err := s.Heartbeat(ctx, w, time.Minute)
 				ok(t, err)
-				lapse(t, s, w.ID)
+				expireWorker(t, s, w.ID)
 			}
 			b, err := s.Backlog(ctx)
 			ok(t, err)
@@ -110,7 +110,7 @@ func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 	}
 }
 
-func TestAheadCountsUnlandedOfEqualOrHigherUrgency(t *testing.T) {
+func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -133,25 +133,24 @@ func TestAheadCountsUnlandedOfEqualOrHigherUrgency(t *testing.T) {
 		limit       int
 		want        int
 	}{
-		"none is more urgent":  {0, 3, 10, 0},
+		"no root is as old":    {0, 3, 10, 0},
 		"the same root counts": {0, 4, 10, 1},
 		"a submission that waits for an attempt's end does not count": {0, 5, 10, 1},
 		"a held submission counts":                                    {0, 6, 10, 2},
-		"what is pending counts as well":                              {0, 8, 10, 3},
+		"a pending submission counts":                                 {0, 8, 10, 3},
 		"counting stops at the limit":                                 {0, 8, 2, 2},
 		"the oldest root in the root history counts":                  {4, 8, 10, 3},
-		"what has left the root history does not":                     {5, 8, 10, 2},
+		"a root that left the root history does not count":            {5, 8, 10, 2},
 	}
 	for name, test := range tests {
 		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
-			t.Errorf("%s: %d are ahead of %d (%v), want %d", name, got, test.seq, err, test.want)
+			t.Errorf("%s: %d submissions are ahead of root %d (%v), want %d", name, got, test.seq, err, test.want)
 		}
 	}
 }
 
-// TestWaitingForASecondEndpointKeepsNoPoolBusy: such submissions count as held while
-// they are leased, too.
-func TestWaitingForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
+// They count as held even while they are leased, and do not count as ahead.
+func TestSubmissionsWaitingForASecondEndpointCountAsHeld(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -164,7 +163,7 @@ func TestWaitingForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	ok(t, s.MarkHeld(ctx, []txmgr.Lease{leases[0], leases[1], lost}, txmgr.HoldSecondEndpoint))
 	n, err := s.CountAhead(ctx, testPool, 0, 1<<62, 10)
 	if err != nil || n != 1 {
-		t.Errorf("%d submissions are ahead (%v), want the one that waits for nothing", n, err)
+		t.Errorf("%d submissions are ahead (%v), want only the one that is not held", n, err)
 	}
 	b, err := s.Backlog(ctx)
 	if err != nil || b.Held[txmgr.HoldSecondEndpoint] != 2 || b.Processing != 3 {
@@ -177,8 +176,7 @@ func TestWaitingForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	}
 }
 
-// TestBacklogAgesAreTheOldestGroups: groups have no order.
-func TestBacklogAgesAreTheOldestGroups(t *testing.T) {
+func TestBacklogAgesDoNotDependOnTheOrderOfGroups(t *testing.T) {
 	t.Parallel()
 	groups := []group{
 		{State: submission.Pending, Free: true, Count: 1, Age: 90, Wait: 60},
@@ -189,7 +187,7 @@ func TestBacklogAgesAreTheOldestGroups(t *testing.T) {
 	for range groups {
 		groups = append(groups[1:], groups[0])
 		if b := tally(groups, nil, nil); b.OldestAge != 5*time.Minute || b.OldestDue != time.Minute {
-			t.Errorf("of the groups %+v the oldest is pending for %s and due for %s, want 5 minutes and one", groups, b.OldestAge, b.OldestDue)
+			t.Errorf("groups %+v: oldest age %s, longest due %s; want 5m and 1m", groups, b.OldestAge, b.OldestDue)
 		}
 	}
 }

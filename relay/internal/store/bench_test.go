@@ -16,14 +16,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// benchBatch is how many rows a batched move writes.
+// benchBatch is how many rows a batched write has.
 const benchBatch = 32
 
-// bench is one store with rows in it, and a worker that lives.
+// bench is a store that contains rows, and a live worker.
 type bench struct {
 	s      *Store
 	worker uuid.UUID
-	next   atomic.Uint64 // notes and signatures that were not used yet
+	next   atomic.Uint64 // the next unused number for notes and signatures
 }
 
 func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (txmgr.Lease, error) {
@@ -37,7 +37,7 @@ func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (txmgr.Lease, err
 	return got.Lease(), nil
 }
 
-// leased claims n submissions.
+// leased accepts n submissions with leases for the worker.
 func (b *bench) leased(ctx context.Context, n int) ([]txmgr.Lease, error) {
 	leases := make([]txmgr.Lease, n)
 	return leases, across(16, n, func(i int) (err error) {
@@ -62,7 +62,7 @@ func (b *bench) landings(leases []txmgr.Lease) []submission.Landing {
 	return out
 }
 
-// across runs f for each of n, by that many clients.
+// across runs f for each number below n, by concurrent clients.
 func across(clients, n int, f func(i int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -89,20 +89,20 @@ func batches(clients, n int, f func(from, to int) error) error {
 	return across(clients, (n+benchBatch-1)/benchBatch, func(i int) error { return f(i*benchBatch, min((i+1)*benchBatch, n)) })
 }
 
-// BenchmarkStore measures each move, in rows a second; -benchtime=3000x is a
-// good number of rows.
+// BenchmarkStore measures each operation in rows a second. -benchtime=3000x gives
+// a good number of rows.
 func BenchmarkStore(b *testing.B) {
 	for _, rows := range []int{1_000, 100_000} {
 		s := openOn(b, pgtest.URL(b))
-		at := &bench{s: s, worker: fill(b, s, rows)}
-		if _, err := s.Heartbeat(b.Context(), txmgr.Worker{ID: at.worker}, time.Hour); err != nil {
+		bm := &bench{s: s, worker: fill(b, s, rows)}
+		if _, err := s.Heartbeat(b.Context(), txmgr.Worker{ID: bm.worker}, time.Hour); err != nil {
 			b.Fatal(err)
 		}
-		at.next.Store(1 << 32)
+		bm.next.Store(1 << 32)
 		for _, clients := range []int{1, 16} {
-			for _, move := range at.moves(clients) {
-				b.Run(fmt.Sprintf("%s/rows=%d/clients=%d", move.name, rows, clients), func(b *testing.B) {
-					run, err := move.prepare(b.Context(), b.N)
+			for _, op := range bm.operations(clients) {
+				b.Run(fmt.Sprintf("%s/rows=%d/clients=%d", op.name, rows, clients), func(b *testing.B) {
+					run, err := op.prepare(b.Context(), b.N)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -118,20 +118,20 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-type benchMove struct {
+type benchOperation struct {
 	name    string
 	prepare func(ctx context.Context, n int) (run func() error, err error)
 }
 
-func (b *bench) moves(clients int) []benchMove {
-	return []benchMove{
+func (b *bench) operations(clients int) []benchOperation {
+	return []benchOperation{
 		{"Accept", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
 				return across(clients, n, func(int) error { _, err := b.accept(ctx, &b.worker); return err })
 			}, nil
 		}},
 		{"Claim", func(ctx context.Context, n int) (func() error, error) {
-			// What the database was filled with is put off, so that the claims find what is made for them.
+			// Defer the rows that fill made, so that the claims find the rows accepted below.
 			if _, err := b.s.Pool.Exec(ctx, `UPDATE submissions SET due_at = now() + interval '1 hour' WHERE state IN ('pending', 'processing') AND lease_owner IS NULL`); err != nil {
 				return nil, err
 			}
@@ -184,8 +184,8 @@ func (b *bench) moves(clients int) []benchMove {
 	}
 }
 
-// BenchmarkPlansAtAMillion checks that every statement uses its indexes over a
-// million finished submissions, which take minutes to make.
+// BenchmarkPlansAtAMillion checks that every statement uses its indexes in a database
+// with a million finished submissions. It takes minutes to fill the database.
 func BenchmarkPlansAtAMillion(b *testing.B) {
 	s := openOn(b, pgtest.URL(b))
 	w := fill(b, s, 1_000_000)

@@ -12,13 +12,13 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// TestLeasedSubmissionsCountAsUndecided: they are counted and not claimed. Kinds of a
-// later release are neither.
+// Leased submissions are counted but not claimed. Kinds of a later release are neither
+// counted nor claimed.
 func TestLeasedSubmissionsCountAsUndecided(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	exec(t, s, `ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check`)
-	free, leased, loan := held(t, s, withdrawal(1, 0)), held(t, s, withdrawal(2, 0)), held(t, s, withdrawal(3, 0))
+	free, leased, loan := acceptLeased(t, s, withdrawal(1, 0)), acceptLeased(t, s, withdrawal(2, 0)), acceptLeased(t, s, withdrawal(3, 0))
 	for _, c := range []*txmgr.Job{free, leased, loan} {
 		ok(t, s.Release(ctx, c.Lease, time.Hour, txmgr.HoldExpiry))
 	}
@@ -33,27 +33,27 @@ func TestLeasedSubmissionsCountAsUndecided(t *testing.T) {
 	}
 }
 
-// TestProbeClaimsStartedSubmissions: all submissions that are started or held for a second
-// endpoint, whose outcome may be on the chain already, and one of the others.
+// Probe claims all submissions that are started or held for a second endpoint, because
+// they may have landed already, and one of the others.
 func TestProbeClaimsStartedSubmissions(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	for n, reason := range []string{"", txmgr.HoldSecondEndpoint, txmgr.HoldSecondEndpoint, txmgr.HoldChain, txmgr.HoldChain} {
-		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease, 0, reason))
+		ok(t, s.Release(ctx, acceptLeased(t, s, withdrawal(uint64(n)+1, 0)).Lease, 0, reason))
 	}
 	if got, err := s.Probe(ctx, worker(t, s), 10); err != nil || len(got) != 4 {
-		t.Errorf("probed %d (%v), want the 3 that may have landed and one other", len(got), err)
+		t.Errorf("Probe claimed %d submissions (%v), want the 3 that may have landed and 1 other", len(got), err)
 	}
 }
 
-// TestFinalizeDoesNotLockAnExistingPin: otherwise all landings of the fleet would wait for each other.
+// If Finalize locked the pin, all landings of the fleet would wait for each other.
 func TestFinalizeDoesNotLockAnExistingPin(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	pin := func(n byte) submission.ProofAPin {
 		return submission.ProofAPin{Encoding: "plain", Signature: attempt(n).Signature}
 	}
-	first, second := held(t, s, withdrawal(1, 0)).Lease, held(t, s, withdrawal(2, 0)).Lease
+	first, second := acceptLeased(t, s, withdrawal(1, 0)).Lease, acceptLeased(t, s, withdrawal(2, 0)).Lease
 	complete(t, s, landing(first, 1))
 	complete(t, s, landing(second, 2))
 	finalize(t, s, landing(first, 1), pin(1))

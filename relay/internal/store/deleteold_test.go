@@ -25,18 +25,18 @@ func TestRetentionDeletesOnlyOldFinishedSubmissions(t *testing.T) {
 		state     submission.State
 		finalized bool
 		age       time.Duration
-		want      bool // it stays
+		stays     bool
 	}
 	rows := map[string]row{
-		"pending for long":          {submission.Pending, false, 48 * time.Hour, true},
-		"processing for long":       {submission.Processing, false, 48 * time.Hour, true},
-		"completed, never final":    {submission.Completed, false, 48 * time.Hour, true},
-		"finalized just now":        {submission.Completed, true, time.Hour, true},
-		"failed just now":           {submission.Failed, false, time.Hour, true},
-		"finalized long ago":        {submission.Completed, true, 48 * time.Hour, false},
-		"failed long ago":           {submission.Failed, false, 48 * time.Hour, false},
-		"failed long ago, as well":  {submission.Failed, false, 72 * time.Hour, false},
-		"finalized when it is time": {submission.Completed, true, 25 * time.Hour, false},
+		"pending since long ago":      {submission.Pending, false, 48 * time.Hour, true},
+		"processing since long ago":   {submission.Processing, false, 48 * time.Hour, true},
+		"completed, never final":      {submission.Completed, false, 48 * time.Hour, true},
+		"finalized just now":          {submission.Completed, true, time.Hour, true},
+		"failed just now":             {submission.Failed, false, time.Hour, true},
+		"finalized long ago":          {submission.Completed, true, 48 * time.Hour, false},
+		"failed long ago":             {submission.Failed, false, 48 * time.Hour, false},
+		"failed earlier":              {submission.Failed, false, 72 * time.Hour, false},
+		"finalized just too long ago": {submission.Completed, true, 25 * time.Hour, false},
 	}
 	leases := map[string]txmgr.Lease{}
 	n := uint64(0)
@@ -44,7 +44,7 @@ func TestRetentionDeletesOnlyOldFinishedSubmissions(t *testing.T) {
 		n++
 		state := r.state
 		if state == submission.Pending {
-			state = submission.Processing // so that it is out of the way of claims
+			state = submission.Processing // so that no later claim returns it
 		}
 		var l txmgr.Lease
 		if state == submission.Processing {
@@ -76,26 +76,26 @@ func TestRetentionDeletesOnlyOldFinishedSubmissions(t *testing.T) {
 	exec(t, s, `INSERT INTO spend_buckets VALUES (now() - interval '3 days', 0, true, 5)`)
 	reserved := one[int](t, s, `SELECT count(*) FROM reservations`)
 
-	for i, want := range []Deleted{{Submissions: 4, IdempotencyKeys: 1, SpendBuckets: 1}, {}} { // the second finds nothing
+	for i, want := range []Deleted{{Submissions: 4, IdempotencyKeys: 1, SpendBuckets: 1}, {}} { // the second run finds nothing
 		got, err := s.DeleteOld(ctx, keep)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("run %d (%v) deletes (-want +got):\n%s", i+1, err, diff)
+			t.Errorf("rows deleted by run %d (%v) (-want +got):\n%s", i+1, err, diff)
 		}
 	}
 	for name, r := range rows {
 		id := leases[name].ID
 		parts := one[int](t, s, `SELECT (SELECT count(*) FROM submissions WHERE id = $1) + (SELECT count(*) FROM requests WHERE submission_id = $1)
 			+ (SELECT count(*) FROM attempts WHERE submission_id = $1)`, id)
-		if want := map[bool]int{true: 3, false: 0}[r.want]; parts != want {
-			t.Errorf("%s: %d of its rows are left, want %d", name, parts, want)
+		if want := map[bool]int{true: 3, false: 0}[r.stays]; parts != want {
+			t.Errorf("%s: %d of the 3 rows are left, want %d", name, parts, want)
 		}
 	}
 	if got := one[int](t, s, `SELECT count(*) FROM reservations`); got != reserved {
-		t.Errorf("%d reservations are left, want all %d: a failure deletes its own", got, reserved)
+		t.Errorf("%d reservations are left, want %d as before", got, reserved)
 	}
-	// What landed and is forgotten still spends its note.
+	// The notes of deleted submissions that landed stay reserved.
 	for name, l := range leases {
-		if r := rows[name]; r.finalized && !r.want {
+		if r := rows[name]; r.finalized && !r.stays {
 			note := one[[]byte](t, s, `SELECT nullifier FROM reservations WHERE submission_id = $1`, l.ID)
 			_, err := s.Accept(ctx, withdrawal(uint64(note[31]), 0), nil, nil)
 			_ = wantCode(t, err, refusal.NullifierReserved)
@@ -103,8 +103,8 @@ func TestRetentionDeletesOnlyOldFinishedSubmissions(t *testing.T) {
 	}
 }
 
-// sizes are pages of a table and its indexes, by name.
-func sizes(t testing.TB, s *Store) map[string]int64 {
+// relationSizes returns the bytes of each table and index, by name.
+func relationSizes(t testing.TB, s *Store) map[string]int64 {
 	t.Helper()
 	type size struct {
 		Name  string
@@ -121,9 +121,9 @@ func sizes(t testing.TB, s *Store) map[string]int64 {
 	return out
 }
 
-// life carries a batch of submissions from their acceptance to finality, as a
-// process does; every eighth fails instead, and every fourth waits once.
-func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error {
+// runSubmissions carries a batch of submissions from acceptance to finality, as a
+// process does. Every eighth submission fails instead.
+func runSubmissions(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error {
 	var landings []submission.Landing
 	for n := first; n < first+count; n++ {
 		key := note(n)
@@ -160,14 +160,14 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 	return nil
 }
 
-// Under load and retention, tables and indexes stop growing: deleted space is
-// reused. Only reservations grow, as they must.
-func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
+// Under load and retention, tables and indexes stop growing because deleted space
+// is reused. Only the reservations grow.
+func TestTablesStopGrowingUnderRetention(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it fills a server of its own")
+		t.Skip("fills a Postgres server of its own")
 	}
 	t.Parallel()
-	// A server of its own: transactions of other tests would keep vacuum from its work.
+	// On a shared server, transactions of other tests would keep vacuum from freeing rows.
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -180,7 +180,7 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 			first := next
 			next += batch
 			wg.Go(func() {
-				if err := life(ctx, s, w, first, batch); err != nil {
+				if err := runSubmissions(ctx, s, w, first, batch); err != nil {
 					t.Error(err)
 				}
 			})
@@ -202,15 +202,15 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 	for range rounds / 3 {
 		round()
 	}
-	steady := sizes(t, s)
+	sizesBefore := relationSizes(t, s)
 	for range 2 * rounds / 3 {
 		round()
 	}
-	for name, now := range sizes(t, s) {
-		// A table has room for its most dead rows at once: on a slow machine, some pages more.
-		// Space that is never reused adds more than that, with 7200 submissions.
-		if limit := steady[name] + steady[name]/2 + 16*8192; now > limit {
-			t.Errorf("%s grew from %d to %d bytes over %d submissions, want at most %d", name, steady[name], now, next, limit)
+	for name, now := range relationSizes(t, s) {
+		// A table keeps room for the largest number of dead rows it had at once, some pages
+		// more on a slow machine. If space were never reused, 7200 submissions would add more.
+		if limit := sizesBefore[name] + sizesBefore[name]/2 + 16*8192; now > limit {
+			t.Errorf("%s grew from %d to %d bytes over %d submissions, want at most %d", name, sizesBefore[name], now, next, limit)
 		}
 	}
 	if _, err := s.DeleteOld(ctx, 0); err != nil {
@@ -222,13 +222,13 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 	if want := 2 * (next - next/8); left != 0 || reserved != want {
 		t.Errorf("%d rows and %d reservations are left, want none and %d", left, reserved, want)
 	}
-	if dead := one[int64](t, s, `SELECT count(*) FROM submissions WHERE lease_owner IS NOT NULL`); dead != 0 {
-		t.Errorf("%d rows are still leased", dead)
+	if leased := one[int64](t, s, `SELECT count(*) FROM submissions WHERE lease_owner IS NOT NULL`); leased != 0 {
+		t.Errorf("%d rows are still leased", leased)
 	}
 }
 
-// Heap-only updates write no index: none has a column that beats, tries and holds change.
-func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
+// No index has a column that heartbeats, tries and holds change, so their updates are heap-only.
+func TestHeartbeatsAndAttemptsUpdateNoIndex(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -262,7 +262,7 @@ func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 		updates, hot := counts(table)
 		updates, hot = updates-updatesBefore[table], hot-hotBefore[table]
 		if hot != updates || updates < want {
-			t.Errorf("%s: %d of %d updates write no index, want all of at least %d", table, hot, updates, want)
+			t.Errorf("%s: %d updates, %d of them heap-only; want at least %d, all heap-only", table, updates, hot, want)
 		}
 	}
 }

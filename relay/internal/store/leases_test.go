@@ -23,34 +23,34 @@ func ids(claimed []*txmgr.Job) []uuid.UUID {
 	return out
 }
 
-func TestHeartbeatKeepsLeasesAndReportsALapse(t *testing.T) {
+func TestHeartbeatKeepsLeasesAndReportsExpiry(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	w := uuid.New()
-	if !beat(t, s, w, time.Minute) {
-		t.Error("the first beat does not report a lapse")
+	if !heartbeat(t, s, w, time.Minute) {
+		t.Error("the first heartbeat reports no expiry")
 	}
-	if beat(t, s, w, time.Minute) {
-		t.Error("a beat in time reports a lapse")
+	if heartbeat(t, s, w, time.Minute) {
+		t.Error("a heartbeat in time reports an expiry")
 	}
 	l := stateOf(t, s, submission.Processing, w, 1)
-	lapse(t, s, w)
-	if !beat(t, s, w, time.Minute) {
-		t.Error("a late beat reports no lapse")
+	expireWorker(t, s, w)
+	if !heartbeat(t, s, w, time.Minute) {
+		t.Error("a late heartbeat reports no expiry")
 	}
 	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
-		t.Errorf("reap frees %d (%v) of a worker that beats again, want none", n, err)
+		t.Errorf("FreeDeadProcesses frees %d leases (%v) of a worker with a new heartbeat, want 0", n, err)
 	}
-	ok(t, s.RecordAttempt(t.Context(), l, attempt(1))) // the lease was not taken meanwhile
-	lapse(t, s, w)
+	ok(t, s.RecordAttempt(t.Context(), l, attempt(1))) // the worker still has the lease
+	expireWorker(t, s, w)
 	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 1 {
-		t.Errorf("reap frees %d (%v), want one", n, err)
+		t.Errorf("FreeDeadProcesses frees %d leases (%v), want 1", n, err)
 	}
-	if !beat(t, s, w, time.Minute) {
-		t.Error("the beat of a reaped worker reports no lapse")
+	if !heartbeat(t, s, w, time.Minute) {
+		t.Error("the heartbeat of a deleted worker reports no expiry")
 	}
 	if leases, err := s.Leases(t.Context(), w); err != nil || len(leases) != 0 {
-		t.Errorf("leases of the reaped worker are %v (%v), want none", leases, err)
+		t.Errorf("leases of the deleted worker are %v (%v), want none", leases, err)
 	}
 }
 
@@ -73,31 +73,31 @@ func TestLeasesListsTheLeasesOfAWorker(t *testing.T) {
 func TestALeaseOfADeadWorkerIsDueAtOnceUnderANewEpoch(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	dead, living := worker(t, s), worker(t, s)
-	open1, landed := stateOf(t, s, submission.Processing, dead, 1), stateOf(t, s, submission.Completed, dead, 2)
-	kept := stateOf(t, s, submission.Processing, living, 3)
-	lapse(t, s, dead)
+	dead, live := worker(t, s), worker(t, s)
+	unlanded, landed := stateOf(t, s, submission.Processing, dead, 1), stateOf(t, s, submission.Completed, dead, 2)
+	kept := stateOf(t, s, submission.Processing, live, 3)
+	expireWorker(t, s, dead)
 	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 2 {
-		t.Fatalf("reap frees %d (%v), want the two of the dead worker", n, err)
+		t.Fatalf("FreeDeadProcesses frees %d leases (%v), want the 2 of the dead worker", n, err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM workers`); n != 1 {
-		t.Errorf("%d workers are known, want the living one", n)
+		t.Errorf("%d workers are stored, want only the live one", n)
 	}
-	got := claim(t, s, living)
-	if len(got) != 1 || got[0].Lease != (txmgr.Lease{ID: open1.ID, Epoch: open1.Epoch + 2, Owner: living}) {
-		t.Errorf("claimed is %+v, want the open one, two epochs on", got)
+	got := claim(t, s, live)
+	if len(got) != 1 || got[0].Lease != (txmgr.Lease{ID: unlanded.ID, Epoch: unlanded.Epoch + 2, Owner: live}) {
+		t.Errorf("Claim returns %+v, want the unlanded submission, two epochs later", got)
 	}
-	watch, err := s.ClaimLanded(ctx, living, 10)
-	if err != nil || len(watch) != 1 || watch[0].Lease != (txmgr.Lease{ID: landed.ID, Epoch: landed.Epoch + 2, Owner: living}) {
-		t.Errorf("claimed to watch is %+v (%v), want the landed one, two epochs on", watch, err)
+	claimedLanded, err := s.ClaimLanded(ctx, live, 10)
+	if err != nil || len(claimedLanded) != 1 || claimedLanded[0].Lease != (txmgr.Lease{ID: landed.ID, Epoch: landed.Epoch + 2, Owner: live}) {
+		t.Errorf("ClaimLanded returns %+v (%v), want the landed submission, two epochs later", claimedLanded, err)
 	}
 	if got := get(t, s, kept.ID).Epoch; got != kept.Epoch {
-		t.Errorf("the living worker's row has epoch %d, want %d", got, kept.Epoch)
+		t.Errorf("the live worker's submission has epoch %d, want %d", got, kept.Epoch)
 	}
 }
 
-// A claim may commit after its worker was reaped, and a worker's row may be deleted
-// by hand: leases without a worker are freed all the same.
+// A claim may commit after its worker's row was deleted: leases without a worker are
+// freed all the same.
 func TestLeasesWithoutAWorkerAreFreed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -106,64 +106,64 @@ func TestLeasesWithoutAWorkerAreFreed(t *testing.T) {
 		_ = stateOf(t, s, submission.Processing, w, n+1)
 	}
 	exec(t, s, `DELETE FROM workers`)
-	exec(t, s, `UPDATE submissions SET lease_owner = gen_random_uuid()`) // three holders
+	exec(t, s, `UPDATE submissions SET lease_owner = gen_random_uuid()`) // three owners
 	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 3 {
-		t.Errorf("reap frees %d (%v), want all three", n, err)
+		t.Errorf("FreeDeadProcesses frees %d leases (%v), want 3", n, err)
 	}
 }
 
-func TestTheReaperLeavesAWorkerAloneThatBeatsAtThisMoment(t *testing.T) {
+func TestFreeDeadProcessesSkipsAWorkerDuringItsHeartbeat(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	l := stateOf(t, s, submission.Processing, w, 1)
-	lapse(t, s, w)
+	expireWorker(t, s, w)
 	tx := begin(t, s)
 	var lapsed bool
 	if err := tx.QueryRow(ctx, heartbeatSQL, w, time.Minute, "").Scan(&lapsed); err != nil || !lapsed {
-		t.Fatalf("beat: %v, lapsed %t, want true", err, lapsed)
+		t.Fatalf("heartbeat: error %v, lapsed %t; want lapsed", err, lapsed)
 	}
-	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 { // it does not wait
-		t.Errorf("reap frees %d (%v) while the worker beats, want none", n, err)
+	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 { // it does not wait for the heartbeat
+		t.Errorf("FreeDeadProcesses frees %d leases (%v) during the heartbeat, want 0", n, err)
 	}
 	ok(t, tx.Commit(ctx))
 	ok(t, s.RecordAttempt(ctx, l, attempt(1)))
 }
 
-func TestHeartbeatWaitsForTheReaperAndReportsTheLapse(t *testing.T) {
+func TestHeartbeatWaitsForFreeDeadProcessesAndReportsExpiry(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	l := stateOf(t, s, submission.Processing, w, 1)
-	lapse(t, s, w)
+	expireWorker(t, s, w)
 	tx := begin(t, s)
 	if _, err := tx.Exec(ctx, deleteDeadWorkersSQL); err != nil {
 		t.Fatal(err)
 	}
-	lapses := make(chan bool, 1)
+	reportsExpiry := make(chan bool, 1)
 	go func() {
 		lapsed, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
-		lapses <- lapsed && err == nil
+		reportsExpiry <- lapsed && err == nil
 	}()
 	waitForLock(t, s)
 	if _, err := tx.Exec(ctx, freeLeasesSQL, freeBatch); err != nil {
 		t.Fatal(err)
 	}
 	ok(t, tx.Commit(ctx))
-	if !<-lapses {
-		t.Error("the beat does not report that the leases expired")
+	if !<-reportsExpiry {
+		t.Error("the heartbeat does not report that the leases expired")
 	}
 	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("recording under the reaped lease returns %v, want ErrLeaseLost", err)
+		t.Errorf("recording with the freed lease returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM workers WHERE until > now()`); n != 1 {
-		t.Errorf("%d workers live, want the one that beat", n)
+		t.Errorf("%d workers are live, want the 1 with the heartbeat", n)
 	}
 }
 
-// An attempt that is being recorded while its worker is reaped is either there
-// for the heir, or was never written.
-func TestTheHeirSeesTheAttemptThatWasBeingRecorded(t *testing.T) {
+// An attempt that is being recorded while the leases of its worker are freed is either
+// visible to the new owner or not written at all.
+func TestNewOwnerSeesAnAttemptRecordedDuringTheTakeover(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -173,20 +173,20 @@ func TestTheHeirSeesTheAttemptThatWasBeingRecorded(t *testing.T) {
 	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	lapse(t, s, w)
+	expireWorker(t, s, w)
 	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 {
-		t.Errorf("reap frees %d (%v) while the attempt is being written, want none", n, err)
+		t.Errorf("FreeDeadProcesses frees %d leases (%v) while the attempt is being written, want 0", n, err)
 	}
 	ok(t, tx.Commit(ctx))
 	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
-		t.Fatalf("the next reap frees %d (%v), want one", n, err)
+		t.Fatalf("the next FreeDeadProcesses frees %d leases (%v), want 1", n, err)
 	}
 	if got := claim(t, s, worker(t, s)); len(got) != 1 || len(got[0].Live) != 1 {
-		t.Errorf("the heir gets %+v, want the submission with its attempt", got)
+		t.Errorf("the new owner claims %+v, want the submission with its attempt", got)
 	}
 }
 
-func TestManyReapersFreeEachRowOnce(t *testing.T) {
+func TestConcurrentFreeDeadProcessesFreeEachRowOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	const rows = 2*freeBatch + 100
@@ -194,7 +194,7 @@ func TestManyReapersFreeEachRowOnce(t *testing.T) {
 	bulk(t, s, rows, "processing")
 	for i, w := range dead {
 		exec(t, s, `UPDATE submissions SET lease_owner = $1 WHERE job_id % 3 = $2`, w, i)
-		lapse(t, s, w)
+		expireWorker(t, s, w)
 	}
 	var mu sync.Mutex
 	freed := 0
@@ -211,17 +211,17 @@ func TestManyReapersFreeEachRowOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	n, err := s.FreeDeadProcesses(ctx) // what was locked by one while another looked
+	n, err := s.FreeDeadProcesses(ctx) // frees rows that the others skipped because they were locked
 	ok(t, err)
 	if freed += n; freed != rows {
 		t.Errorf("%d rows were freed, want %d", freed, rows)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE epoch <> 2 OR lease_owner IS NOT NULL`); n != 0 {
-		t.Errorf("%d rows were freed other than once", n)
+		t.Errorf("%d rows were not freed exactly once", n)
 	}
 }
 
-// bulk makes rows without the relay, without leases: one statement for any number.
+// bulk inserts any number of submissions, without leases, by one statement.
 func bulk(t testing.TB, s *Store, rows int, state string) {
 	t.Helper()
 	exec(t, s, `WITH made AS (
@@ -236,7 +236,7 @@ func bulk(t testing.TB, s *Store, rows int, state string) {
 		rows, state, testPool.Bytes(), make([]byte, 256), withdrawal(1, 2).Call.Inputs.Bytes(), make([]byte, 32))
 }
 
-func TestRetiringReleasesAllLeases(t *testing.T) {
+func TestReleaseAllReleasesTheLeasesOfOneWorker(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w, other := worker(t, s), worker(t, s)
@@ -244,27 +244,27 @@ func TestRetiringReleasesAllLeases(t *testing.T) {
 	_ = stateOf(t, s, submission.Completed, w, 2)
 	_ = stateOf(t, s, submission.Processing, other, 3)
 	if n, err := s.ReleaseAll(ctx, w); err != nil || n != 2 {
-		t.Fatalf("retire frees %d (%v), want two", n, err)
+		t.Fatalf("ReleaseAll frees %d leases (%v), want 2", n, err)
 	}
 	if got, err := s.ClaimLanded(ctx, other, 10); err != nil || len(got) != 1 || len(claim(t, s, other)) != 1 {
-		t.Errorf("another worker finds %v (%v), want the landed and the open one", got, err)
+		t.Errorf("ClaimLanded of another worker returns %v (%v), want the landed submission, and Claim the other", got, err)
 	}
 	if got := claim(t, s, w); len(got) != 0 || one[int](t, s, `SELECT count(*) FROM workers`) != 1 {
-		t.Errorf("the retired worker is still known, or claims %v", ids(got))
+		t.Errorf("the retired worker claims %v, or is still stored", ids(got))
 	}
 }
 
-func TestAClaimTakesTheMostUrgentFirstAndThenTheOldest(t *testing.T) {
+func TestClaimReturnsTheMostUrgentFirstThenTheOldest(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	var want [6]uuid.UUID
 	for _, p := range []struct {
-		seq   uint64
-		place int
-	}{{7, 3}, {5, 1}, {9, 5}, {5, 2}, {7, 4}, {0, 0}} { // in the order of their coming
-		sub := withdrawal(uint64(p.place)+1, 0)
-		sub.RootSeq = p.seq
-		want[p.place] = accept(t, s, sub, nil).ID
+		rootSeq  uint64
+		position int // in the order of claims
+	}{{7, 3}, {5, 1}, {9, 5}, {5, 2}, {7, 4}, {0, 0}} { // in the order of acceptance
+		sub := withdrawal(uint64(p.position)+1, 0)
+		sub.RootSeq = p.rootSeq
+		want[p.position] = accept(t, s, sub, nil).ID
 	}
 	later := accept(t, s, withdrawal(50, 0), nil)
 	exec(t, s, `UPDATE submissions SET due_at = now() + interval '1 hour' WHERE id = $1`, later.ID)
@@ -276,16 +276,16 @@ func TestAClaimTakesTheMostUrgentFirstAndThenTheOldest(t *testing.T) {
 		got = append(got, ids(claimed)...)
 	}
 	if diff := cmp.Diff(want[:], got); diff != "" {
-		t.Errorf("claimed in the order (-want +got):\n%s", diff)
+		t.Errorf("order of claims (-want +got):\n%s", diff)
 	}
-	dead := uuid.New()
+	unknown := uuid.New()
 	exec(t, s, `UPDATE submissions SET due_at = now(), lease_owner = NULL`)
-	if got := claim(t, s, dead); len(got) != 0 {
-		t.Errorf("a worker that is not alive claims %v", ids(got))
+	if got := claim(t, s, unknown); len(got) != 0 {
+		t.Errorf("a worker without a heartbeat claims %v", ids(got))
 	}
-	lapse(t, s, w)
+	expireWorker(t, s, w)
 	if got := claim(t, s, w); len(got) != 0 {
-		t.Errorf("a worker whose time is over claims %v", ids(got))
+		t.Errorf("an expired worker claims %v", ids(got))
 	}
 }
 
@@ -296,7 +296,7 @@ func TestAReleasedSubmissionIsDueAfterItsDelay(t *testing.T) {
 	l := stateOf(t, s, submission.Processing, w, 1)
 	ok(t, s.Release(ctx, l, time.Hour, ""))
 	if got := claim(t, s, w); len(got) != 0 {
-		t.Errorf("claimed are %v before the delay is over", ids(got))
+		t.Errorf("claimed %v before the delay is over, want none", ids(got))
 	}
 	delay := one[time.Duration](t, s, `SELECT due_at - now() FROM submissions`)
 	if delay < 59*time.Minute || delay > time.Hour {
@@ -352,7 +352,7 @@ func TestConcurrentClaimsNeverShareARow(t *testing.T) {
 	wg.Wait()
 	for id, n := range times {
 		if n != 1 {
-			t.Errorf("%s was claimed %d times", id, n)
+			t.Errorf("%s was claimed %d times, want once", id, n)
 		}
 	}
 	if len(times) != rows {

@@ -24,7 +24,7 @@ var (
 	payerTwo = solana.PublicKey{2}
 )
 
-// entry is an entry of the payer at a time: a transaction that cost 5010 and rent.
+// entry is a transaction of the payer at a time, with fees of 5010 lamports and rent.
 func entry(n byte, payer solana.PublicKey, at time.Time) ledger.Entry {
 	id := uuid.UUID{n}
 	return ledger.Entry{
@@ -49,11 +49,11 @@ func read(t *testing.T, l *Ledger, first, last time.Time) *ledger.Snapshot {
 	return out
 }
 
-func TestTheCursorIsKeptWhole(t *testing.T) {
+func TestLedgerCursorRoundTrip(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	if c, err := l.Cursor(t.Context(), payerOne); c != nil || err != nil {
-		t.Fatalf("a cursor before the first is %+v (%v), want none", c, err)
+		t.Fatalf("before the first Append the cursor is %+v (%v), want none", c, err)
 	}
 	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000, time.UTC)
 	one := ledger.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, BalanceAfter: 1<<60 + 1}
@@ -72,7 +72,7 @@ func TestTheCursorIsKeptWhole(t *testing.T) {
 	}
 }
 
-func TestAMovedCursorChangesNothing(t *testing.T) {
+func TestAppendFromAnotherCursorChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	at := time.Now()
@@ -87,7 +87,7 @@ func TestAMovedCursorChangesNothing(t *testing.T) {
 		}
 		err := l.Append(t.Context(), from, to, []ledger.Entry{entry(1, payerOne, at)})
 		if !errors.Is(err, ledger.ErrCursorMoved) {
-			t.Errorf("from %s: error is %v, want ErrMoved", name, err)
+			t.Errorf("from %s: error is %v, want ErrCursorMoved", name, err)
 		}
 	}
 	if got := read(t, l, at, at); len(got.Totals) != 0 || got.Cursors[0].Slot != 5 {
@@ -95,7 +95,7 @@ func TestAMovedCursorChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
+func TestOneOfConcurrentAppendsMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	from := ledger.Cursor{Payer: payerOne, Slot: 5}
@@ -121,21 +121,21 @@ func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 	}
 	group.Wait()
 	if totals := read(t, l, at, at).Totals; won != 1 || len(totals) != 1 || totals[0].Transactions != 1 {
-		t.Errorf("%d moved the cursor and the totals are %+v, want one and its entry", won, totals)
+		t.Errorf("%d appends moved the cursor and the totals are %+v, want 1 append with its entry", won, totals)
 	}
 }
 
-func TestDaysAreInUTC(t *testing.T) {
+func TestLedgerDaysAreInUTC(t *testing.T) {
 	t.Parallel()
-	// A server elsewhere: its days are others.
+	// This session's time zone has other days than UTC.
 	config := open(t).Pool.Config()
 	config.ConnConfig.RuntimeParams["timezone"] = "Asia/Tokyo"
-	abroad, err := pgxpool.NewWithConfig(t.Context(), config)
+	tokyo, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(abroad.Close)
-	s, err := New(abroad)
+	t.Cleanup(tokyo.Close)
+	s, err := New(tokyo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +151,11 @@ func TestDaysAreInUTC(t *testing.T) {
 	if err := l.Append(t.Context(), nil, ledger.Cursor{Payer: payerOne, Slot: 5}, entries); err != nil {
 		t.Fatal(err)
 	}
-	// Repeated, as after a manual reset of the cursor: no entry is added twice.
+	// After a manual reset of the cursor the entries are appended again: none is added twice.
 	if err := l.Append(t.Context(), &ledger.Cursor{Payer: payerOne, Slot: 5}, ledger.Cursor{Payer: payerOne, Slot: 6}, append(entries, entry(6, payerOne, early))); err != nil {
 		t.Fatal(err)
 	}
-	one := func(n uint64) ledger.Amounts {
+	amounts := func(n uint64) ledger.Amounts {
 		return ledger.Amounts{Fee: n * 5000, PriorityFee: n * 10, Rent: int64(n) * 1_781_760}
 	}
 	sum := func(d time.Time, payer solana.PublicKey, k ledger.Kind, n uint64, a ledger.Amounts) ledger.Sum {
@@ -164,28 +164,28 @@ func TestDaysAreInUTC(t *testing.T) {
 	next := day.AddDate(0, 0, 1)
 	first := []ledger.Sum{
 		sum(day, payerOne, ledger.KindReceived, 2, ledger.Amounts{Received: 57}),
-		sum(day, payerOne, ledger.KindTransfer, 1, one(1)),
-		sum(day, payerTwo, ledger.KindTransfer, 1, one(1)),
+		sum(day, payerOne, ledger.KindTransfer, 1, amounts(1)),
+		sum(day, payerTwo, ledger.KindTransfer, 1, amounts(1)),
 	}
-	second := sum(next, payerOne, ledger.KindTransfer, 3, one(3))
+	second := sum(next, payerOne, ledger.KindTransfer, 3, amounts(3))
 	tests := map[string]struct {
 		first, last time.Time
 		want        []ledger.Sum
 	}{
-		"both days":          {day, next, append(slices.Clone(first), second)},
-		"the first":          {day, day.Add(time.Hour), first},
-		"the second":         {next.Add(23 * time.Hour), next, []ledger.Sum{second}},
-		"a day without work": {next.AddDate(0, 0, 1), next.AddDate(0, 0, 9), nil},
+		"both days":            {day, next, append(slices.Clone(first), second)},
+		"the first day":        {day, day.Add(time.Hour), first},
+		"the second day":       {next.Add(23 * time.Hour), next, []ledger.Sum{second}},
+		"days without entries": {next.AddDate(0, 0, 1), next.AddDate(0, 0, 9), nil},
 	}
 	for name, test := range tests {
 		got := read(t, l, test.first, test.last)
 		if diff := cmp.Diff(test.want, got.Days, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s differ (-want +got):\n%s", name, diff)
+			t.Errorf("%s: sums differ (-want +got):\n%s", name, diff)
 		}
 		totals := []ledger.Sum{
 			sum(time.Time{}, payerOne, ledger.KindReceived, 2, ledger.Amounts{Received: 57}),
-			sum(time.Time{}, payerOne, ledger.KindTransfer, 4, one(4)),
-			sum(time.Time{}, payerTwo, ledger.KindTransfer, 1, one(1)),
+			sum(time.Time{}, payerOne, ledger.KindTransfer, 4, amounts(4)),
+			sum(time.Time{}, payerTwo, ledger.KindTransfer, 1, amounts(1)),
 		}
 		if diff := cmp.Diff(totals, got.Totals); diff != "" {
 			t.Errorf("totals differ (-want +got):\n%s", diff)
@@ -193,7 +193,7 @@ func TestDaysAreInUTC(t *testing.T) {
 	}
 }
 
-func TestOldLedgerRowsAreDeletedAndSumsStay(t *testing.T) {
+func TestDeleteBeforeDeletesLedgerRowsAndKeepsSums(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
 	now := time.Now()
@@ -207,7 +207,7 @@ func TestOldLedgerRowsAreDeletedAndSumsStay(t *testing.T) {
 	before := read(t, l, now, now).Totals
 	for i, want := range []int64{4, 2, 0} { // entries 4 to 9 are older
 		if n, err := l.DeleteBefore(t.Context(), now.Add(-210*time.Minute), 4); err != nil || n != want {
-			t.Errorf("deletion %d takes %d rows (%v), want %d", i, n, err, want)
+			t.Errorf("deletion %d deletes %d rows (%v), want %d", i, n, err, want)
 		}
 	}
 	var left []byte
@@ -232,12 +232,12 @@ func TestOldLedgerRowsAreDeletedAndSumsStay(t *testing.T) {
 	}
 }
 
-func TestAttemptsAreFoundBySignature(t *testing.T) {
+func TestLedgerFindsAttemptsBySignature(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	l := s.Ledger()
 	if found, err := l.Attempts(t.Context(), nil); err != nil || len(found) != 0 {
-		t.Errorf("no signature finds %v (%v)", found, err)
+		t.Errorf("without signatures %v is found (%v), want nothing", found, err)
 	}
 	sub := accept(t, s, withdrawal(1, 2), nil)
 	c := claim(t, s, worker(t, s))
@@ -251,7 +251,7 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 	}
 }
 
-// BenchmarkAppendLedger writes 200 rows, one step of the reconciler, each time.
+// BenchmarkAppendLedger appends 200 rows, like one step of the reconciler.
 func BenchmarkAppendLedger(b *testing.B) {
 	l := open(b).Ledger()
 	from := ledger.Cursor{Payer: payerOne}
@@ -275,7 +275,7 @@ func BenchmarkAppendLedger(b *testing.B) {
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkSpendBuckets reads a day in which every bucket has every shard.
+// BenchmarkSpendBuckets reads a day of buckets, each with 8 shards.
 func BenchmarkSpendBuckets(b *testing.B) {
 	s := open(b)
 	_, err := s.Pool.Exec(b.Context(), `INSERT INTO spend_buckets SELECT date_bin('5 minutes', now(), 'epoch') - n * interval '5 minutes', shard, transfer, 1

@@ -16,34 +16,34 @@ import (
 func TestListenReceivesOutcomesAndDueWork(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	other := open(t) // its outcomes are another schema's
+	other := open(t) // another schema: s is not notified of its outcomes
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	done, due := make(chan uuid.UUID, 100), make(chan struct{}, 100)
-	listening, stop := context.WithCancel(ctx)
+	listenCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Listen(listening, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
+		ended <- s.Listen(listenCtx, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
 	}()
-	for heard := false; !heard; { // the listener may not be connected yet
+	for connected := false; !connected; { // the listener may not be connected yet
 		ok(t, s.NotifyDue(ctx))
 		select {
 		case <-due:
-			heard = true
+			connected = true
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 			t.Fatal("no notification within 30 s")
 		}
 	}
 	w := worker(t, s)
-	foreign := held(t, other, withdrawal(1, 0))
-	complete(t, other, landing(foreign.Lease, 1))
+	otherSchema := acceptLeased(t, other, withdrawal(1, 0))
+	complete(t, other, landing(otherSchema.Lease, 1))
 	a, b := stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Processing, w, 2)
 	failed := stateOf(t, s, submission.Processing, w, 3)
 	if lost, err := s.Complete(ctx, []submission.Landing{landing(a, 1), landing(b, 2)}); err != nil || len(lost) > 0 {
 		t.Fatalf("complete: %v, lost %v", err, lost)
 	}
-	finalize(t, s, landing(a, 1)) // notifies nobody: the client has its answer
+	finalize(t, s, landing(a, 1)) // sends no notification: the client has its answer
 	ok(t, s.Fail(ctx, failed, refusal.New(refusal.RootNotFound, "stale")))
 	notified := map[uuid.UUID]int{}
 	for range 3 {
@@ -61,9 +61,9 @@ func TestListenReceivesOutcomesAndDueWork(t *testing.T) {
 	}
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("listening ends with %v, want the context's end", err)
+		t.Errorf("Listen returns %v, want context.Canceled", err)
 	}
 	if len(done) > 0 {
-		t.Errorf("notified of %s as well", <-done)
+		t.Errorf("also notified of %s, want no further notification", <-done)
 	}
 }

@@ -9,9 +9,9 @@ import (
 // Move is something that happens to a submission's row.
 type Move string
 
-// The moves. Each is one write of the Store, under a claim's lease.
+// The moves. Each is one write of the Store. All but MoveClaim need the claim's lease.
 const (
-	// MoveClaim takes the lease of a row that is due.
+	// MoveClaim acquires the lease of a row that is due.
 	MoveClaim Move = "claim"
 	// MoveAttempt commits a signed transaction, before its first send.
 	MoveAttempt Move = "attempt"
@@ -19,9 +19,9 @@ const (
 	MoveRelease Move = "release"
 	// MoveComplete records a landing that is confirmed.
 	MoveComplete Move = "complete"
-	// MoveFinalize ends the watch over a landing that no fork can undo any more.
+	// MoveFinalize ends the tracking of a landing that no fork can undo any more.
 	MoveFinalize Move = "finalize"
-	// MoveReopen takes a landing back whose fork died.
+	// MoveReopen removes a landing that was on an abandoned fork.
 	MoveReopen Move = "reopen"
 	// MoveFail ends a submission whose attempts can no longer land.
 	MoveFail Move = "fail"
@@ -50,8 +50,8 @@ func Moves() []Move {
 	return []Move{MoveClaim, MoveAttempt, MoveRelease, MoveComplete, MoveFinalize, MoveReopen, MoveFail}
 }
 
-// Next is the state that a move leads to; ok is false when the state does not
-// allow it.
+// Next returns the state that a move leads to. ok is false when the state does not
+// allow the move.
 func Next(s submission.State, m Move) (next submission.State, ok bool) {
 	next, ok = transitions[m][s]
 	return next, ok
@@ -64,34 +64,34 @@ func TestNext(t *testing.T) {
 		move Move
 		want submission.State // "" when the state does not allow the move
 	}{
-		"a pending one is claimed":                      {submission.Pending, MoveClaim, submission.Processing},
-		"one under way is claimed again":                {submission.Processing, MoveClaim, submission.Processing},
-		"a landed one is claimed to be tracked":         {submission.Completed, MoveClaim, submission.Completed},
-		"a failed one is over":                          {submission.Failed, MoveClaim, ""},
-		"nothing is signed before a claim":              {submission.Pending, MoveAttempt, ""},
-		"nothing is signed for a landed one":            {submission.Completed, MoveAttempt, ""},
-		"nothing is signed for a failed one":            {submission.Failed, MoveAttempt, ""},
-		"one under way is signed for":                   {submission.Processing, MoveAttempt, submission.Processing},
-		"one under way lands":                           {submission.Processing, MoveComplete, submission.Completed},
-		"a failed one never lands":                      {submission.Failed, MoveComplete, ""},
-		"a landed one becomes final":                    {submission.Completed, MoveFinalize, submission.Completed},
-		"one under way does not become final":           {submission.Processing, MoveFinalize, ""},
-		"a landed one is reopened when its fork dies":   {submission.Completed, MoveReopen, submission.Processing},
-		"a failed one is never reopened":                {submission.Failed, MoveReopen, ""},
-		"one under way fails":                           {submission.Processing, MoveFail, submission.Failed},
-		"a landed one does not fail":                    {submission.Completed, MoveFail, ""},
-		"a pending one does not fail untouched":         {submission.Pending, MoveFail, ""},
-		"one under way is given back":                   {submission.Processing, MoveRelease, submission.Processing},
-		"a landed one is given back":                    {submission.Completed, MoveRelease, submission.Completed},
-		"an unknown move leads nowhere":                 {submission.Processing, "dance", ""},
-		"an unknown state allows nothing":               {"limbo", MoveClaim, ""},
-		"a pending one is not completed out of nothing": {submission.Pending, MoveComplete, ""},
+		"a pending submission is claimed":                    {submission.Pending, MoveClaim, submission.Processing},
+		"a processing submission is claimed again":           {submission.Processing, MoveClaim, submission.Processing},
+		"a completed submission is claimed":                  {submission.Completed, MoveClaim, submission.Completed},
+		"a failed submission is not claimed":                 {submission.Failed, MoveClaim, ""},
+		"no attempt is recorded before a claim":              {submission.Pending, MoveAttempt, ""},
+		"no attempt is recorded for a completed submission":  {submission.Completed, MoveAttempt, ""},
+		"no attempt is recorded for a failed submission":     {submission.Failed, MoveAttempt, ""},
+		"an attempt is recorded for a processing submission": {submission.Processing, MoveAttempt, submission.Processing},
+		"a processing submission completes":                  {submission.Processing, MoveComplete, submission.Completed},
+		"a failed submission does not complete":              {submission.Failed, MoveComplete, ""},
+		"a completed submission is finalized":                {submission.Completed, MoveFinalize, submission.Completed},
+		"a processing submission is not finalized":           {submission.Processing, MoveFinalize, ""},
+		"a completed submission is reopened":                 {submission.Completed, MoveReopen, submission.Processing},
+		"a failed submission is not reopened":                {submission.Failed, MoveReopen, ""},
+		"a processing submission fails":                      {submission.Processing, MoveFail, submission.Failed},
+		"a completed submission does not fail":               {submission.Completed, MoveFail, ""},
+		"a pending submission does not fail":                 {submission.Pending, MoveFail, ""},
+		"a processing submission is released":                {submission.Processing, MoveRelease, submission.Processing},
+		"a completed submission is released":                 {submission.Completed, MoveRelease, submission.Completed},
+		"an unknown move is not allowed":                     {submission.Processing, "unknown", ""},
+		"an unknown state allows no move":                    {"unknown", MoveClaim, ""},
+		"a pending submission does not complete":             {submission.Pending, MoveComplete, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got, ok := Next(test.from, test.move); got != test.want || ok != (test.want != "") {
-				t.Errorf("leads to %q (%v), want %q", got, ok, test.want)
+				t.Errorf("next state is %q (allowed: %v), want %q", got, ok, test.want)
 			}
 		})
 	}

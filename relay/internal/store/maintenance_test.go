@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// observed counts runs of maintenance jobs; it is safe for concurrent use.
-type observed struct {
+// observedRuns collects the results of maintenance jobs; it is safe for concurrent use.
+type observedRuns struct {
 	mu   sync.Mutex
 	runs map[string][]error
 }
 
-func (o *observed) observe(job string, _ time.Duration, err error) {
+func (o *observedRuns) observe(job string, _ time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.runs == nil {
@@ -26,18 +26,18 @@ func (o *observed) observe(job string, _ time.Duration, err error) {
 	o.runs[job] = append(o.runs[job], err)
 }
 
-func (o *observed) of(job string) []error {
+func (o *observedRuns) results(job string) []error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]error(nil), o.runs[job]...)
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
-	for !is() {
+	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 60 s: %s", what)
+			t.Fatalf("after 60 s not yet true: %s", what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -61,88 +61,87 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-func TestMaintenanceIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
+func TestMaintenanceRunsInOneProcessAtATimeAndSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var seen observed
+	var runs observedRuns
 	var log safeBuffer
 	var mu sync.Mutex
-	now, most, good := 0, 0, 0
+	running, maxRunning := 0, 0
 	jobs := []Job{
 		{Name: "often", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error {
 			mu.Lock()
-			good++
-			now++
-			most = max(most, now)
+			running++
+			maxRunning = max(maxRunning, running)
 			mu.Unlock()
-			time.Sleep(100 * time.Millisecond) // a run that lasts
+			time.Sleep(100 * time.Millisecond) // so that concurrent runs would overlap
 			mu.Lock()
-			now--
+			running--
 			mu.Unlock()
 			return nil
 		}},
-		{Name: "fails", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { return errors.New("a disk that is full") }},
-		{Name: "panics", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { panic("a fault of ours") }},
+		{Name: "fails", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { return errors.New("the disk is full") }},
+		{Name: "panics", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { panic("a bug") }},
 		{Name: "hangs", Every: time.Second, Timeout: 200 * time.Millisecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 		{Name: "daily", Every: 24 * time.Hour, Timeout: time.Minute, Run: func(context.Context) error { return nil }},
 	}
-	var running sync.WaitGroup
+	var loops sync.WaitGroup
 	const processes = 3
 	for range processes {
-		u, err := NewMaintenance(s, MaintenanceOptions{Jobs: jobs, Log: slog.New(slog.NewTextHandler(&log, nil)), SoftStop: 5 * time.Second, Observe: seen.observe, Now: time.Now})
+		m, err := NewMaintenance(s, MaintenanceOptions{Jobs: jobs, Log: slog.New(slog.NewTextHandler(&log, nil)), SoftStop: 5 * time.Second, Observe: runs.observe, Now: time.Now})
 		ok(t, err)
-		running.Go(func() { u.Run(ctx) })
+		loops.Go(func() { m.Run(ctx) })
 	}
 	for _, name := range []string{"often", "fails", "panics", "hangs"} {
-		eventually(t, name+" ran three times", func() bool { return len(seen.of(name)) >= 3 })
+		eventually(t, name+" ran three times", func() bool { return len(runs.results(name)) >= 3 })
 	}
 	cancel()
-	running.Wait()
-	if most != 1 {
-		t.Errorf("%d runs of one job overlapped, want one", most)
+	loops.Wait()
+	if maxRunning != 1 {
+		t.Errorf("at most %d runs of one job overlapped, want 1", maxRunning)
 	}
-	for _, err := range seen.of("fails") {
+	for _, err := range runs.results("fails") {
 		if err == nil || !strings.Contains(err.Error(), "disk") {
-			t.Errorf("a failing job is observed with %v", err)
+			t.Errorf("a failing job is observed with error %v, want the full disk", err)
 		}
 	}
-	for _, err := range seen.of("hangs") {
+	for _, err := range runs.results("hangs") {
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			t.Errorf("a hanging job is observed with %v, want the end of its time", err)
+			t.Errorf("a hanging job is observed with error %v, want the end of its context", err)
 		}
 	}
-	if n := len(seen.of("daily")); n != 1 {
-		t.Errorf("the daily job ran %d times, want once for all processes", n)
+	if n := len(runs.results("daily")); n != 1 {
+		t.Errorf("the daily job ran %d times, want 1 in all processes together", n)
 	}
-	if got := log.String(); strings.Count(got, "maintenance job failed") < 3 || strings.Count(got, "disk that is full") != len(seen.of("fails")) {
-		t.Errorf("each failure is to be logged once:\n%s", got)
+	if got := log.String(); strings.Count(got, "maintenance job failed") < 3 || strings.Count(got, "the disk is full") != len(runs.results("fails")) {
+		t.Errorf("log, want each failure once:\n%s", got)
 	}
 }
 
-func TestMaintenanceContinuesWithoutItsLeader(t *testing.T) {
+func TestAnotherProcessTakesMaintenanceOver(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	start := func(ctx context.Context, seen *observed) func() {
-		u, err := NewMaintenance(s, MaintenanceOptions{
+	start := func(ctx context.Context, runs *observedRuns) func() {
+		m, err := NewMaintenance(s, MaintenanceOptions{
 			Jobs: []Job{{Name: "often", Every: time.Second, Timeout: time.Second, Run: func(context.Context) error { return nil }}},
-			Log:  discard(), SoftStop: time.Second, Observe: seen.observe, Now: time.Now,
+			Log:  discard(), SoftStop: time.Second, Observe: runs.observe, Now: time.Now,
 		})
 		ok(t, err)
 		ctx, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { u.Run(ctx) })
+		wg.Go(func() { m.Run(ctx) })
 		return func() { stop(); wg.Wait() }
 	}
-	var first, second observed
+	var first, second observedRuns
 	stopFirst := start(ctx, &first)
-	eventually(t, "the first process runs the job", func() bool { return len(first.of("often")) > 0 })
+	eventually(t, "the first process runs the job", func() bool { return len(first.results("often")) > 0 })
 	stopSecond := start(ctx, &second)
 	stopFirst()
-	before := len(second.of("often"))
-	eventually(t, "the second process takes over", func() bool { return len(second.of("often")) > before })
+	before := len(second.results("often"))
+	eventually(t, "the second process takes over", func() bool { return len(second.results("often")) > before })
 	stopSecond()
 }
 
@@ -152,17 +151,17 @@ func TestNewMaintenanceRefusesInvalidOptions(t *testing.T) {
 	run := func(context.Context) error { return nil }
 	good := Job{Name: "a", Every: time.Minute, Timeout: time.Minute, Run: run}
 	tests := map[string][]Job{
-		"no jobs":                         nil,
-		"a job without a name":            {{Every: time.Minute, Timeout: time.Minute, Run: run}},
-		"a job that does nothing":         {{Name: "b", Every: time.Minute, Timeout: time.Minute}},
-		"a period below a second":         {{Name: "b", Every: time.Millisecond, Timeout: time.Millisecond, Run: run}},
-		"a timeout above the period":      {{Name: "b", Every: time.Minute, Timeout: time.Hour, Run: run}},
-		"two jobs of the same name":       {good, good},
-		"a timeout that never comes, too": {{Name: "b", Every: time.Minute, Run: run}},
+		"no jobs":                    nil,
+		"a job without a name":       {{Every: time.Minute, Timeout: time.Minute, Run: run}},
+		"a job that does nothing":    {{Name: "b", Every: time.Minute, Timeout: time.Minute}},
+		"a period below a second":    {{Name: "b", Every: time.Millisecond, Timeout: time.Millisecond, Run: run}},
+		"a timeout above the period": {{Name: "b", Every: time.Minute, Timeout: time.Hour, Run: run}},
+		"two jobs of the same name":  {good, good},
+		"no timeout":                 {{Name: "b", Every: time.Minute, Run: run}},
 	}
 	for name, jobs := range tests {
 		if _, err := NewMaintenance(s, MaintenanceOptions{Jobs: jobs, Log: discard(), SoftStop: time.Second, Observe: func(string, time.Duration, error) {}, Now: time.Now}); err == nil {
-			t.Errorf("%s is accepted", name)
+			t.Errorf("%s: accepted, want an error", name)
 		}
 	}
 	if _, err := NewMaintenance(s, MaintenanceOptions{Jobs: []Job{good}, Log: discard(), SoftStop: time.Second, Now: time.Now}); err == nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-func TestTheNewestSlotIsTheFleets(t *testing.T) {
+func TestHighestTreeSlotOfAllProcessesIsKept(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	pool, other := solana.PublicKey{1}, solana.PublicKey{2}
 	want := func(pool solana.PublicKey, slot uint64) {
 		t.Helper()
 		if got, err := s.HighestTreeSlot(t.Context(), pool); err != nil || got != slot {
-			t.Errorf("the newest slot is %d (%v), want %d", got, err, slot)
+			t.Errorf("the highest slot is %d (%v), want %d", got, err, slot)
 		}
 	}
 	want(pool, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 )
 
-// fill makes a database that has been at work for long: finished submissions
-// with all that belongs to them, and a few under way. It returns a living worker.
+// fill makes the database of a fleet that has run for long: finished submissions
+// with their other rows, and a few under way. It returns a live worker.
 func fill(t testing.TB, s *Store, finished int) uuid.UUID {
 	t.Helper()
 	bulk(t, s, finished*9/10, "completed")
@@ -30,13 +30,13 @@ func fill(t testing.TB, s *Store, finished int) uuid.UUID {
 	}
 	exec(t, s, `UPDATE submissions SET state = 'completed', signature = sha512(id::text::bytea) WHERE state = 'processing' AND job_id % 5 = 0`)
 	exec(t, s, `UPDATE submissions SET due_at = now() + interval '1 hour', hold_reason = 'fee_payer_empty' WHERE state = 'processing' AND job_id % 5 = 1 AND lease_owner IS NULL`)
-	waiting(t, s, 5000)
+	insertWaitingSwaps(t, s, 5000)
 	exec(t, s, `INSERT INTO swaps (id, phase, timeout_slot, ended) SELECT gen_random_uuid(), 'executed', n, true FROM generate_series(1, $1) AS n`, finished)
 	exec(t, s, `VACUUM ANALYZE`)
 	return worker(t, s)
 }
 
-// literal writes a value as SQL does.
+// literal formats a value as an SQL literal.
 func literal(v any) string {
 	switch v := v.(type) {
 	case int, int64:
@@ -58,13 +58,13 @@ func literal(v any) string {
 	}
 }
 
-// statement is one that the relay runs, with values of its parameters.
+// statement is an SQL statement of the relay, with values of its parameters.
 type statement struct {
 	sql  string
 	args []any
 }
 
-// statements are all that touch submissions and what belongs to them.
+// statements are all statements that read or write submissions and their other rows.
 func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	id := one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE state = 'processing' AND lease_owner IS NOT NULL LIMIT 1`)
 	sub := withdrawal(1, 2)
@@ -72,37 +72,37 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	spend := [][]byte{hash}
 	landing := []any{fmt.Sprintf("{%s}", id), "{1}", fmt.Sprintf("{%s}", w), [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}, "{executed}", "{7}", "{8}"}
 	return map[string]statement{
-		"accept":               {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
-		"look reservations up": {reservedSQL, []any{testPool.Bytes(), spend}},
-		"replay a key":         {replaySQL, []any{hash, "24 hours"}},
-		"read a submission":    {getSQL, []any{id}},
-		"claim":                {claimSQL, []any{w, 64}},
-		"claim settlements":    {claimExecutionsSQL, []any{w, 64}},
-		"probe":                {probeSQL, []any{w, 64}},
-		"claim landed":         {claimLandedSQL, []any{w, 64}},
-		"forget workers":       {deleteDeadWorkersSQL, nil},
-		"free":                 {freeLeasesSQL, []any{freeBatch}},
-		"retire":               {releaseAllSQL, []any{w}},
-		"held":                 {leasesSQL, []any{w}},
-		"release":              {releaseSQL, []any{id, 1, w, "1 s", ""}},
-		"record":               {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5}},
-		"refuse":               {markRejectedSQL, []any{id, 1, w, make([]byte, 64)}},
-		"note a swap":          {updateSwapSQL, []any{id, 1, w, "funded", 5}},
-		"bury":                 {markDeadSQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},
-		"complete":             {completeSQL, landing},
-		"finalize":             {finalizeSQL, append(append([]any{}, landing...), "{}", "{}", "{}")},
-		"reopen":               {reopenSQL, []any{id, 1, w}},
-		"lock":                 {lockSQL, []any{id, 1, w}},
-		"fail":                 {failSQL, []any{id, 1, w, "root_not_found", "x", "{}"}},
-		"count open":           {backlogSQL, nil},
-		"sum up swaps":         {swapsSQL, []any{300}},
-		"list swaps":           {listOpenSwapsSQL, []any{20}},
-		"find attempts":        {attemptsSQL, []any{[][]byte{make([]byte, 64)}}},
-		"count unresolved":     {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
-		"list jobs":            {jobsSQL, nil},
-		"ahead":                {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
-		"delete finished":      {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
-		"delete keys":          {deleteKeysSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
+		"accept":              {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
+		"find reservations":   {reservedSQL, []any{testPool.Bytes(), spend}},
+		"find a key":          {replaySQL, []any{hash, "24 hours"}},
+		"read a submission":   {getSQL, []any{id}},
+		"claim":               {claimSQL, []any{w, 64}},
+		"claim second legs":   {claimExecutionsSQL, []any{w, 64}},
+		"probe":               {probeSQL, []any{w, 64}},
+		"claim landed":        {claimLandedSQL, []any{w, 64}},
+		"delete dead workers": {deleteDeadWorkersSQL, nil},
+		"free leases":         {freeLeasesSQL, []any{freeBatch}},
+		"release all":         {releaseAllSQL, []any{w}},
+		"list leases":         {leasesSQL, []any{w}},
+		"release":             {releaseSQL, []any{id, 1, w, "1 s", ""}},
+		"record attempt":      {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5}},
+		"mark rejected":       {markRejectedSQL, []any{id, 1, w, make([]byte, 64)}},
+		"update swap":         {updateSwapSQL, []any{id, 1, w, "funded", 5}},
+		"mark dead":           {markDeadSQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},
+		"complete":            {completeSQL, landing},
+		"finalize":            {finalizeSQL, append(append([]any{}, landing...), "{}", "{}", "{}")},
+		"reopen":              {reopenSQL, []any{id, 1, w}},
+		"lock":                {lockSQL, []any{id, 1, w}},
+		"fail":                {failSQL, []any{id, 1, w, "root_not_found", "x", "{}"}},
+		"count backlog":       {backlogSQL, nil},
+		"sum up swaps":        {swapsSQL, []any{300}},
+		"list swaps":          {listOpenSwapsSQL, []any{20}},
+		"find attempts":       {attemptsSQL, []any{[][]byte{make([]byte, 64)}}},
+		"count unresolved":    {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
+		"list jobs":           {jobsSQL, nil},
+		"count ahead":         {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
+		"delete finished":     {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
+		"delete keys":         {deleteKeysSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
 	}
 }
 
@@ -112,8 +112,8 @@ func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
 	return explainWith(t, conn, mode, `EXPLAIN `, st)
 }
 
-// explainWith returns the plan of one way to run the statement.
-func explainWith(t testing.TB, conn *pgx.Conn, mode, how string, st statement) string {
+// explainWith returns the plan that the given EXPLAIN command prints for the statement.
+func explainWith(t testing.TB, conn *pgx.Conn, mode, command string, st statement) string {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := conn.Exec(ctx, `SET plan_cache_mode = `+mode); err != nil {
@@ -131,7 +131,7 @@ func explainWith(t testing.TB, conn *pgx.Conn, mode, how string, st statement) s
 	if len(args) > 0 {
 		execute += "(" + strings.Join(args, ", ") + ")"
 	}
-	rows, err := conn.Query(ctx, how+execute, pgx.QueryExecModeSimpleProtocol)
+	rows, err := conn.Query(ctx, command+execute, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +142,8 @@ func explainWith(t testing.TB, conn *pgx.Conn, mode, how string, st statement) s
 	return strings.Join(lines, "\n")
 }
 
-// scans are the large tables that a plan reads from end to end.
-func scans(plan string) (found []string) {
+// scannedTables returns the large tables that a plan reads from end to end.
+func scannedTables(plan string) (found []string) {
 	for _, table := range []string{"submissions", "requests", "attempts", "reservations", "idempotency_keys", "swaps"} {
 		if strings.Contains(plan, "Seq Scan on "+table) {
 			found = append(found, table)
@@ -152,8 +152,8 @@ func scans(plan string) (found []string) {
 	return found
 }
 
-// wantIndexScans fails for every statement that scans a large table, planned
-// for its values and planned for any.
+// wantIndexScans fails for every statement whose plan scans a large table, both
+// planned for its values and planned for any values.
 func wantIndexScans(t testing.TB, s *Store, w uuid.UUID) {
 	t.Helper()
 	all := statements(s, w, t)
@@ -165,19 +165,19 @@ func wantIndexScans(t testing.TB, s *Store, w uuid.UUID) {
 	for name, st := range all {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			plan := explain(t, pooled.Conn(), mode, st)
-			if found := scans(plan); len(found) > 0 {
+			if found := scannedTables(plan); len(found) > 0 {
 				t.Errorf("%s (%s) reads all of %v:\n%s", name, mode, found, plan)
 			}
 		}
 	}
-	if plan := explain(t, pooled.Conn(), "force_custom_plan", statement{`SELECT count(*) FROM submissions WHERE root = $1`, []any{[]byte{1}}}); len(scans(plan)) != 1 {
-		t.Errorf("the check does not see a scan:\n%s", plan)
+	if plan := explain(t, pooled.Conn(), "force_custom_plan", statement{`SELECT count(*) FROM submissions WHERE root = $1`, []any{[]byte{1}}}); len(scannedTables(plan)) != 1 {
+		t.Errorf("no scan found in a plan that has one:\n%s", plan)
 	}
 }
 
 func TestNoStatementReadsALargeTableFromEndToEnd(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it fills a server of its own")
+		t.Skip("fills a Postgres server of its own")
 	}
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))

@@ -20,7 +20,7 @@ func spend(t *testing.T, s *Store, transfer bool, lamports ...int64) {
 	}
 }
 
-// total adds the buckets up by sort.
+// total returns the sums of the buckets of transfers (true) and of others (false).
 func total(t *testing.T, s *Store) map[bool]int64 {
 	t.Helper()
 	buckets, err := s.SpendBuckets(t.Context(), time.Hour)
@@ -30,7 +30,7 @@ func total(t *testing.T, s *Store) map[bool]int64 {
 	sums := map[bool]int64{}
 	for _, b := range buckets {
 		if b.Age < 0 || b.Age > spendcap.BucketWidth+time.Minute {
-			t.Errorf("a bucket of just now is %s old", b.Age)
+			t.Errorf("a new bucket is %s old, want at most %s", b.Age, spendcap.BucketWidth+time.Minute)
 		}
 		sums[b.Transfer] += b.Lamports
 	}
@@ -56,11 +56,11 @@ func TestConcurrentSpendingAddsUp(t *testing.T) {
 	}
 	var shards int
 	if err := s.Pool.QueryRow(t.Context(), `SELECT count(DISTINCT shard) FROM spend_buckets`).Scan(&shards); err != nil || shards < 8 {
-		t.Errorf("the rows have %d shards (%v), want most of 32", shards, err)
+		t.Errorf("the rows have %d shards (%v), want at least 8 of 32", shards, err)
 	}
 }
 
-func TestBothSortsInOneStatement(t *testing.T) {
+func TestOneStatementAddsTransfersAndOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	_, err := s.Pool.Exec(t.Context(), `WITH spend_change (transfer, lamports) AS (VALUES (true, 5), (false, 7), (true, 6), (false, -7)), spend AS (`+spendSQL+`) SELECT`)
@@ -93,13 +93,13 @@ func TestOldSpendBucketsAreDeleted(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{0, 23 * time.Hour}, ages); diff != "" {
 		t.Errorf("buckets of the last day differ (-want +got):\n%s", diff)
 	}
-	// 48 hours ago, and then a time that would take what the caps need.
+	// 48 hours ago, and then a time that would include buckets that the caps need.
 	for i, step := range []struct {
 		before time.Time
 		want   int64
 	}{{time.Now().Add(-48 * time.Hour), 1}, {time.Now(), 1}, {time.Now(), 0}} {
 		if n, err := s.DeleteSpendBefore(t.Context(), step.before); err != nil || n != step.want {
-			t.Errorf("deletion %d takes %d rows (%v), want %d", i, n, err, step.want)
+			t.Errorf("deletion %d deletes %d rows (%v), want %d", i, n, err, step.want)
 		}
 	}
 }

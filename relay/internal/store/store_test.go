@@ -62,7 +62,7 @@ func note(n uint64) (b [32]byte) {
 	return b
 }
 
-// testPool is the pool of every submission of the tests that do not name another.
+// testPool is the pool of the tests' submissions.
 var testPool = solana.PublicKey{9}
 
 // withdrawal spends two notes; 0 is no note.
@@ -92,15 +92,15 @@ func accept(t testing.TB, s *Store, sub *submission.Submission, key []byte) *sub
 	return got
 }
 
-// worker makes a process known that lives for a minute.
+// worker registers a process whose heartbeat expires after a minute.
 func worker(t testing.TB, s *Store) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
-	beat(t, s, id, time.Minute)
+	heartbeat(t, s, id, time.Minute)
 	return id
 }
 
-func beat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed bool) {
+func heartbeat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed bool) {
 	t.Helper()
 	lapsed, err := s.Heartbeat(t.Context(), txmgr.Worker{ID: id}, lease)
 	if err != nil {
@@ -109,7 +109,7 @@ func beat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed boo
 	return lapsed
 }
 
-// claim takes all that is due.
+// claim claims all submissions that are due.
 func claim(t testing.TB, s *Store, worker uuid.UUID) []*txmgr.Job {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), worker, 1000)
@@ -119,8 +119,8 @@ func claim(t testing.TB, s *Store, worker uuid.UUID) []*txmgr.Job {
 	return claimed
 }
 
-// held accepts a submission and claims it.
-func held(t testing.TB, s *Store, sub *submission.Submission) *txmgr.Job {
+// acceptLeased accepts a submission and claims it.
+func acceptLeased(t testing.TB, s *Store, sub *submission.Submission) *txmgr.Job {
 	t.Helper()
 	w := worker(t, s)
 	got, err := s.Accept(t.Context(), sub, nil, &w)
@@ -130,8 +130,8 @@ func held(t testing.TB, s *Store, sub *submission.Submission) *txmgr.Job {
 	return got.Job()
 }
 
-// lapse ends a worker's time.
-func lapse(t testing.TB, s *Store, worker uuid.UUID) {
+// expireWorker makes a worker's heartbeat expire.
+func expireWorker(t testing.TB, s *Store, worker uuid.UUID) {
 	t.Helper()
 	exec(t, s, `UPDATE workers SET until = now() - interval '1 ms' WHERE id = $1`, worker)
 }
@@ -179,7 +179,7 @@ func landing(l txmgr.Lease, n byte) submission.Landing {
 	return submission.Landing{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 70 + uint64(n)}}
 }
 
-// complete lands a claimed submission.
+// complete records the landing of a claimed submission.
 func complete(t testing.TB, s *Store, l submission.Landing) {
 	t.Helper()
 	lost, err := s.Complete(t.Context(), []submission.Landing{l})
@@ -205,7 +205,7 @@ func wantCode(t testing.TB, err error, code refusal.Code) *refusal.Refusal {
 	return r
 }
 
-func TestMigrateTwiceAndConcurrently(t *testing.T) {
+func TestConcurrentMigrationsSucceed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	var wg sync.WaitGroup
@@ -225,22 +225,22 @@ func TestOnlyTransientErrorsAreUnavailable(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a deadlock passes":                   {&pgconn.PgError{Code: "40P01"}, true},
-		"a server that shuts down passes":     {&pgconn.PgError{Code: "57P01"}, true},
-		"a demoted primary passes":            {&pgconn.PgError{Code: "25006"}, true},
-		"a full disk passes":                  {&pgconn.PgError{Code: "53100"}, true},
-		"a statement out of time passes":      {context.DeadlineExceeded, true},
-		"a connection that breaks passes":     {io.ErrUnexpectedEOF, true},
-		"a violated constraint is our fault":  {&pgconn.PgError{Code: "23514"}, false},
-		"a caller who left is not a database": {context.Canceled, false},
-		"a damaged row stays so":              {errors.New("stored submission is damaged"), false},
+		"deadlock":             {&pgconn.PgError{Code: "40P01"}, true},
+		"server shutdown":      {&pgconn.PgError{Code: "57P01"}, true},
+		"demoted primary":      {&pgconn.PgError{Code: "25006"}, true},
+		"full disk":            {&pgconn.PgError{Code: "53100"}, true},
+		"statement timeout":    {context.DeadlineExceeded, true},
+		"broken connection":    {io.ErrUnexpectedEOF, true},
+		"violated constraint":  {&pgconn.PgError{Code: "23514"}, false},
+		"cancelled by caller":  {context.Canceled, false},
+		"damaged stored value": {errors.New("stored submission is damaged"), false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, ok := refusal.As(unavailable(fmt.Errorf("read: %w", test.err)))
 			if got := ok && r.Code == refusal.DatabaseUnavailable; got != test.want {
-				t.Errorf("is database_unavailable: %v, want %v", got, test.want)
+				t.Errorf("refused with database_unavailable: %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -257,31 +257,31 @@ func TestAnUnreachableDatabaseIsARefusalWithRetry(t *testing.T) {
 	id := uuid.New()
 	lease := txmgr.Lease{ID: id, Epoch: 1}
 	calls := map[string]func() error{
-		"accept":   func() error { _, err := s.Accept(ctx, withdrawal(1, 0), nil, nil); return err },
-		"repeat":   func() error { _, err := s.FindRepeated(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
-		"get":      func() error { _, err := s.Get(ctx, id); return err },
-		"backlog":  func() error { _, err := s.Backlog(ctx); return err },
-		"ahead":    func() error { _, err := s.CountAhead(ctx, testPool, 0, 1, 1); return err },
-		"beat":     func() error { _, err := s.Heartbeat(ctx, txmgr.Worker{ID: id}, time.Second); return err },
-		"reap":     func() error { _, err := s.FreeDeadProcesses(ctx); return err },
-		"retire":   func() error { _, err := s.ReleaseAll(ctx, id); return err },
-		"held":     func() error { _, err := s.Leases(ctx, id); return err },
-		"wake":     func() error { return s.NotifyDue(ctx) },
-		"claim":    func() error { _, err := s.Claim(ctx, id, 1); return err },
-		"release":  func() error { return s.Release(ctx, lease, 0, "") },
-		"record":   func() error { return s.RecordAttempt(ctx, lease, attempt(1)) },
-		"bury":     func() error { return s.MarkAttemptsDead(ctx, lease, []txmgr.DeadAttempt{{}}) },
-		"complete": func() error { _, err := s.Complete(ctx, []submission.Landing{landing(lease, 1)}); return err },
-		"fail":     func() error { return s.Fail(ctx, lease, refusal.New(refusal.RootNotFound, "x")) },
-		"listen":   func() error { return s.Listen(ctx, submission.Notifications{}) },
+		"accept":         func() error { _, err := s.Accept(ctx, withdrawal(1, 0), nil, nil); return err },
+		"find repeated":  func() error { _, err := s.FindRepeated(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
+		"get":            func() error { _, err := s.Get(ctx, id); return err },
+		"backlog":        func() error { _, err := s.Backlog(ctx); return err },
+		"count ahead":    func() error { _, err := s.CountAhead(ctx, testPool, 0, 1, 1); return err },
+		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, txmgr.Worker{ID: id}, time.Second); return err },
+		"free dead":      func() error { _, err := s.FreeDeadProcesses(ctx); return err },
+		"release all":    func() error { _, err := s.ReleaseAll(ctx, id); return err },
+		"list leases":    func() error { _, err := s.Leases(ctx, id); return err },
+		"notify due":     func() error { return s.NotifyDue(ctx) },
+		"claim":          func() error { _, err := s.Claim(ctx, id, 1); return err },
+		"release":        func() error { return s.Release(ctx, lease, 0, "") },
+		"record attempt": func() error { return s.RecordAttempt(ctx, lease, attempt(1)) },
+		"mark dead":      func() error { return s.MarkAttemptsDead(ctx, lease, []txmgr.DeadAttempt{{}}) },
+		"complete":       func() error { _, err := s.Complete(ctx, []submission.Landing{landing(lease, 1)}); return err },
+		"fail":           func() error { return s.Fail(ctx, lease, refusal.New(refusal.RootNotFound, "x")) },
+		"listen":         func() error { return s.Listen(ctx, submission.Notifications{}) },
 	}
 	for name, call := range calls {
 		if r, ok := refusal.As(call()); !ok || r.Code != refusal.DatabaseUnavailable || r.RetryAfter <= 0 {
-			t.Errorf("%s returns %v, want database_unavailable with a time to retry", name, r)
+			t.Errorf("%s returns %v, want database_unavailable with RetryAfter", name, r)
 		}
 	}
 	if _, err := Open(ctx, "postgres://user:canary-secret@[", 2); err == nil || strings.Contains(err.Error(), "canary") {
-		t.Errorf("a bad URL returns %v, want an error without the password", err)
+		t.Errorf("an invalid URL returns error %v, want one without the password", err)
 	}
 }
 
@@ -290,7 +290,7 @@ func sorted[T cmp.Ordered](in []T) []T {
 	return in
 }
 
-// migrateTo brings our tables to a version of the schema, up or down.
+// migrateTo migrates the schema to a version, up or down.
 func migrateTo(ctx context.Context, pool *pgxpool.Pool, version int32) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

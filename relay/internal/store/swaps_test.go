@@ -32,9 +32,9 @@ func attemptFor(n byte, p txmgr.Purpose) txmgr.Attempt {
 	return a
 }
 
-// funded accepts a swap and lands its first leg; it returns the first leg's
-// lease, and the second leg's id.
-func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, settlement uuid.UUID) {
+// funded accepts a swap and lands its first leg. It returns the lease of the first leg
+// and the id of the second.
+func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, second uuid.UUID) {
 	t.Helper()
 	sub, err := s.Accept(t.Context(), swap(n, 0), nil, &w)
 	ok(t, err)
@@ -44,46 +44,46 @@ func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, s
 	return l.Lease, one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE parent = $1`, sub.ID)
 }
 
-// claimSettlements takes all second legs that are due.
-func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*txmgr.Job {
+// claimSecondLegs claims all second legs that are due.
+func claimSecondLegs(t testing.TB, s *Store, w uuid.UUID) []*txmgr.Job {
 	t.Helper()
 	claimed, err := s.ClaimSwapExecutions(t.Context(), w, 1000)
 	ok(t, err)
 	return claimed
 }
 
-// settling makes a swap whose second leg is leased to the worker.
-func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, c *txmgr.Job) {
+// bothLegs creates a swap whose two legs are leased to the worker.
+func bothLegs(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, c *txmgr.Job) {
 	t.Helper()
 	first, id := funded(t, s, w, n)
-	for _, c := range claimSettlements(t, s, w) {
+	for _, c := range claimSecondLegs(t, s, w) {
 		if c.ID == id {
 			return first, c
 		}
 	}
-	t.Fatal("the settlement is not claimed")
+	t.Fatal("the second leg is not claimed")
 	return first, nil
 }
 
-// settled is a landing of a second leg.
-func settled(l txmgr.Lease, n byte, p submission.Phase) submission.Landing {
+// secondLegLanding is a landing of a second leg, which puts the swap into a phase.
+func secondLegLanding(l txmgr.Lease, n byte, p submission.Phase) submission.Landing {
 	out := landing(l, n)
 	out.Phase = p
 	return out
 }
 
-func phase(t testing.TB, s *Store, settlement uuid.UUID) submission.Phase {
+func phase(t testing.TB, s *Store, secondLeg uuid.UUID) submission.Phase {
 	t.Helper()
-	return one[submission.Phase](t, s, `SELECT phase FROM swaps WHERE id = $1`, settlement)
+	return one[submission.Phase](t, s, `SELECT phase FROM swaps WHERE id = $1`, secondLeg)
 }
 
-func TestASwapIsKeptWholeAndHasNoSecondLegBeforeTheFirstLands(t *testing.T) {
+func TestAnAcceptedSwapIsStoredWithoutASecondLeg(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	sub := swap(1, 2)
 	accept(t, s, sub, nil)
 	if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
-		t.Errorf("what was stored is another (-want +got):\n%s", diff)
+		t.Errorf("stored submission (-want +got):\n%s", diff)
 	}
 	again := swap(1, 2)
 	if got, err := s.FindRepeated(t.Context(), again, nil); err != nil || got == nil || got.ID != sub.ID {
@@ -93,18 +93,18 @@ func TestASwapIsKeptWholeAndHasNoSecondLegBeforeTheFirstLands(t *testing.T) {
 	_, err := s.FindRepeated(t.Context(), again, nil)
 	_ = wantCode(t, err, refusal.NullifierReserved)
 	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 0 {
-		t.Errorf("%d swaps are there before any landed", n)
+		t.Errorf("%d swaps are stored before a first leg landed, want 0", n)
 	}
 }
 
-func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
+func TestLandingOfTheFirstLegCreatesOneSecondLeg(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	first, id := funded(t, s, w, 1)
-	claimed := claimSettlements(t, s, w)
+	claimed := claimSecondLegs(t, s, w)
 	if len(claimed) != 1 {
-		t.Fatalf("claimed are %v, want the one settlement, due at once", ids(claimed))
+		t.Fatalf("claimed %v, want one second leg, due at once", ids(claimed))
 	}
 	c := claimed[0]
 	parent := get(t, s, first.ID)
@@ -115,15 +115,15 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 		CreatedAt: c.CreatedAt,
 	}
 	if diff := cmp.Diff(want, submission.FromJob(c)); diff != "" {
-		t.Errorf("the settlement (-want +got):\n%s", diff)
+		t.Errorf("claimed second leg (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, get(t, s, id)); diff != "" {
-		t.Errorf("the settlement as it is read (-want +got):\n%s", diff)
+		t.Errorf("stored second leg (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want.Swap, parent.Swap); diff != "" || parent.Parent != nil {
 		t.Errorf("the first leg's swap (-want +got):\n%s", diff)
 	}
-	// Its fork dies and it lands again: there is still one second leg, unchanged.
+	// The fork is abandoned and the first leg lands again: the second leg stays unchanged.
 	ok(t, s.Reopen(ctx, first))
 	again := landing(first, 9)
 	again.Timeout = 999
@@ -132,12 +132,12 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 		t.Errorf("%d second legs, want one", n)
 	}
 	if diff := cmp.Diff(want.Swap, get(t, s, first.ID).Swap); diff != "" {
-		t.Errorf("after another landing (-want +got):\n%s", diff)
+		t.Errorf("the first leg's swap after another landing (-want +got):\n%s", diff)
 	}
-	// Other kinds have none.
-	complete(t, s, landing(held(t, s, withdrawal(5, 0)).Lease, 7))
+	// Submissions of other kinds have no second leg.
+	complete(t, s, landing(acceptLeased(t, s, withdrawal(5, 0)).Lease, 7))
 	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 1 {
-		t.Errorf("%d swaps, want the one", n)
+		t.Errorf("%d swaps, want one", n)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
-	_, old := settling(t, s, w, 1)
-	batch := []submission.Landing{settled(old.Lease, 50, submission.PhaseExecuted)}
+	_, claimed := bothLegs(t, s, w, 1)
+	batch := []submission.Landing{secondLegLanding(claimed.Lease, 50, submission.PhaseExecuted)}
 	for n := uint64(2); n <= 5; n++ {
 		sub, err := s.Accept(ctx, swap(n, 0), nil, &w)
 		ok(t, err)
@@ -154,45 +154,45 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 		l.Timeout = 100 * n
 		batch = append(batch, l)
 	}
-	batch[3].Epoch++ // of another lease
+	batch[3].Epoch++ // the epoch of another lease
 	lost, err := s.Complete(ctx, batch)
 	if diff := cmp.Diff([]txmgr.Lease{batch[3].Lease}, lost); diff != "" || err != nil {
-		t.Errorf("completing (%v) loses (-want +got):\n%s", err, diff)
+		t.Errorf("leases that Complete reports lost (%v) (-want +got):\n%s", err, diff)
 	}
 	var timeouts []uint64
-	for _, c := range claimSettlements(t, s, w) {
+	for _, c := range claimSecondLegs(t, s, w) {
 		timeouts = append(timeouts, submission.FromJob(c).Swap.TimeoutSlot)
 	}
 	if diff := cmp.Diff([]uint64{200, 300, 500}, sorted(timeouts)); diff != "" {
-		t.Errorf("timeouts of the settlements that were made (-want +got):\n%s", diff)
+		t.Errorf("timeouts of the created second legs (-want +got):\n%s", diff)
 	}
-	if got := phase(t, s, old.ID); got != submission.PhaseExecuted {
-		t.Errorf("the settled one is %s, want executed", got)
+	if got := phase(t, s, claimed.ID); got != submission.PhaseExecuted {
+		t.Errorf("the swap whose second leg landed is %s, want executed", got)
 	}
 }
 
-func TestBothLegsHaveTheEndOfTheSwap(t *testing.T) {
+func TestBothLegsShowTheOutcomeOfTheSwap(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]submission.Phase{"tokens": submission.PhaseExecuted, "lamports": submission.PhaseRefunded} {
+	for name, end := range map[string]submission.Phase{"executed": submission.PhaseExecuted, "refunded": submission.PhaseRefunded} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, ctx := open(t), t.Context()
 			w := worker(t, s)
-			first, c := settling(t, s, w, 1)
+			first, c := bothLegs(t, s, w, 1)
 			ok(t, s.Release(ctx, c.Lease, 0, "swap_price"))
 			for _, id := range []uuid.UUID{first.ID, c.ID} {
 				if got := get(t, s, id).Swap; got.HeldBy != "swap_price" || got.Signature != nil || got.EndedAt != nil {
-					t.Errorf("while it waits, the swap is %+v", got)
+					t.Errorf("while the second leg waits, the swap is %+v; want it held by swap_price without an end", got)
 				}
 			}
-			c = claimSettlements(t, s, w)[0]
+			c = claimSecondLegs(t, s, w)[0]
 			if submission.FromJob(c).Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
-				t.Errorf("the claim waits for %q, hold reason %q; want swap_price twice", submission.FromJob(c).Swap.HeldBy, c.Hold)
+				t.Errorf("the claimed swap is held by %q, and the job by %q; want swap_price for both", submission.FromJob(c).Swap.HeldBy, c.Hold)
 			}
-			complete(t, s, settled(c.Lease, 8, end))
-			for i, finalized := range []bool{false, true} {
+			complete(t, s, secondLegLanding(c.Lease, 8, end))
+			for _, finalized := range []bool{false, true} {
 				if finalized {
-					l := settled(c.Lease, 8, end)
+					l := secondLegLanding(c.Lease, 8, end)
 					l.Slot = 99
 					finalize(t, s, l)
 				}
@@ -205,55 +205,55 @@ func TestBothLegsHaveTheEndOfTheSwap(t *testing.T) {
 						want.Slot = 99
 					}
 					if diff := cmp.Diff(want, got); diff != "" || got.EndedAt == nil || got.EndedAt.Before(got.CreatedAt) {
-						t.Errorf("look %d (-want +got):\n%s", i, diff)
+						t.Errorf("swap, finalized: %t (-want +got):\n%s", finalized, diff)
 					}
 				}
 			}
 			if !one[bool](t, s, `SELECT ended FROM swaps`) {
-				t.Error("the swap has not ended, and it is final")
+				t.Error("the swap has not ended, although its second leg is final")
 			}
 			if got := get(t, s, first.ID); *got.Signature != (solana.Signature{1}) || got.Finalized {
-				t.Errorf("the first leg became %+v", got)
+				t.Errorf("the first leg is %+v, want it unchanged", got)
 			}
 		})
 	}
 }
 
-func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
+func TestASwapIsQuotedWhileAnExecutionIsLive(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
-	_, c := settling(t, s, w, 1)
-	_, other := settling(t, s, w, 2)
+	_, c := bothLegs(t, s, w, 1)
+	_, other := bothLegs(t, s, w, 2)
 	record := func(n byte, p txmgr.Purpose) func() error {
 		return func() error { return s.RecordAttempt(ctx, c.Lease, attemptFor(n, p)) }
 	}
-	bury := func(signatures ...byte) func() error {
-		var burials []txmgr.DeadAttempt
+	markDead := func(signatures ...byte) func() error {
+		var dead []txmgr.DeadAttempt
 		for _, n := range signatures {
-			burials = append(burials, txmgr.DeadAttempt{Signature: solana.Signature{n}})
+			dead = append(dead, txmgr.DeadAttempt{Signature: solana.Signature{n}})
 		}
-		return func() error { return s.MarkAttemptsDead(ctx, c.Lease, burials) }
+		return func() error { return s.MarkAttemptsDead(ctx, c.Lease, dead) }
 	}
 	for _, step := range []struct {
 		what string
 		do   func() error
 		want submission.Phase
 	}{
-		{"the chain shows the timeout", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 300) }, submission.PhaseFunded},
+		{"the timeout is stored", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 300) }, submission.PhaseFunded},
 		{"an execution is signed", record(2, txmgr.PurposeExecute), submission.PhaseQuoted},
 		{"another is signed", record(3, txmgr.PurposeExecute), submission.PhaseQuoted},
-		{"one of the two is dead", bury(2), submission.PhaseQuoted},
-		{"it is buried again", bury(2), submission.PhaseQuoted},
-		{"both are", bury(3), submission.PhaseFunded},
-		{"a third is signed", record(4, txmgr.PurposeExecute), submission.PhaseQuoted},
-		{"a refund too", record(5, txmgr.PurposeRefund), submission.PhaseQuoted},
-		{"the refund is dead", bury(5), submission.PhaseQuoted},
-		{"all are, in one burial", bury(4, 5), submission.PhaseFunded},
-		{"a refund alone is signed", record(6, txmgr.PurposeRefund), submission.PhaseFunded},
-		{"nothing is buried", bury(), submission.PhaseFunded},
-		{"of another settlement", bury(77), submission.PhaseFunded},
-		{"it is funded still, as the chain shows it", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 0) }, submission.PhaseFunded},
+		{"one of the two is marked dead", markDead(2), submission.PhaseQuoted},
+		{"it is marked dead again", markDead(2), submission.PhaseQuoted},
+		{"the other is marked dead", markDead(3), submission.PhaseFunded},
+		{"a third execution is signed", record(4, txmgr.PurposeExecute), submission.PhaseQuoted},
+		{"a refund is signed too", record(5, txmgr.PurposeRefund), submission.PhaseQuoted},
+		{"the refund is marked dead", markDead(5), submission.PhaseQuoted},
+		{"all are marked dead at once", markDead(4, 5), submission.PhaseFunded},
+		{"only a refund is live", record(6, txmgr.PurposeRefund), submission.PhaseFunded},
+		{"nothing is marked dead", markDead(), submission.PhaseFunded},
+		{"an unknown attempt is marked dead", markDead(77), submission.PhaseFunded},
+		{"the phase is stored without a timeout", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 0) }, submission.PhaseFunded},
 	} {
 		if err := step.do(); err != nil {
 			t.Errorf("%s: %v", step.what, err)
@@ -262,17 +262,17 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 			t.Errorf("%s: the swap is %s, want %s", step.what, got, step.want)
 		}
 		if got := phase(t, s, other.ID); got != submission.PhaseFunded {
-			t.Fatalf("%s: another swap is %s", step.what, got)
+			t.Fatalf("%s: another swap is %s, want funded", step.what, got)
 		}
 	}
 	if got := get(t, s, c.ID).Swap.TimeoutSlot; got != 300 {
-		t.Errorf("the timeout slot is %d, want the recorded 300: a zero changes nothing", got)
+		t.Errorf("the timeout slot is %d, want the recorded 300: a timeout of 0 changes nothing", got)
 	}
-	// What is read back has purpose and fee.
+	// The attempts of a claim have purpose and fee.
 	ok(t, s.Release(ctx, c.Lease, 0, ""))
-	got := claimSettlements(t, s, w)[0]
+	got := claimSecondLegs(t, s, w)[0]
 	if len(got.Live) != 1 || got.Live[0].Purpose != txmgr.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 4 || got.Dead[0].Purpose != txmgr.PurposeExecute {
-		t.Errorf("live are %+v and dead %+v, want the refund and four others", got.Live, got.Dead)
+		t.Errorf("live attempts %+v, dead attempts %+v; want the refund and 4 others", got.Live, got.Dead)
 	}
 }
 
@@ -280,64 +280,64 @@ func TestOnlyALandingEndsASwapAndOnlyAForkReopensIt(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
-	first, c := settling(t, s, w, 1)
+	first, c := bothLegs(t, s, w, 1)
 	for _, p := range []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded, "", "gone"} {
 		if err := s.UpdateSwap(ctx, c.Lease, p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
-			t.Errorf("%q is accepted (%v)", p, err)
+			t.Errorf("UpdateSwap to phase %q returns %v, want an error and no change", p, err)
 		}
 	}
 	if err := s.UpdateSwap(ctx, first, submission.PhaseQuoted, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("an update of the first leg returns %v, want ErrLeaseLost", err)
 	}
-	complete(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
+	complete(t, s, secondLegLanding(c.Lease, 8, submission.PhaseExecuted))
 	if err := s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("an update of an ended swap returns %v, want ErrLeaseLost", err)
 	}
 	ok(t, s.Reopen(ctx, c.Lease))
 	got := get(t, s, first.ID)
 	if got.Swap.Phase != submission.PhaseFunded || got.Swap.Signature != nil || got.Swap.EndedAt != nil || got.State != submission.Completed {
-		t.Errorf("after the fork's death the first leg is %s and the swap %+v", got.State, got.Swap)
+		t.Errorf("after the second leg's rollback the first leg is %s and the swap %+v, want completed and funded", got.State, got.Swap)
 	}
 	if leg := get(t, s, c.ID); leg.State != submission.Processing || !leg.RolledBack {
-		t.Errorf("the settlement is %+v, want it processing and rolled back", leg)
+		t.Errorf("the second leg is %+v, want it processing and rolled back", leg)
 	}
-	// The first leg's own fork is another matter.
+	// A rollback of the first leg does not change the swap's phase.
 	ok(t, s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 5))
 	ok(t, s.Reopen(ctx, first))
 	if got := phase(t, s, c.ID); got != submission.PhaseFunded {
-		t.Errorf("the first leg's reopening makes the swap %s", got)
+		t.Errorf("after the first leg's rollback the swap is %s, want funded", got)
 	}
 }
 
-func TestLamportsReturnedByAnExecutionLeaveTheCapsOnce(t *testing.T) {
+func TestReturnedLamportsAreSubtractedFromTheCapsOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
-	_, c := settling(t, s, w, 1)
-	_, d := settling(t, s, w, 2)
-	for n, l := range map[byte]txmgr.Lease{1: c.Lease, 2: d.Lease} {
+	_, c := bothLegs(t, s, w, 1)
+	_, other := bothLegs(t, s, w, 2)
+	for n, l := range map[byte]txmgr.Lease{1: c.Lease, 2: other.Lease} {
 		a := attemptFor(n, txmgr.PurposeExecute)
 		a.Cost = 6_000_000
 		ok(t, s.RecordAttempt(ctx, l, a))
-		ok(t, s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: a.Signature, Paid: a.Cost}})) // it landed
+		ok(t, s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: a.Signature, Paid: a.Cost}})) // the caps count its whole cost
 	}
 	if got := total(t, s); got[false] != 12_000_000 || got[true] != 0 {
-		t.Fatalf("spent are %v, want what both paid", got)
+		t.Fatalf("spent lamports are %v, want the costs of both", got)
 	}
-	one, two := settled(c.Lease, 8, submission.PhaseExecuted), settled(d.Lease, 9, submission.PhaseExecuted)
-	one.Returned, two.Returned = 4_000_000, 500_000
-	complete(t, s, one)
-	complete(t, s, two)
+	first, second := secondLegLanding(c.Lease, 8, submission.PhaseExecuted), secondLegLanding(other.Lease, 9, submission.PhaseExecuted)
+	first.Returned, second.Returned = 4_000_000, 500_000
+	complete(t, s, first)
+	complete(t, s, second)
 	if got := total(t, s); got[false] != 12_000_000 {
-		t.Errorf("before it is final, %d are spent, want all of it", got[false])
+		t.Errorf("before finality %d lamports are spent, want 12000000", got[false])
 	}
 	pin := submission.ProofAPin{Encoding: "plain", Signature: solana.Signature{8}}
-	for range 2 { // a repetition loses both leases
-		if _, err := s.Finalize(ctx, []submission.Landing{one, two}, []submission.ProofAPin{pin}); err != nil {
+	for range 2 { // the repetition finds both leases lost
+		if _, err := s.Finalize(ctx, []submission.Landing{first, second}, []submission.ProofAPin{pin}); err != nil {
 			t.Error(err)
 		}
 		if got := total(t, s); got[false] != 7_500_000 || got[true] != 0 {
-			t.Errorf("spent are %v, want 7 500 000", got)
+			t.Errorf("after finality the spent lamports are %v, want 7500000", got)
 		}
 	}
 }
@@ -359,18 +359,18 @@ func TestBacklogCountsSecondLegsAndCountAheadDoesNot(t *testing.T) {
 	b, err := s.Backlog(ctx)
 	ok(t, err)
 	if b.Pending != 2 || b.Processing != 2 || b.Due != 2 || !cmp.Equal(b.Held, map[string]int64{"swap_price": 1}) {
-		t.Errorf("the backlog is %+v, want two pending and due, one held and one leased", b)
+		t.Errorf("the backlog is %+v, want 2 pending and due, 1 held and 1 leased", b)
 	}
 	jobs := one[[]int64](t, s, `SELECT array_agg(job_id ORDER BY parent IS NOT NULL, job_id) FROM submissions WHERE state IN ('pending', 'processing')`)
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
-		t.Errorf("queued jobs, settlements last (-want +got):\n%s", diff)
+		t.Errorf("queued jobs, second legs last (-want +got):\n%s", diff)
 	}
 	if n, err := s.CountAhead(ctx, testPool, 0, 1<<40, 100); err != nil || n != 1 {
-		t.Errorf("%d are ahead (%v), want the one submission", n, err)
+		t.Errorf("%d submissions are ahead (%v), want only the withdrawal", n, err)
 	}
 }
 
-func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
+func TestLedgerAttemptsOfBothLegsHaveTheSwapsId(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -378,7 +378,7 @@ func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
 	ok(t, err)
 	ok(t, s.RecordAttempt(ctx, sub.Lease(), attempt(20)))
 	complete(t, s, landing(sub.Lease(), 20))
-	c := claimSettlements(t, s, w)[0]
+	c := claimSecondLegs(t, s, w)[0]
 	want := map[solana.Signature]ledger.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: txmgr.PurposeTransact}}
 	for n, p := range map[byte]txmgr.Purpose{2: txmgr.PurposeExecute, 3: txmgr.PurposeRefund} {
 		ok(t, s.RecordAttempt(ctx, c.Lease, attemptFor(n, p)))

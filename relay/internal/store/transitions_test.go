@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// oneLease runs a batched move for one lease.
+// oneLease returns the error of a batched write for one lease.
 func oneLease(lost []txmgr.Lease, err error) error {
 	if err == nil && len(lost) > 0 {
 		return txmgr.ErrLeaseLost
@@ -26,7 +26,7 @@ func oneLease(lost []txmgr.Lease, err error) error {
 	return err
 }
 
-// moves are the store's writes of each move; a claim needs a row without a
+// moves returns the store's write for each move. A claim needs a row without a
 // lease.
 func moves(ctx context.Context, s *Store) map[Move]func(l txmgr.Lease, worker uuid.UUID) error {
 	return map[Move]func(txmgr.Lease, uuid.UUID) error{
@@ -59,7 +59,7 @@ func moves(ctx context.Context, s *Store) map[Move]func(l txmgr.Lease, worker uu
 	}
 }
 
-// stateOf makes a submission in the state, by the moves that lead there, leased
+// stateOf creates a submission in the state, by the moves that lead there, leased
 // to the worker if the state has a lease.
 func stateOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) txmgr.Lease {
 	t.Helper()
@@ -97,7 +97,7 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 			want, allowed := Next(state, move)
 			switch {
 			case allowed && err != nil:
-				t.Errorf("%s from %s returns %v, want the write", move, state, err)
+				t.Errorf("%s from %s returns %v, want no error", move, state, err)
 			case allowed:
 				if got := get(t, s, l.ID).State; got != want {
 					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
@@ -106,7 +106,7 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 				t.Errorf("%s from %s returns %v, want ErrLeaseLost", move, state, err)
 			default:
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
-					t.Errorf("%s from %s is refused and yet changes (-before +after):\n%s", move, state, diff)
+					t.Errorf("%s from %s is refused, but changed rows (-before +after):\n%s", move, state, diff)
 				}
 			}
 		}
@@ -120,7 +120,7 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	}
 }
 
-// dump is everything that the database has on a submission, and the caps' sums.
+// dump returns all stored rows of a submission, and the spend buckets.
 func dump(t *testing.T, s *Store, id uuid.UUID) string {
 	t.Helper()
 	return one[string](t, s, `SELECT jsonb_pretty(jsonb_build_object(
@@ -136,34 +136,34 @@ func dump(t *testing.T, s *Store, id uuid.UUID) string {
 func TestNothingIsWrittenUnderALostLease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	// loses take the submission away from its owner.
-	loses := map[string]func(t *testing.T, s *Store, l txmgr.Lease, holder uuid.UUID){
-		"reaped": func(t *testing.T, s *Store, _ txmgr.Lease, holder uuid.UUID) {
-			lapse(t, s, holder)
+	// takeLease ends the owner's lease of the submission.
+	takeLease := map[string]func(t *testing.T, s *Store, l txmgr.Lease, owner uuid.UUID){
+		"freed": func(t *testing.T, s *Store, _ txmgr.Lease, owner uuid.UUID) {
+			expireWorker(t, s, owner)
 			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
-				t.Fatalf("reap frees %d, %v, want one", n, err)
+				t.Fatalf("FreeDeadProcesses frees %d leases (%v), want 1", n, err)
 			}
 		},
-		"reaped and claimed by another": func(t *testing.T, s *Store, l txmgr.Lease, holder uuid.UUID) {
-			lapse(t, s, holder)
+		"freed and claimed by another worker": func(t *testing.T, s *Store, l txmgr.Lease, owner uuid.UUID) {
+			expireWorker(t, s, owner)
 			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
-				t.Fatalf("reap frees %d, %v, want one", n, err)
+				t.Fatalf("FreeDeadProcesses frees %d leases (%v), want 1", n, err)
 			}
-			claimAny(t, s, l.ID)
+			claimByAnother(t, s, l.ID)
 		},
-		"retired": func(t *testing.T, s *Store, _ txmgr.Lease, holder uuid.UUID) {
-			if n, err := s.ReleaseAll(ctx, holder); err != nil || n != 1 {
-				t.Fatalf("retire frees %d, %v, want one", n, err)
+		"retired": func(t *testing.T, s *Store, _ txmgr.Lease, owner uuid.UUID) {
+			if n, err := s.ReleaseAll(ctx, owner); err != nil || n != 1 {
+				t.Fatalf("ReleaseAll frees %d leases (%v), want 1", n, err)
 			}
 		},
-		// The epoch is still the same: only the missing owner shows it.
+		// The epoch is still the same: only the missing owner shows that the lease is lost.
 		"released": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) { ok(t, s.Release(ctx, l, 0, "")) },
-		"released and claimed by another": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) {
+		"released and claimed by another worker": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) {
 			ok(t, s.Release(ctx, l, 0, ""))
-			claimAny(t, s, l.ID)
+			claimByAnother(t, s, l.ID)
 		},
 	}
-	for name, lose := range loses {
+	for name, take := range takeLease {
 		for _, state := range []submission.State{submission.Processing, submission.Completed} {
 			t.Run(fmt.Sprintf("%s while %s", name, state), func(t *testing.T) {
 				t.Parallel()
@@ -174,15 +174,15 @@ func TestNothingIsWrittenUnderALostLease(t *testing.T) {
 				if state == submission.Completed {
 					complete(t, s, landing(l, 1))
 				}
-				lose(t, s, l, w)
-				beat(t, s, w, time.Minute) // it lives again, and knows nothing
+				take(t, s, l, w)
+				heartbeat(t, s, w, time.Minute) // the worker is live again and does not know that its lease is lost
 				before := dump(t, s, l.ID)
 				writes := moves(ctx, s)
 				delete(writes, MoveClaim)
-				writes["refuse attempt"] = func(l txmgr.Lease, _ uuid.UUID) error {
+				writes["mark rejected"] = func(l txmgr.Lease, _ uuid.UUID) error {
 					return s.MarkAttemptRejected(ctx, l, solana.Signature{1})
 				}
-				writes["bury"] = func(l txmgr.Lease, _ uuid.UUID) error {
+				writes["mark dead"] = func(l txmgr.Lease, _ uuid.UUID) error {
 					return s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}})
 				}
 				writes["finalize with a pin"] = func(l txmgr.Lease, _ uuid.UUID) error {
@@ -194,23 +194,23 @@ func TestNothingIsWrittenUnderALostLease(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
-					t.Errorf("writes under a lost lease change (-before +after):\n%s", diff)
+					t.Errorf("writes under a lost lease changed rows (-before +after):\n%s", diff)
 				}
-				// Without an attempt that can land, only the lease prevents a failure.
+				// Without an attempt that can land, only the lost lease prevents a failure.
 				exec(t, s, `UPDATE attempts SET dead = true`)
 				if err := writes[MoveFail](l, w); !errors.Is(err, txmgr.ErrLeaseLost) {
-					t.Errorf("failing what has no attempt, under a lost lease, returns %v, want ErrLeaseLost", err)
+					t.Errorf("Fail without live attempts under a lost lease returns %v, want ErrLeaseLost", err)
 				}
 				if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
-					t.Errorf("%d nullifiers are reserved, want the one that was", n)
+					t.Errorf("%d nullifiers are reserved, want 1", n)
 				}
 			})
 		}
 	}
 }
 
-// claimAny claims the submission for a worker of its own.
-func claimAny(t *testing.T, s *Store, id uuid.UUID) {
+// claimByAnother claims the submission for a new worker.
+func claimByAnother(t *testing.T, s *Store, id uuid.UUID) {
 	t.Helper()
 	if err := moves(t.Context(), s)[MoveClaim](txmgr.Lease{ID: id}, worker(t, s)); err != nil {
 		t.Fatalf("claim for another worker: %v", err)
@@ -222,47 +222,47 @@ func TestAnExpiredWorkerRecordsNoAttempt(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	l := stateOf(t, s, submission.Processing, w, 1)
-	lapse(t, s, w) // not reaped yet
+	expireWorker(t, s, w) // its leases are not freed yet
 	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("recording returns %v, want ErrLeaseLost", err)
+		t.Errorf("RecordAttempt returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT (SELECT count(*) FROM attempts) + (SELECT count(*) FROM spend_buckets)`); n != 0 {
-		t.Errorf("%d rows were written, want none", n)
+		t.Errorf("%d rows were written, want 0", n)
 	}
-	// A landing is a fact, whoever reports it, and no other worker has the lease.
+	// The expired worker may record a landing: it is a fact, and no other worker has the lease.
 	complete(t, s, landing(l, 1))
 }
 
-func TestASubmissionFailsOnlyWhenEveryAttemptIsBuried(t *testing.T) {
+func TestASubmissionFailsOnlyWhenEveryAttemptIsDead(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	c := held(t, s, withdrawal(1, 2))
+	c := acceptLeased(t, s, withdrawal(1, 2))
 	for n := byte(1); n <= 2; n++ {
 		ok(t, s.RecordAttempt(ctx, c.Lease, attempt(n)))
 	}
 	why := refusal.New(refusal.ProgramError, "refused")
 	if err := s.Fail(ctx, c.Lease, why); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Fatalf("a submission fails while its attempts can land: %v", err)
+		t.Fatalf("Fail with two live attempts returns %v, want ErrLeaseLost", err)
 	}
 	ok(t, s.MarkAttemptsDead(ctx, c.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}}))
 	if err := s.Fail(ctx, c.Lease, why); !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Fatalf("a submission fails while one of its attempts can land: %v", err)
+		t.Fatalf("Fail with one live attempt returns %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 2 {
-		t.Fatalf("%d nullifiers are reserved after the refused failure, want both", n)
+		t.Fatalf("%d nullifiers are reserved after the refused failure, want 2", n)
 	}
 	ok(t, s.MarkAttemptsDead(ctx, c.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{2}}}))
 	ok(t, s.Fail(ctx, c.Lease, why))
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 0 {
-		t.Errorf("%d nullifiers are reserved after the failure, want none", n)
+		t.Errorf("%d nullifiers are reserved after the failure, want 0", n)
 	}
 }
 
-// An attempt that commits while the failure waits for the row is seen by it.
-func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
+// Fail sees an attempt that is committed while Fail waits for the row.
+func TestFailSeesAnAttemptCommittedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	c := held(t, s, withdrawal(1, 2))
+	c := acceptLeased(t, s, withdrawal(1, 2))
 	tx := begin(t, s)
 	a := attempt(1)
 	if _, err := tx.Exec(ctx, recordSQL, c.ID, c.Epoch, c.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0); err != nil {
@@ -273,7 +273,7 @@ func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
 	waitForLock(t, s)
 	ok(t, tx.Commit(ctx))
 	if err := <-failed; !errors.Is(err, txmgr.ErrLeaseLost) {
-		t.Errorf("the failure returns %v, want ErrLeaseLost: an attempt can land", err)
+		t.Errorf("Fail returns %v, want ErrLeaseLost because an attempt can land", err)
 	}
 }
 
@@ -296,14 +296,14 @@ func waitForLock(t *testing.T, s *Store) {
 			return
 		}
 	}
-	t.Fatal("nothing waits for a lock within 10 s")
+	t.Fatal("no statement waits for a lock within 10 s")
 }
 
 func TestAttemptsRoundTrip(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	c := held(t, s, withdrawal(1, 2))
-	other := held(t, s, withdrawal(3, 4))
+	c := acceptLeased(t, s, withdrawal(1, 2))
+	other := acceptLeased(t, s, withdrawal(3, 4))
 	ok(t, s.RecordAttempt(ctx, other.Lease, attempt(9)))
 	for n := byte(1); n <= 3; n++ {
 		a := attempt(n)
@@ -315,7 +315,7 @@ func TestAttemptsRoundTrip(t *testing.T) {
 	ok(t, s.Release(ctx, c.Lease, 0, "fee_payer_empty"))
 	got := claim(t, s, worker(t, s))
 	if len(got) != 1 || got[0].ID != c.ID || got[0].Epoch != c.Epoch+1 || got[0].Hold != "fee_payer_empty" {
-		t.Fatalf("claimed are %+v, want the released one under a new epoch", got)
+		t.Fatalf("claimed %+v, want the released submission under a new epoch", got)
 	}
 	want := func(n byte, refused bool) txmgr.Attempt {
 		a := attempt(n)
@@ -338,13 +338,13 @@ func TestAttemptsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
+func TestAnAttemptCountsAsSpentUntilItIsDead(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	spent := func(transfer bool) int64 {
 		return one[int64](t, s, `SELECT COALESCE(sum(lamports), 0)::bigint FROM spend_buckets WHERE transfer = $1`, transfer)
 	}
-	w, tr := held(t, s, withdrawal(1, 2)), held(t, s, transfer(3))
+	w, tr := acceptLeased(t, s, withdrawal(1, 2)), acceptLeased(t, s, transfer(3))
 	for i, want := range []int64{1001, 2003, 3006} {
 		ok(t, s.RecordAttempt(ctx, w.Lease, attempt(byte(i+1))))
 		if got := spent(false); got != want {
@@ -355,21 +355,21 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d, want 1009", got)
 	}
-	burial := []txmgr.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
+	dead := []txmgr.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
 	for range 2 { // marking dead twice releases once
-		ok(t, s.MarkAttemptsDead(ctx, w.Lease, burial))
+		ok(t, s.MarkAttemptsDead(ctx, w.Lease, dead))
 		if got := spent(false); got != 1002+5 {
-			t.Errorf("after the burial %d lamports are spent, want the live one's 1002 and the 5 that were paid", got)
+			t.Errorf("%d lamports are spent, want 1002 of the live attempt and 5 paid by a dead one", got)
 		}
 	}
-	// Of another submission nothing is buried.
+	// An attempt of another submission is not marked dead.
 	ok(t, s.MarkAttemptsDead(ctx, w.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{9}}}))
 	if got := spent(true); got != 1009 {
-		t.Errorf("transfers spent %d after another's burial, want 1009", got)
+		t.Errorf("transfers spent %d after a wrong lease marked the attempt dead, want 1009", got)
 	}
-	// A transfer's reservation returns only to the transfers' sum.
+	// A dead transfer attempt changes only the transfers' sum.
 	ok(t, s.MarkAttemptsDead(ctx, tr.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{9}, Paid: 5}}))
 	if transfers, others := spent(true), spent(false); transfers != 5 || others != 1002+5 {
-		t.Errorf("after a transfer's burial transfers spent %d and others %d, want the 5 that were paid, and %d", transfers, others, 1002+5)
+		t.Errorf("with a dead transfer attempt, transfers spent %d and others %d; want 5 and %d", transfers, others, 1002+5)
 	}
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// completeBeforeSQL completes submissions as a relay does that knows the schema up to
-// version 7, in which a second leg is a settlement.
+// completeBeforeSQL completes submissions like a relay that knows the schema up to
+// version 7, in which the kind of a second leg is settlement.
 const completeBeforeSQL = landingsSQL + `'processing' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
 	FROM held l WHERE s.id = l.id
 	RETURNING s.id, s.epoch, l.owner, s.pool, s.kind, s.content_hash, s.parent, l.phase, l.timeout
-), settled AS (
+), phase_set AS (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
-), begun AS (
+), second_leg AS (
 	INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at)
 	SELECT gen_random_uuid(), id, pool, 'settlement', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done WHERE kind = 'swap'
 	ON CONFLICT (parent) WHERE parent IS NOT NULL DO NOTHING RETURNING id, parent
 ), funded AS (
-	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent
+	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM second_leg b JOIN done d ON d.id = b.parent
 )
 SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 
-// TestARelayOfTheReleaseBeforeCompletesBesideThisOne: while a fleet is rolled, its second
-// legs are inserted under the old name, in the statement that completes transfers too.
-func TestARelayOfTheReleaseBeforeCompletesBesideThisOne(t *testing.T) {
+// During a rolling update a relay of the previous release inserts second legs with the old
+// kind, in the same statement that completes transfers.
+func TestThePreviousReleaseCompletesSubmissionsOnTheNewSchema(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -42,9 +42,9 @@ func TestARelayOfTheReleaseBeforeCompletesBesideThisOne(t *testing.T) {
 	ok(t, err)
 	landed := []submission.Landing{landing(plain.Lease(), 1), landing(first.Lease(), 2)}
 	landed[1].Timeout = firstTimeout
-	for range 2 { // a commit whose answer was lost is repeated
+	for range 2 { // the repetition of a commit whose answer was lost
 		if _, err := s.writeOutcomes(ctx, "complete submissions", completeBeforeSQL, landed); err != nil {
-			t.Fatalf("a relay of the release before fails to complete a transfer and a swap's first leg: %v", err)
+			t.Fatalf("a relay of the previous release completes a transfer and a first leg: %v", err)
 		}
 	}
 	for _, l := range landed {
@@ -52,22 +52,22 @@ func TestARelayOfTheReleaseBeforeCompletesBesideThisOne(t *testing.T) {
 			t.Errorf("submission %s is %s, want completed", l.ID, got)
 		}
 	}
-	got := claimSettlements(t, s, worker(t, s))
+	got := claimSecondLegs(t, s, worker(t, s))
 	if len(got) != 1 {
-		t.Fatalf("%d second legs are claimed, want the swap's", len(got))
+		t.Fatalf("%d second legs are claimed, want 1", len(got))
 	}
 	leg := submission.FromJob(got[0])
 	if leg.Parent == nil || *leg.Parent != first.ID || leg.Swap.Phase != submission.PhaseFunded || leg.Swap.TimeoutSlot != firstTimeout {
-		t.Errorf("the second leg is %+v of swap %+v, want that of %s, funded", leg, leg.Swap, first.ID)
+		t.Errorf("the second leg is %+v with swap %+v, want the funded second leg of %s", leg, leg.Swap, first.ID)
 	}
-	// It goes on like any other.
+	// The second leg can be executed.
 	ok(t, s.RecordAttempt(ctx, got[0].Lease, attemptFor(3, txmgr.PurposeExecute)))
-	complete(t, s, settled(got[0].Lease, 3, submission.PhaseExecuted))
+	complete(t, s, secondLegLanding(got[0].Lease, 3, submission.PhaseExecuted))
 }
 
-// TestADatabaseThatHasTheNewNamesAlreadyIsMigrated: builds after the last release created
-// them in versions 4 and 5 of the schema, and version 9 found nothing to rename.
-func TestADatabaseThatHasTheNewNamesAlreadyIsMigrated(t *testing.T) {
+// Builds after the last release created the new names in versions 4 and 5 of the schema, so
+// that version 9 finds nothing to rename.
+func TestADatabaseThatAlreadyHasTheNewNamesIsMigrated(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -85,8 +85,8 @@ func TestADatabaseThatHasTheNewNamesAlreadyIsMigrated(t *testing.T) {
 		WHERE kind = 'swap_execution' AND state IN ('pending', 'processing') AND lease_owner IS NULL`)
 	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
 
-	if got := claimSettlements(t, s, w); len(got) != 1 || got[0].ID != id {
-		t.Errorf("claimed are %+v, want the second leg %s", got, id)
+	if got := claimSecondLegs(t, s, w); len(got) != 1 || got[0].ID != id {
+		t.Errorf("claimed %+v, want the second leg %s", got, id)
 	}
 	session := lock(t, s, key(1))
 	defer session.Close()

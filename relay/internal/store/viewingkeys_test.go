@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
-func TestThePrimaryKeyDecidesRacesOfViewingKeys(t *testing.T) {
+func TestOneOfConcurrentRegistrationsInsertsTheViewingKey(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	record := func(n byte) viewingkey.Record {
@@ -31,11 +31,11 @@ func TestThePrimaryKeyDecidesRacesOfViewingKeys(t *testing.T) {
 	}
 	wg.Wait()
 	if inserted != 1 {
-		t.Errorf("%d racing registrations were inserted, want one", inserted)
+		t.Errorf("%d concurrent registrations were inserted, want 1", inserted)
 	}
 	var all []viewingkey.Record
 	err := s.EachViewingKey(ctx, func(r viewingkey.Record) error { all = append(all, r); return nil })
 	if err != nil || len(all) != 1 || all[0].KeyID != "0123456789abcdef" {
-		t.Errorf("stored are %+v (%v), want one record", all, err)
+		t.Errorf("stored viewing keys are %+v (%v), want one", all, err)
 	}
 }
