@@ -1,5 +1,5 @@
-// Package app wires the relay. It is the only package that imports all the others, and it
-// determines the order in which they start and stop.
+// Package app wires the parts of the relay. It is the only package that imports all other
+// packages, and it determines the order in which the parts start and stop.
 package app
 
 import (
@@ -34,8 +34,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// callTimeout bounds the calls of one request to database and chain, apart from the wait
-// for its outcome.
+// callTimeout bounds the calls of one request to database and chain. It does not include the
+// wait for the outcome of the request's submission.
 const callTimeout = 15 * time.Second
 
 const (
@@ -51,7 +51,7 @@ type Options struct {
 	Log    *slog.Logger
 	// Version is X.Y.Z; Build is the build's identity, such as a commit.
 	Version, Build string
-	// Timing is that of the transaction manager; the zero value is the default.
+	// Timing is the transaction manager's timing; the zero value selects the default.
 	Timing txmgr.Timing
 	// LedgerInterval is how often the ledger is reconciled with the chain, at least a
 	// second; 0 is 30 s.
@@ -64,19 +64,19 @@ type App struct {
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 
-	// heartbeats is the connection pool for the heartbeats of leases, apart from db.
+	// heartbeats is a connection pool only for the workers' heartbeats.
 	db, heartbeats *pgxpool.Pool
 	store          *store.Store
 	maintenance    *store.Maintenance
 	endpoints      *chain.Endpoints
-	shielded       *shieldpool.Pool
+	pool           *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable
-	// router is nil when the relay accepts no swaps; swaps executes the swaps of all
+	// router is nil when the relay accepts no swaps. swaps plans the swaps of all
 	// relays.
 	router          *router.Client
 	swaps           *swap.Planner
-	pool            *chain.PoolReader
+	poolReader      *chain.PoolReader
 	payers          *feepayer.Payers
 	caps            *spendcap.Caps
 	ledger          *ledger.Reconciler
@@ -89,9 +89,9 @@ type App struct {
 	checks          *poolChecks
 	backlog         *backlogCache
 	swapSummary     *swapCache
-	// initialised is set once the relay is configured and migrated.
+	// initialised is set once the database is migrated and all parts are open.
 	initialised, draining atomic.Bool
-	// detailsHandler serves GET /backlog and GET /health on the operations port, once open.
+	// detailsHandler serves GET /backlog and GET /health on the operations port; nil until it is initialised.
 	detailsHandler atomic.Pointer[http.Handler]
 	fatal          chan error
 	started        time.Time
@@ -100,8 +100,9 @@ type App struct {
 	apiListener, opsListener net.Listener
 }
 
-// New connects, migrates, listens and wires; it starts nothing. An RPC that does not answer
-// is no error: the relay reports it in /health and waits.
+// New opens all parts of a relay: it connects to the database, migrates it and listens. It
+// starts only the operations server. An RPC that does not answer is no error: the relay
+// reports it in /health and waits.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("the relay needs a configuration and a log")
@@ -129,7 +130,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 func (a *App) close() {
 	for _, l := range []net.Listener{a.apiListener, a.opsListener} {
 		if l != nil {
-			_ = l.Close() // a server that has run has already closed it
+			_ = l.Close() // a server that ran has already closed its listener
 		}
 	}
 	if a.endpoints != nil {
@@ -168,9 +169,8 @@ func (a *App) openOperations(ctx context.Context) error {
 // databaseRetry is the pause between tries to reach the database at start.
 const databaseRetry = time.Second
 
-// openDatabase connects and migrates. It waits for a database that is unreachable at
-// the start, because a process that exited instead would be restarted with growing
-// delays.
+// openDatabase connects to the database and migrates it. It waits for an unreachable
+// database, because a process that exited instead would be restarted with growing delays.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
 	url := a.options.Config.DatabaseURL.Reveal()
@@ -219,7 +219,7 @@ func (a *App) openServers(ctx context.Context) error {
 		return err
 	}
 	handler, err := httpapi.New(httpapi.Options{
-		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
+		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.pool.Address), Tree: a.poolReader, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
 			NoteBounds: a.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),

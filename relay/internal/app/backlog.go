@@ -11,8 +11,8 @@ import (
 // backlogMaxAge is how long /health and the gauges reuse one count of the backlog.
 const backlogMaxAge = 2 * time.Second
 
-// backlogCache keeps one count for the gauges of one scrape, for scrapes that
-// follow each other closely, and for /health.
+// backlogCache caches one count of the backlog for all gauges of a scrape, for scrapes
+// that follow each other closely, and for /health.
 type backlogCache struct {
 	reader *submission.Reader
 	mu     sync.Mutex

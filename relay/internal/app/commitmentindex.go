@@ -28,15 +28,15 @@ func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.Pub
 }
 
 // FirstAvailableBlock implements commitments.Chain. It returns the start of the longest
-// history among the endpoints, which is asked first.
+// history among the endpoints. The endpoint with that history is asked first.
 func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	result, err := h.Search(ctx, []solana.Signature{})
 	return result.FirstAvailable, err
 }
 
-func (a *App) newFollower(p *shieldpool.Pool) (*commitments.Follower, error) {
+func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
 	return commitments.New(commitments.Options{
-		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
+		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 	})
 }
 
@@ -53,7 +53,7 @@ func (a *App) checkIndex(context.Context) error {
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	a.metrics.TreeObserved(s.Tree.NextIndex, selfCheck)
-	if !s.Doubtful { // a doubtful slot may be wrong, and the whole fleet uses it
+	if !s.Doubtful { // the whole fleet uses the slot, and a doubtful one may be wrong
 		a.submissions.TreeSlots.Observe(s.Slot)
 	}
 	if selfCheck != nil {

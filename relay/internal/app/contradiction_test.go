@@ -8,9 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// TestOneEndpointOfTwoCannotFakeAnOutcome: the first endpoint reports every signature as
-// final, and forwards none. No client gets an outcome that has not happened; health
-// and metrics name both endpoints.
+// The first endpoint reports every signature as final, and forwards no transaction. No
+// client gets an outcome that has not happened. Health and metrics name both endpoints.
 func TestOneEndpointOfTwoCannotFakeAnOutcome(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -24,17 +23,17 @@ func TestOneEndpointOfTwoCannotFakeAnOutcome(t *testing.T) {
 	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	a := s.call(http.MethodPost, "/transact", body, "Prefer", "wait=1")
 	if a.status != http.StatusAccepted || s.balance(to) != 0 {
-		t.Fatalf("the answer is %d %v, confirmed by one endpoint alone, and the recipient has %d", a.status, a.body, s.balance(to))
+		t.Fatalf("the answer is %d %v and the recipient has %d lamports, want 202 and 0 while only one endpoint confirms", a.status, a.body, s.balance(to))
 	}
 	s.waitHealthReport("queue", "1 for second_endpoint", "a second RPC endpoint")
 	s.waitHealthReport("rpc", "honest and liar contradict each other")
 	for _, name := range []string{"liar", "honest"} {
 		if n, _ := s.metric(contract.MetricRPCContradictions, `endpoint="`+name+`"`); n < 1 {
-			t.Errorf("no metric counts that %s is contradicted", name)
+			t.Errorf("the metric has %v contradictions of endpoint %s, want at least 1", n, name)
 		}
 	}
 	if n, _ := s.metric(contract.MetricHeld, `reason="second_endpoint"`); n != 1 {
-		t.Errorf("the metric of waiting submissions is %v, want 1", n)
+		t.Errorf("the metric has %v submissions held for a second endpoint, want 1", n)
 	}
 	s.setFaults("liar")
 	s.setFaults("honest")

@@ -63,7 +63,7 @@ func (p *databaseProxy) serve() {
 	}
 }
 
-// track records connections; it returns false when the line is cut.
+// track records connections. It closes them and returns false when the proxy is cut.
 func (p *databaseProxy) track(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *databaseProxy) track(conns ...net.Conn) bool {
 	return !p.cut
 }
 
-// setCut cuts the line, with all connections, or restores it.
+// setCut closes all connections and refuses new ones, or accepts connections again.
 func (p *databaseProxy) setCut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,10 +43,10 @@ const (
 	waitTimeout         = 2 * time.Minute
 )
 
-// credential is a part of every URL that has any: no log and no metric may show it.
+// credential is a part of every RPC and router URL: no log and no metric may show it.
 const credential = "c4n4rycredential"
 
-// relay is one process, simulated inside the test's own.
+// relay is a relay that runs inside the test's process.
 type relay struct {
 	app                   *App
 	apiURL, operationsURL string
@@ -68,20 +68,20 @@ type fixture struct {
 	*relay
 }
 
-// fixtureOptions vary a stand; the zero value is a relay that is ready.
+// fixtureOptions vary a fixture. The zero value makes a relay that is ready.
 type fixtureOptions struct {
 	vk             []byte
 	uninitialised  bool // the pool is not initialised
-	unfunded       bool // no fee payer has anything
-	payerCount     int  // how many; 0 is one
+	unfunded       bool // no fee payer has lamports
+	payerCount     int  // 0 means one
 	endpoints      []string
 	changeConfig   func(*config.Serve)
 	databaseURL    string
 	rpcUnreachable bool // the RPC endpoint is a closed port
 	lease          time.Duration
-	rootHistory    int // of the chain's program; 0 is the profile's
+	rootHistory    int // size of the program's root history; 0 means the profile's
 	slotDuration   time.Duration
-	swapTimeout    uint64                            // of swaps, in slots; 0 is the profile's
+	swapTimeout    uint64                            // in slots; 0 means the profile's
 	accounts       map[solana.PublicKey]bank.Account // on the chain from the start
 }
 
@@ -120,14 +120,14 @@ func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	return s
 }
 
-// startRelay starts a relay, to which the stand sends requests from then on; changes add to
-// those of the stand's options.
+// startRelay starts a relay, to which the fixture sends all later requests. The changes of
+// its configuration are made after those of the fixture's options.
 func (s *fixture) startRelay(change ...func(*config.Serve)) {
 	s.t.Helper()
 	s.relay = s.runRelay(s.configure(change...))
 }
 
-// withRelay returns the same stand with requests to another relay.
+// withRelay returns a copy of the fixture that sends requests to another relay.
 func (s *fixture) withRelay(r *relay) *fixture {
 	c := *s
 	c.relay = r
@@ -178,12 +178,12 @@ func (s *fixture) configure(change ...func(*config.Serve)) *config.Config {
 	return cfg
 }
 
-// tempDir makes a folder whose path does not contain the test's name, which some paths may not.
+// tempDir makes a folder with a short path: the length of a Unix socket's path is limited.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relay")
 	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the machine clears what is left
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the operating system deletes the rest
 	return dir
 }
 
@@ -195,7 +195,7 @@ func (s *fixture) listenEndpoint(name string) string {
 	return strings.TrimSuffix(url, "/") + "/" + credential
 }
 
-// endpointsFile writes a file of endpoints of those names.
+// endpointsFile returns the content of an endpoints file with those names.
 func (s *fixture) endpointsFile(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -226,7 +226,7 @@ func (s *fixture) runRelay(cfg *config.Config) *relay {
 		case err := <-r.ended:
 			r.ended <- err
 		case <-time.After(waitTimeout):
-			t.Error("the relay does not stop")
+			t.Errorf("the relay did not stop within %s", waitTimeout)
 		}
 		if t.Failed() {
 			t.Log(r.log.String())
@@ -250,16 +250,16 @@ func newKey(t *testing.T) *feepayer.Key {
 	return key
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(defaultSlotDuration) {
+	for deadline := time.Now().Add(waitTimeout); !condition(); time.Sleep(defaultSlotDuration) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", waitTimeout, what)
+			t.Fatalf("after %s not yet true: %s", waitTimeout, what)
 		}
 	}
 }
 
-// answer is a relay's answer, validated against the document.
+// answer is a relay's answer, validated against the OpenAPI document.
 type answer struct {
 	status int
 	header http.Header
@@ -279,7 +279,7 @@ func (a *answer) at(path ...string) any {
 	return v
 }
 
-// health asks the operations port, which returns details.
+// health calls GET /health on the operations port, which returns all details.
 func (s *fixture) health() *answer {
 	s.t.Helper()
 	c, r := *s, *s.relay
@@ -288,7 +288,7 @@ func (s *fixture) health() *answer {
 	return c.call(http.MethodGet, "/health", nil)
 }
 
-// call sends a request; body is JSON text or a value to encode; header is pairs.
+// call sends a request. body is JSON text or a value to encode; header is pairs of names and values.
 func (s *fixture) call(method, path string, body any, header ...string) *answer {
 	s.t.Helper()
 	var raw []byte
@@ -312,7 +312,7 @@ func (s *fixture) call(method, path string, body any, header ...string) *answer 
 	resp, err := http.DefaultClient.Do(req)
 	must(s.t, err)
 	defer func() { _ = resp.Body.Close() }()
-	// The validator reads the request's body once more.
+	// The validator reads the request's body again.
 	req.Body = http.NoBody
 	if raw != nil {
 		req.Body = readCloser{bytes.NewReader(raw)}
@@ -376,8 +376,8 @@ func (s *fixture) sendWithoutRelay(wallet *feepayer.Key, c *shieldpool.Call) {
 	})
 }
 
-// forger proves any statement, under a key whose secrets are known: for
-// refusals that no honest prover can provoke.
+// forger proves any statement, with a key whose secrets are known: for refusals that
+// no honest prover can cause.
 type forger struct {
 	secrets *trapdoor.Key
 	proofs  byte
@@ -391,7 +391,7 @@ func newForger(t *testing.T) (*forger, []byte) {
 	return f, vk
 }
 
-// inputs returns those of a withdrawal with fresh notes under the pool's newest root.
+// inputs returns the public inputs of a withdrawal with new notes and the pool's newest root.
 func (f *forger) inputs(s *fixture, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	s.t.Helper()
 	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, onchain.Confirmed, 0)
@@ -433,7 +433,7 @@ func wantRefused(t *testing.T, a *answer, status int, code string, words ...stri
 	}
 	for _, w := range words {
 		if !strings.Contains(message, w) {
-			t.Errorf("message %q does not say %q", message, w)
+			t.Errorf("message %q, want %q in it", message, w)
 		}
 	}
 	if status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func (f *forger) depositNotes(s *fixture) {
 func (s *fixture) waitCompleted(paths []string) {
 	s.t.Helper()
 	for _, path := range paths {
-		eventually(s.t, "it is completed", func() bool {
+		eventually(s.t, "the submission is completed", func() bool {
 			return s.call(http.MethodGet, path, nil).at("data", "status") == "completed"
 		})
 	}
@@ -86,11 +87,11 @@ func (s *fixture) metric(m contract.Metric, labels string) (sum float64, found b
 	return sum, found
 }
 
-// waitHealthReport waits until a check of /health says something.
+// waitHealthReport waits until the message of a check of /health contains all words.
 func (s *fixture) waitHealthReport(check string, words ...string) {
 	s.t.Helper()
 	var got any
-	eventually(s.t, "health says what is wrong", func() bool {
+	eventually(s.t, fmt.Sprintf("check %s of /health reports %q", check, words), func() bool {
 		got = s.health().at("checks", check, "message")
 		message, _ := got.(string)
 		for _, w := range words {
@@ -102,43 +103,42 @@ func (s *fixture) waitHealthReport(check string, words ...string) {
 	})
 }
 
-// TestHeartbeatsDoNotNeedThePool: while requests use every connection
-// of the pool, the process keeps its leases.
+// While requests use every connection of the pool, the process still sends heartbeats and
+// so keeps its leases.
 func TestHeartbeatsDoNotNeedThePool(t *testing.T) {
 	t.Parallel()
 	_, vk := newForger(t)
 	s := newFixture(t, fixtureOptions{vk: vk})
 	s.waitHealthy()
 	for range s.app.db.Config().MaxConns {
-		held, err := s.app.db.Acquire(t.Context())
+		connection, err := s.app.db.Acquire(t.Context())
 		must(t, err)
-		t.Cleanup(held.Release)
+		t.Cleanup(connection.Release)
 	}
-	until := func() (at time.Time) {
+	expiry := func() (at time.Time) {
 		must(t, s.db.QueryRow(t.Context(), "SELECT until FROM workers").Scan(&at))
 		return at
 	}
 	for range 3 {
-		before := until()
-		eventually(t, "the process beats", func() bool { return until().After(before) })
+		before := expiry()
+		eventually(t, "the process sends a heartbeat", func() bool { return expiry().After(before) })
 	}
 }
 
-// TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and
-// database, so that it can neither work nor release its leases. Another finishes
-// the work with the same signed transactions, and the first, reconnected, does
-// not interfere.
+// TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and database, so
+// that it can neither work nor release its leases. Another relay finishes the work with
+// the same signed transactions. The first relay is reconnected and does not interfere.
 func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	database := pgtest.URL(t)
-	line, through := newDatabaseProxy(t, database)
+	proxy, proxiedURL := newDatabaseProxy(t, database)
 	// Slots are long enough for signed transactions to stay valid until the takeover.
 	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: database, slotDuration: 200 * time.Millisecond})
 	list := s.endpointsFile("first")
 	first := s.withRelay(s.runRelay(s.configure(func(c *config.Serve) {
 		c.RPC = config.RPC{EndpointsFile: writeTempFile(t, list)}
-		c.Database.URLFile = writeTempFile(t, through)
+		c.Database.URLFile = writeTempFile(t, proxiedURL)
 	})))
 	s.waitHealthy()
 	first.waitHealthy()
@@ -147,30 +147,30 @@ func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
 	s.setFaults("first", fault.Rule{Method: "sendTransaction", Drop: true})
 	paths := f.submitWithdrawals(first, 5)
 	eventually(t, "the first relay has signed them all", func() bool { return s.queryInt("SELECT count(*) FROM attempts") == len(paths) })
-	line.setCut(true)
+	proxy.setCut(true)
 	s.setFaults("first", fault.Rule{Cut: true})
 	began := time.Now()
 	s.waitCompleted(paths)
 	t.Logf("taking over took %s", time.Since(began))
 	if n := s.queryInt("SELECT count(*) FROM attempts"); n != len(paths) {
-		t.Errorf("%d transactions were signed for %d submissions: the heir did not send what was there", n, len(paths))
+		t.Errorf("%d transactions were signed for %d submissions, want one each: the new owner sends the existing ones", n, len(paths))
 	}
 
-	line.setCut(false)
+	proxy.setCut(false)
 	s.setFaults("first")
 	first.waitHealthy()
 	more := f.submitWithdrawals(first, 1)
 	first.waitCompleted(more)
 	if n := s.queryInt("SELECT count(*) FROM submissions WHERE state <> 'completed'"); n != 0 {
-		t.Errorf("%d submissions are not completed", n)
+		t.Errorf("%d submissions are not completed, want 0", n)
 	}
 	if n, _ := s.metric(contract.MetricLeases, `event="reaped"`); n < 1 {
-		t.Error("no metric shows that a relay was gone")
+		t.Errorf("the metric has %v leases freed from a dead process, want at least 1", n)
 	}
 }
 
-// TestADrainReleasesLeasesAtOnce stops a relay whose leases would last longer than
-// the test waits.
+// TestADrainReleasesLeasesAtOnce stops a relay whose leases last longer than the test
+// waits.
 func TestADrainReleasesLeasesAtOnce(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -185,41 +185,41 @@ func TestADrainReleasesLeasesAtOnce(t *testing.T) {
 	eventually(t, "the first relay has signed them all", func() bool { return s.queryInt("SELECT count(*) FROM attempts") == len(paths) })
 	first.stop()
 	began := time.Now()
-	s.waitCompleted(paths) // it waits for less time than the lease lasts
+	s.waitCompleted(paths) // its timeout is shorter than the lease
 	t.Logf("handing over took %s", time.Since(began))
 	if n := s.queryInt("SELECT count(*) FROM attempts"); n != len(paths) {
-		t.Errorf("%d transactions were signed for %d submissions", n, len(paths))
+		t.Errorf("%d transactions were signed for %d submissions, want one each", n, len(paths))
 	}
 }
 
-// TestADryPayerIsNotUsedUntilFunded: the funded payers are used, health names the
-// other, and it is used as soon as it is funded.
+// The relay uses the funded payer, and health names the dry one. The dry payer is used
+// as soon as it is funded.
 func TestADryPayerIsNotUsedUntilFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newFixture(t, fixtureOptions{vk: vk, payerCount: 2, unfunded: true})
-	dry, rich := s.payers[0].PublicKey(), s.payers[1].PublicKey()
-	must(t, s.chain.Fund(rich, 10*sol))
+	dry, funded := s.payers[0].PublicKey(), s.payers[1].PublicKey()
+	must(t, s.chain.Fund(funded, 10*sol))
 	s.waitHealthReport("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
-	eventually(t, "the funds of the other are seen", func() bool { v, _ := s.metric(contract.MetricPayerUsable, rich.String()); return v == 1 })
+	eventually(t, "the funded payer is usable", func() bool { v, _ := s.metric(contract.MetricPayerUsable, funded.String()); return v == 1 })
 	f.depositNotes(s)
 	s.waitCompleted(f.submitWithdrawals(s, 3))
 	if n := s.queryInt("SELECT count(DISTINCT fee_payer) FROM attempts"); n != 1 {
 		t.Errorf("%d payers paid, want the one with funds", n)
 	}
 	if v, ok := s.metric(contract.MetricPayerUsable, dry.String()); !ok || v != 0 {
-		t.Errorf("the dry payer's metric is %v, %v", v, ok)
+		t.Errorf("the dry payer's metric is %v (present: %v), want 0", v, ok)
 	}
 	must(t, s.chain.Fund(dry, 10*sol))
 	s.waitHealthy()
-	eventually(t, "the payer that was funded pays", func() bool {
+	eventually(t, "the newly funded payer pays too", func() bool {
 		s.waitCompleted(f.submitWithdrawals(s, 1))
 		return s.queryInt("SELECT count(DISTINCT fee_payer) FROM attempts") == 2
 	})
 }
 
-// TestHeldWorkContinuesWhenAPayerIsFunded: accepted work waits for funds, is
-// reported as held and not as due, and then continues by itself.
+// Accepted submissions that wait for funds are reported as held and not as due. They
+// continue without another request when the payer is funded.
 func TestHeldWorkContinuesWhenAPayerIsFunded(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -228,7 +228,7 @@ func TestHeldWorkContinuesWhenAPayerIsFunded(t *testing.T) {
 	must(t, s.chain.Fund(s.payer.PublicKey(), 5_000_000))
 	s.waitHealthy()
 	f.depositNotes(s)
-	// The first uses the only worker, so that all are accepted before a second one is paid for.
+	// The first submission occupies the only worker, so that all are accepted before the funds are spent.
 	s.setFaults(localnet.DefaultEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
 	paths := f.submitWithdrawals(s, 3)
 	s.setFaults(localnet.DefaultEndpoint)
@@ -237,21 +237,20 @@ func TestHeldWorkContinuesWhenAPayerIsFunded(t *testing.T) {
 		t.Errorf("the metric has %v held submissions, want 1", n)
 	}
 	if n, ok := s.metric(contract.MetricBacklog, ""); !ok || n != 0 {
-		t.Errorf("the backlog is %v: held submissions must not count for autoscaling", n)
+		t.Errorf("the backlog metric is %v, want 0: held submissions do not count for autoscaling", n)
 	}
 	if a := s.call(http.MethodGet, "/backlog", nil); a.at("held", "fee_payer_empty") != 1.0 || a.at("due_count") != 0.0 {
-		t.Errorf("the backlog is %v", a.body)
+		t.Errorf("the backlog is %v, want 1 held for fee_payer_empty and 0 due", a.body)
 	}
 	if body := s.getText(s.operationsURL + contract.BacklogPath); !strings.Contains(body, `"held":{"fee_payer_empty":1}`) {
-		t.Errorf("the operations port answers %s", body)
+		t.Errorf("the operations port answers %s, want 1 held for fee_payer_empty", body)
 	}
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
 	s.waitCompleted(paths)
 	s.waitHealthy()
 }
 
-// TestASpendCapRefusesWorkUntilItIsRaised: the relay refuses new work until it runs with a
-// higher cap.
+// The relay refuses new work when the cap is reached, until it runs with a higher cap.
 func TestASpendCapRefusesWorkUntilItIsRaised(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -268,23 +267,23 @@ func TestASpendCapRefusesWorkUntilItIsRaised(t *testing.T) {
 	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "spend_cap_reached", "hour")
 	s.waitHealthReport("spending", "--spend-cap-hour", "of 2500000 lamports")
 	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-1_781_760 {
-		t.Errorf("the cap leaves %v lamports, %v", left, ok)
+		t.Errorf("the metric has %v lamports left (present: %v), want the cap less at least one rent", left, ok)
 	}
 	if v, ok := s.metric(contract.MetricCap, `cap="hour"`); !ok || v != 2_500_000 {
-		t.Errorf("the cap is %v, %v", v, ok)
+		t.Errorf("the metric of the cap is %v (present: %v), want 2500000", v, ok)
 	}
 	if _, ok := s.metric(contract.MetricCap, `cap="day"`); ok {
-		t.Error("a cap that is not set is reported")
+		t.Error("the metric has a sample of the cap that is not set, want none")
 	}
 	s.stop()
 	s.startRelay(capped(25_000_000))
 	s.waitHealthy()
 	if a := s.call(http.MethodPost, "/transact", body); a.status != http.StatusOK {
-		t.Errorf("with a higher cap it is answered %d %v", a.status, a.body)
+		t.Errorf("with a higher cap the withdrawal is answered %d %v, want 200", a.status, a.body)
 	}
 }
 
-// TestDailySpendCapsAreIndependent: each has its own limit, and the cap on transfers stops nothing else.
+// Each cap has its own limit, and the cap on transfers refuses only transfers.
 func TestDailySpendCapsAreIndependent(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -300,15 +299,15 @@ func TestDailySpendCapsAreIndependent(t *testing.T) {
 	}
 	wantRefused(t, transfer(), 503, "spend_cap_reached", "day on transfers")
 	s.waitCompleted(f.submitWithdrawals(s, 1))
-	for cap, want := range map[string]float64{"day": sol / 10, "transfers_day": 2_000_000} {
-		if got, _ := s.metric(contract.MetricCap, `cap="`+cap+`"`); got != want {
-			t.Errorf("the cap %s is %v lamports, want %v", cap, got, want)
+	for name, want := range map[string]float64{"day": sol / 10, "transfers_day": 2_000_000} {
+		if got, _ := s.metric(contract.MetricCap, `cap="`+name+`"`); got != want {
+			t.Errorf("the cap %s is %v lamports, want %v", name, got, want)
 		}
 	}
 }
 
-// TestAnEndpointThatFailsAndRecovers: the other two endpoints continue, and health and
-// metrics name the dead one while it is dead. While two are dead, outcomes wait.
+// While one of three endpoints is dead, submissions complete, and health and metrics name
+// the dead endpoint. While two are dead, submissions wait.
 func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -322,13 +321,13 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
 	}
 	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="one"`); !ok || v != 0 {
-		t.Errorf("the dead endpoint's metric is %v, %v", v, ok)
+		t.Errorf("the dead endpoint's metric is %v (present: %v), want 0", v, ok)
 	}
 	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="two"`); !ok || v != 1 {
-		t.Errorf("the other endpoint's metric is %v, %v", v, ok)
+		t.Errorf("the live endpoint's metric is %v (present: %v), want 1", v, ok)
 	}
 	if n, _ := s.metric(contract.MetricRPCBreaker, `endpoint="one",state="open"`); n < 1 {
-		t.Error("no metric counts the breaker's change")
+		t.Errorf("the metric has %v changes of the breaker to open, want at least 1", n)
 	}
 	s.setFaults("one")
 	s.waitHealthy()
@@ -346,8 +345,8 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	}
 }
 
-// TestTheLedgerAccountsForEveryLamport: metrics have all spending, and it adds
-// up. A transaction that a stranger signs with a payer's key raises an alarm.
+// The metrics contain all spending, and the sums match. Health reports a transaction that
+// somebody else signs with a payer's key.
 func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -356,20 +355,20 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	f.depositNotes(s)
 	s.waitCompleted(f.submitWithdrawals(s, 3))
 	spent := func(labels string) float64 { v, _ := s.metric(contract.MetricSpent, labels); return v }
-	eventually(t, "the ledger has all three", func() bool {
+	eventually(t, "the ledger has all three withdrawals", func() bool {
 		return spent(`kind="withdrawal",cost="rent"`)+spent(`cost="rent",kind="withdrawal"`) == 3*1_781_760
 	})
 	if fee := spent(`cost="fee",kind="withdrawal"`); fee != 3*5000 {
 		t.Errorf("the signatures cost %v lamports, want 15000", fee)
 	}
 	if today, _ := s.metric(contract.MetricSpentToday, ""); today != spent("") {
-		t.Errorf("today %v lamports were spent, in all %v", today, spent(""))
+		t.Errorf("%v lamports were spent today, want the total, %v", today, spent(""))
 	}
 	if got, ok := s.metric(contract.MetricReceived, ""); !ok || got != 2*10*sol {
-		t.Errorf("the payers received %v lamports, want what they were funded with", got)
+		t.Errorf("the payers received %v lamports, want their funds, %v", got, 2*10*sol)
 	}
 	if got, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || got != 0 {
-		t.Errorf("%v lamports are not accounted for (%v)", got, ok)
+		t.Errorf("%v lamports are not accounted for (present: %v), want 0", got, ok)
 	}
 	for _, m := range []contract.Metric{contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricLedgerEntries, contract.MetricLedgerReconciled, contract.MetricLedgerGaps} {
 		if !strings.Contains(s.getText(s.operationsURL+contract.MetricsPath), "\n"+m.Name) {
@@ -388,8 +387,8 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	}
 }
 
-// TestAPoolWithAnotherRootHistorySize: the relay uses the program's own length of the root history
-// when it is configured, and reports the length when it is not.
+// The relay works with a program of another root history size if it is configured with this
+// size. Otherwise health reports the difference.
 func TestAPoolWithAnotherRootHistorySize(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)

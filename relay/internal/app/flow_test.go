@@ -22,14 +22,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// client is a wallet with notes in the pool, proving with the real circuit.
+// client is a wallet with notes in the pool. It proves with the real circuit.
 type client struct {
 	*fixture
 	prover *wallet.Prover
 	mint   fr.Element
 }
 
-// leaves returns GET /commitments once its tree's root equals GET /merkle-root.
+// leaves returns GET /commitments once the root of these leaves equals GET /merkle-root.
 func (c *client) leaves(atLeast int) []fr.Element {
 	c.t.Helper()
 	var out []fr.Element
@@ -70,7 +70,7 @@ func (c *client) prove(s wallet.Spend) (proof, inputs []byte) {
 	return p[:], in[:]
 }
 
-// fund deposits at most two notes of the given amounts and finds their leaf indices.
+// fund deposits one or two notes of the given amounts and finds their leaf indices.
 func (c *client) fund(amounts ...uint64) []wallet.Note {
 	c.t.Helper()
 	var notes []wallet.Note
@@ -97,8 +97,8 @@ func (c *client) locate(notes []wallet.Note, atLeast int) []fr.Element {
 	return leaves
 }
 
-// TestDepositWithdrawAndTransfer runs with real proofs: deposit, registration,
-// withdrawal, repeat, double spend, asynchronous withdrawal, transfer.
+// TestDepositWithdrawAndTransfer makes with real proofs: a deposit, a registration, a
+// withdrawal, its repeat, a double spend, an asynchronous withdrawal and a transfer.
 func TestDepositWithdrawAndTransfer(t *testing.T) {
 	t.Parallel()
 	prover := wallettest.Prover(t)
@@ -125,7 +125,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
 	}
 	if leaves, _ := a.at("data", "leaf_indices").([]any); len(leaves) != 2 || leaves[0] != 2.0 || leaves[1] != 3.0 {
-		t.Errorf("its leaves are %v, want 2 and 3", a.at("data", "leaf_indices"))
+		t.Errorf("the withdrawal's leaves are %v, want 2 and 3", a.at("data", "leaf_indices"))
 	}
 	const fee = 5_000_000 + sol/2*3/1000
 	if got := c.balance(to); got != sol/2-fee {
@@ -144,27 +144,27 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 	wantRefused(t, c.call(http.MethodPost, "/transact", submissionBody(proof, in, map[string]any{"recipient": to.String()})), http.StatusConflict, "nullifier_reserved", "nullifier 0")
 
 	t.Log("withdraw asynchronously")
-	rest := []wallet.Note{c.note(sol)}
-	later := newKey(t).PublicKey()
+	change := []wallet.Note{c.note(sol)}
+	recipient := newKey(t).PublicKey()
 	proof, in = c.prove(wallet.Spend{
-		Inputs: notes[1:], Outputs: rest, PublicAmount: -sol, ExtDataHash: wallet.ExtDataHash(later), Leaves: c.leaves(4), Unused: true,
+		Inputs: notes[1:], Outputs: change, PublicAmount: -sol, ExtDataHash: wallet.ExtDataHash(recipient), Leaves: c.leaves(4), Unused: true,
 	})
-	a = c.call(http.MethodPost, "/withdraw", submissionBody(proof, in, map[string]any{"recipient": later.String()}))
+	a = c.call(http.MethodPost, "/withdraw", submissionBody(proof, in, map[string]any{"recipient": recipient.String()}))
 	if a.status != http.StatusAccepted || a.at("data", "status") != "queued" {
 		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
 	}
 	path := a.header.Get("Location")
-	eventually(t, "it is completed and finalized", func() bool {
+	eventually(t, "the withdrawal is completed and finalized", func() bool {
 		a = c.call(http.MethodGet, path, nil)
 		return a.at("data", "status") == "completed" && a.at("data", "finalized") == true
 	})
-	if a.at("data", "tx_id") != a.at("data", "solana_signature") || a.at("data", "error") != nil || c.balance(later) != sol-8_000_000 {
-		t.Errorf("its status is %v, and the recipient has %d", a.body, c.balance(later))
+	if a.at("data", "tx_id") != a.at("data", "solana_signature") || a.at("data", "error") != nil || c.balance(recipient) != sol-8_000_000 {
+		t.Errorf("the withdrawal's status is %v and the recipient has %d lamports, want %d", a.body, c.balance(recipient), sol-8_000_000)
 	}
 
 	t.Log("transfer")
-	leaves := c.locate(rest, 6)
-	proof, in = c.prove(wallet.Spend{Inputs: rest, Outputs: []wallet.Note{c.note(sol / 4), c.note(sol * 3 / 4)}, Leaves: leaves})
+	leaves := c.locate(change, 6)
+	proof, in = c.prove(wallet.Spend{Inputs: change, Outputs: []wallet.Note{c.note(sol / 4), c.note(sol * 3 / 4)}, Leaves: leaves})
 	a = c.call(http.MethodPost, "/transact", submissionBody(proof, in, nil), "Prefer", "wait=30")
 	if a.status != http.StatusOK || a.header.Get("Preference-Applied") != "wait=30" {
 		t.Fatalf("the transfer is answered %d %v", a.status, a.body)
@@ -172,7 +172,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 	c.leaves(8)
 }
 
-// register signs in with a wallet and registers a viewing key, as web3.js test vectors do.
+// register registers viewing keys with a wallet's signature, one of them with an identifier.
 func (c *client) register() {
 	c.t.Helper()
 	public, private, err := ed25519.GenerateKey(randomness)
@@ -195,21 +195,21 @@ func (c *client) register() {
 	wantRefused(c.t, c.call(http.MethodPost, "/viewing-key/register", body), http.StatusConflict, "identifier_conflict")
 }
 
-// TestTheDevelopmentKeyIsTheCircuits checks the hash constant and the committed key.
-func TestTheDevelopmentKeyIsTheCircuits(t *testing.T) {
+// TestDevelopmentKeyMatchesTheCircuit checks the hash constant and the committed key.
+func TestDevelopmentKeyMatchesTheCircuit(t *testing.T) {
 	t.Parallel()
 	committed, err := os.ReadFile(filepath.Join("..", "..", "..", "hack", "circuit", "verification_key.json"))
 	must(t, err)
 	prover := wallettest.Prover(t)
 	if prover.KeySHA256 != poolcheck.DevelopmentKeyHash {
-		t.Errorf("the circuit's key has hash %s, the relay knows %s", prover.KeySHA256, poolcheck.DevelopmentKeyHash)
+		t.Errorf("the circuit's key has hash %s, the constant is %s", prover.KeySHA256, poolcheck.DevelopmentKeyHash)
 	}
-	made, err := prover.VerificationKey(t.Context())
+	circuitKey, err := prover.VerificationKey(t.Context())
 	must(t, err)
 	var a, b any
 	must(t, json.Unmarshal(committed, &a))
-	must(t, json.Unmarshal(made, &b))
+	must(t, json.Unmarshal(circuitKey, &b))
 	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("the committed key is not the circuit's (-committed +made):\n%s", diff)
+		t.Errorf("the committed key differs from the circuit's (-committed +circuit):\n%s", diff)
 	}
 }

@@ -45,7 +45,7 @@ func (a *App) registerBacklogGauges() {
 	a.metrics.RegisterGaugeFunc(contract.MetricBacklog, func() (float64, bool) { b, ok := a.backlog.get(); return float64(b.Due), ok })
 	a.metrics.RegisterGaugeFunc(contract.MetricBacklogAge, func() (float64, bool) { b, ok := a.backlog.get(); return b.OldestDue.Seconds(), ok })
 	a.metrics.RegisterVecFunc(contract.MetricHeld, func(sample telemetry.Sample) {
-		b, _ := a.backlog.get() // without a reading there are no samples
+		b, _ := a.backlog.get() // if it cannot be read, there are no samples
 		for reason, n := range b.Held {
 			sample(float64(n), reason)
 		}
@@ -128,7 +128,7 @@ func (a *App) registerSpendingGauges() {
 		defer cancel()
 		usage, err := a.caps.Usage(ctx)
 		if err != nil {
-			return // unknown is not zero
+			return // no sample: an unknown value is not zero
 		}
 		for _, u := range usage {
 			if u.Limit > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// chainReader returns the chain that the endpoints serve, and whether it answers.
+// chainReader reads which chain the endpoints serve, and whether it answers.
 type chainReader interface {
 	// GenesisHash returns the chain's hash, and a *chain.GenesisError for each
 	// endpoint of another chain.
@@ -27,7 +27,7 @@ type chainReader interface {
 }
 
 // chainGate admits submissions once the endpoints are known to serve the configured chain.
-// On another chain, the same proofs would spend other money.
+// On another chain, the same proofs would spend other notes.
 type chainGate struct {
 	chain   chainReader
 	want    solana.Hash
@@ -45,8 +45,8 @@ func newChainGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
 // check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
-// and errInvalidLookupTable are final, other errors are not. If one of several endpoints serves
-// another chain, it is not used, and /health names it.
+// and errInvalidLookupTable are permanent, other errors may pass. If one of several endpoints
+// serves another chain, the relay does not use that endpoint, and /health names it.
 func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
 	var foreign *chain.GenesisError
@@ -65,7 +65,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is accepted only with the local chain's %s; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
-	// A configured hash is known before any endpoint has answered.
+	// With a configured genesis hash, no endpoint has answered so far.
 	if _, err := g.chain.Slot(ctx, onchain.Confirmed); err != nil {
 		return got, err
 	}

@@ -26,26 +26,26 @@ import (
 const (
 	// healthTimeout bounds each check: /health must answer even when nothing else does.
 	healthTimeout = 2 * time.Second
-	// treeMaxAge is how old the tree may be for the chain to count as answering.
+	// treeMaxAge is how old the tree that the check reads may be.
 	treeMaxAge = 5 * time.Second
 	// balanceMaxAge is the age at which a payer's balance counts as unknown.
 	balanceMaxAge = 2 * time.Minute
 	// maxIndexLag is how far the served commitments may be behind: clients
 	// stop using them at about 50 leaves.
 	maxIndexLag = 50
-	// maxLag is the number of slots that an endpoint may be behind for long. Two
-	// minutes' worth are more than any cache or load balancer explains.
+	// maxLag is how many slots an endpoint may be behind the others. A lag of two minutes
+	// is more than a cache or load balancer explains.
 	maxLag = 300
 	// contradictionShownFor is how long an endpoint counts as unhealthy after it has
 	// contradicted others, or itself.
 	contradictionShownFor = time.Minute
-	// maxDueAge is how long due work may wait for a process: on a busy pool, a root
-	// expires little later.
+	// maxDueAge is how long due work may wait for a process: on a busy pool, its root leaves
+	// the root history soon after.
 	maxDueAge = time.Minute
 )
 
-// Check implements httpapi.Health. Only the database makes the relay down. All other faults
-// only degrade it, because they pass or have their cause elsewhere.
+// Check implements httpapi.Health. Only a database fault sets the status down. All other
+// faults set it degraded, because they pass by themselves or have their cause elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
@@ -65,8 +65,8 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 			defer mu.Unlock()
 			r.Checks[name] = healthCheck(name, err)
 			if name == "rpc" && err == nil {
-				note := endpointsNote(a.endpoints.Status())
-				r.Checks[name] = openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: &note}
+				message := endpointsMessage(a.endpoints.Status())
+				r.Checks[name] = openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: &message}
 			}
 			switch {
 			case err == nil:
@@ -81,7 +81,7 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	return r
 }
 
-// healthCheck returns the entry of one part in the report.
+// healthCheck returns the report's entry for one check.
 func healthCheck(name string, err error) openapi.HealthCheck {
 	switch {
 	case err == nil:
@@ -152,8 +152,8 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	}
 }
 
-// endpointsNote returns a remark on healthy endpoints.
-func endpointsNote(all []chain.EndpointStatus) string {
+// endpointsMessage returns the message of the check of healthy endpoints.
+func endpointsMessage(all []chain.EndpointStatus) string {
 	var readers []string
 	for _, e := range all {
 		if slices.Contains(e.Roles, chain.RoleRead) || slices.Contains(e.Roles, chain.RoleArchive) {
@@ -166,7 +166,7 @@ func endpointsNote(all []chain.EndpointStatus) string {
 	return "ok"
 }
 
-// age returns an age in whole seconds.
+// age returns the time since then in whole seconds.
 func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
 
 // joinProblems joins the problems; nil when there are none.
@@ -178,7 +178,7 @@ func joinProblems(parts []string) error {
 }
 
 func (a *App) checkPool(ctx context.Context) error {
-	snap, err := a.pool.Tree(ctx, treeMaxAge)
+	snap, err := a.poolReader.Tree(ctx, treeMaxAge)
 	if r, ok := refusal.As(err); ok {
 		return errors.New(r.Message)
 	}
@@ -237,7 +237,7 @@ func spendingProblem(usage []spendcap.Usage) error {
 func capFlagSuffix(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func (a *App) checkQueue(context.Context) error {
-	b, ok := a.backlog.get() //nolint:contextcheck // one reading serves many and bounds itself
+	b, ok := a.backlog.get() //nolint:contextcheck // many callers share the reading, which has its own timeout
 	if !ok {
 		return errors.New("the queue cannot be read")
 	}

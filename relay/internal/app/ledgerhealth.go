@@ -20,13 +20,13 @@ import (
 const (
 	// ledgerInterval is how often the ledger is reconciled with the finalized chain.
 	ledgerInterval = 30 * time.Second
-	// ledgerMaxAge is how long /health and the gauges reuse one reading of it.
+	// ledgerMaxAge is how long /health and the gauges reuse one reading of the ledger.
 	ledgerMaxAge = 3 * time.Second
 	// ledgerDays is how long /health reports an unknown transaction: a whole week,
 	// to outlast a weekend.
 	ledgerDays = 7
-	// ledgerMaxLag is how long the ledger may be behind: twice the time for which it waits
-	// for missing history.
+	// ledgerMaxLag is how long the ledger may be behind the chain: twice the time for which the
+	// reconciler waits for missing history.
 	ledgerMaxLag = 20 * time.Minute
 )
 
@@ -42,34 +42,35 @@ func (e ledgerEvents) EntryAdded(kind ledger.Kind, _ ledger.Amounts) {
 // GapSkipped implements ledger.Observer.
 func (ledgerEvents) GapSkipped() {}
 
-// accountingCache is the last reading of the ledger: one reading serves the gauges of a
-// scrape, and /health.
+// accountingCache caches one reading of the ledger for all gauges of a scrape and for
+// /health.
 type accountingCache struct {
 	ledger *store.Ledger
 	mu     sync.Mutex
 	last   *ledger.Snapshot // nil when it could not be read
-	tried  time.Time
-	// incompleteSince holds when payers whose ledger was never complete were first observed.
+	at     time.Time        // of the last try to read it
+	// incompleteSince has the time of the first observation of each payer whose ledger was
+	// never complete.
 	incompleteSince map[solana.PublicKey]time.Time
 }
 
 func (c *accountingCache) get() *ledger.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.tried) > ledgerMaxAge {
+	if now := time.Now(); now.Sub(c.at) > ledgerMaxAge {
 		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		read, err := c.ledger.Read(ctx, now.AddDate(0, 0, 1-ledgerDays), now)
 		if err != nil {
-			read = nil // unknown is not zero
+			read = nil // then the gauges have no sample
 		}
-		c.last, c.tried = read, time.Now()
+		c.last, c.at = read, time.Now()
 	}
 	return c.last
 }
 
 func (a *App) checkLedger(context.Context) error {
-	l := a.accounting.get() //nolint:contextcheck // one reading serves many and bounds itself
+	l := a.accounting.get() //nolint:contextcheck // many callers share the reading, which has its own timeout
 	if l == nil {
 		return errors.New("the ledger of the fee payers cannot be read")
 	}
@@ -104,30 +105,29 @@ func ledgerProblem(l *ledger.Snapshot, lags []ledgerLag, now, started time.Time)
 	return joinProblems(parts)
 }
 
-// ledgerLag is a payer's ledger that is behind the chain: since when, and when it was last
-// up to date. Checked is zero when it never was; Since is then when that was first
-// observed.
+// ledgerLag is how far a payer's ledger is behind the chain. Checked is when the ledger was
+// last complete; zero if it never was. Since is the same time, or the time when the
+// incomplete ledger was first observed.
 type ledgerLag struct {
 	Payer          solana.PublicKey
 	Since, Checked time.Time
 }
 
-// lags returns the lag of each payer that has a ledger, or has funds and so a history.
-// A payer whose ledger was never complete has a lag, too. Otherwise an endpoint without
-// that history would leave a new fleet, or a new key, without a ledger, and nothing would
-// report it.
+// lags returns the lag of each payer that has a ledger, or that has funds and so a history.
+// It includes payers whose ledger was never complete. Otherwise nothing would report that
+// an endpoint lacks the history of a new payer, whose ledger never starts.
 func (c *accountingCache) lags(l *ledger.Snapshot, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []ledgerLag
 	incompleteSince := map[solana.PublicKey]time.Time{}
-	for i := range balances {
-		payer := balances[i].Payer
-		at := slices.IndexFunc(l.Cursors, func(cursor ledger.Cursor) bool { return cursor.Payer == payer })
+	for j := range balances {
+		payer := balances[j].Payer
+		i := slices.IndexFunc(l.Cursors, func(cursor ledger.Cursor) bool { return cursor.Payer == payer })
 		switch {
-		case at >= 0 && !l.Cursors[at].CheckedAt.IsZero():
-			all = append(all, ledgerLag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
-		case at >= 0 || balances[i].Lamports > 0:
+		case i >= 0 && !l.Cursors[i].CheckedAt.IsZero():
+			all = append(all, ledgerLag{payer, l.Cursors[i].CheckedAt, l.Cursors[i].CheckedAt})
+		case i >= 0 || balances[j].Lamports > 0:
 			incompleteSince[payer] = now
 			if since, ok := c.incompleteSince[payer]; ok {
 				incompleteSince[payer] = since
@@ -146,7 +146,7 @@ func completeness(at time.Time, lag time.Duration) string {
 	return fmt.Sprintf("complete %s ago", lag.Round(time.Second))
 }
 
-// registerLedgerGauges registers the gauges of the ledger, whose figures are the whole fleet's.
+// registerLedgerGauges registers the gauges of the ledger, which cover the whole fleet.
 func (a *App) registerLedgerGauges() {
 	each := func(c contract.Metric, read func(l *ledger.Snapshot, sample telemetry.Sample)) {
 		a.metrics.RegisterVecFunc(c, func(sample telemetry.Sample) {
@@ -204,7 +204,7 @@ func (a *App) registerLedgerGauges() {
 
 func startOfDay(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
 
-// sumByKind adds up the sums of one day over all payers; for the zero day, those of all days.
+// sumByKind adds up the sums of one day over all payers; the zero day means all days.
 func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts {
 	out := map[ledger.Kind]ledger.Amounts{}
 	for _, s := range sums {
@@ -218,12 +218,12 @@ func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts 
 	return out
 }
 
-// sampleCosts counts rent as it was paid. Returned rent has a series of its own, because a
+// sampleCosts counts the rent that was paid. Returned rent has its own metric, because a
 // counter cannot fall.
 func sampleCosts(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == ledger.KindReceived {
-			continue // it cost nothing
+			continue // received lamports are no cost
 		}
 		for cost, lamports := range map[string]float64{
 			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent) + float64(t.Returned), "other": float64(t.Other),

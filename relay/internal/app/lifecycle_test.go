@@ -46,16 +46,16 @@ func TestADatabaseOutageIsReportedAndSurvived(t *testing.T) {
 		a := s.health()
 		return a.status == 503 && a.body["status"] == "down"
 	})
-	if resp := s.getStatus(s.operationsURL + contract.ReadinessPath); resp != http.StatusOK {
-		t.Errorf("readiness is %d: a sick database empties the Service", resp)
+	if status := s.getStatus(s.operationsURL + contract.ReadinessPath); status != http.StatusOK {
+		t.Errorf("readiness is %d, want 200: without the database the relay stays ready", status)
 	}
 	must(t, server.Restart(t.Context()))
-	eventually(t, "the relay takes the same request again", func() bool {
+	eventually(t, "the relay accepts the same request", func() bool {
 		return s.call(http.MethodPost, "/transact", body).status == http.StatusOK
 	})
 }
 
-// TestARelayWaitsForItsDatabaseAtStart waits for it, alive and not ready.
+// While a starting relay waits for its database, it is alive and not ready.
 func TestARelayWaitsForItsDatabaseAtStart(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
@@ -89,7 +89,7 @@ func TestARelayWaitsForItsDatabaseAtStart(t *testing.T) {
 	probe(contract.ReadinessPath, http.StatusServiceUnavailable)
 	select {
 	case <-started:
-		t.Fatal("the relay is there without its database")
+		t.Fatal("the relay has started without its database")
 	default:
 	}
 	must(t, server.Restart(t.Context()))
@@ -108,9 +108,9 @@ func (s *fixture) getStatus(url string) int {
 	return resp.StatusCode
 }
 
-// TestAShutdownAnswersWaitingClientsAndLosesNothing stops a relay while a client
-// waits; a second relay on the same database finishes the work.
-func TestAShutdownAnswersWaitingClientsAndLosesNothing(t *testing.T) {
+// TestAnotherRelayFinishesSubmissionsAfterAShutdown stops a relay that has accepted
+// submissions. A second relay on the same database finishes them.
+func TestAnotherRelayFinishesSubmissionsAfterAShutdown(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newFixture(t, fixtureOptions{vk: vk, databaseURL: pgtest.URL(t)})
@@ -129,44 +129,44 @@ func TestAShutdownAnswersWaitingClientsAndLosesNothing(t *testing.T) {
 	}
 	s.stop()
 	if err := <-s.ended; err != nil {
-		t.Errorf("the relay ended with %v", err)
+		t.Errorf("the relay ended with error %v, want none", err)
 	} else {
 		s.ended <- nil
 	}
 	s.startRelay()
 	for _, path := range paths {
-		eventually(t, "the second relay finishes it", func() bool {
+		eventually(t, "the second relay finishes the submission", func() bool {
 			return s.call(http.MethodGet, path, nil).at("data", "status") == "completed"
 		})
 	}
 	var attempts int
 	must(t, s.db.QueryRow(t.Context(), "SELECT count(*) FROM attempts").Scan(&attempts))
 	if attempts != len(paths) {
-		t.Errorf("%d transactions were signed for %d submissions", attempts, len(paths))
+		t.Errorf("%d transactions were signed for %d submissions, want one each", attempts, len(paths))
 	}
 }
 
-// TestTheDevelopmentKeyIsRefusedElsewhere: proofs under it can be forged by anybody.
-func TestTheDevelopmentKeyIsRefusedElsewhere(t *testing.T) {
+// Anybody can forge proofs under the development key.
+func TestTheDevelopmentKeyIsRefusedOnOtherChains(t *testing.T) {
 	t.Parallel()
 	vk, err := wallettest.Prover(t).VerificationKey(t.Context())
 	must(t, err)
 	key, err := groth16.ParseKey(vk)
 	must(t, err)
 	for name, tt := range map[string]struct {
-		served, wanted solana.Hash
-		key            [32]byte
-		wrong          bool
+		served, configured solana.Hash
+		key                [32]byte
+		refused            bool
 	}{
-		"the development key on the local chain":  {shieldpool.DevelopmentGenesisHash, solana.Hash{}, key.Hash(), false},
-		"the development key on another":          {solana.Hash{1}, solana.Hash{}, key.Hash(), true},
-		"the development key, and another wanted": {solana.Hash{1}, solana.Hash{1}, key.Hash(), true},
-		"another key on another chain":            {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
-		"another chain than configured":           {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
+		"the development key on the local chain":    {shieldpool.DevelopmentGenesisHash, solana.Hash{}, key.Hash(), false},
+		"the development key on another chain":      {solana.Hash{1}, solana.Hash{}, key.Hash(), true},
+		"the development key on a configured chain": {solana.Hash{1}, solana.Hash{1}, key.Hash(), true},
+		"another key on the configured chain":       {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
+		"another chain than configured":             {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
 	} {
-		g := newChainGate(stubGenesis(tt.served), tt.wanted, tt.key, noPreparation)
-		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() == tt.wrong {
-			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
+		g := newChainGate(stubGenesis(tt.served), tt.configured, tt.key, noPreparation)
+		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.refused || g.open.Load() == tt.refused {
+			t.Errorf("%s: error %v, gate open: %v; want the chain refused: %v", name, err, g.open.Load(), tt.refused)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (stubGenesis) Slot(context.Context, onchain.Commitment) (uint64, error) { r
 
 func (stubGenesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
 
-// stubEndpoints are the endpoints whose chain is known, and the verdict on it.
+// stubEndpoints returns err with the genesis hash, down with the slot, and the given status.
 type stubEndpoints struct {
 	stubGenesis
 	err    error
@@ -195,31 +195,31 @@ func (e stubEndpoints) Slot(context.Context, onchain.Commitment) (uint64, error)
 
 func (e stubEndpoints) Status() []chain.EndpointStatus { return e.status }
 
-// TestTheGateOpensForAnEndpointOfTheRightChain: an endpoint of another chain is not used,
-// and the relay does not stop while other endpoints may serve the right chain.
+// An endpoint of another chain is not used. The relay does not stop while other endpoints
+// may serve the right chain.
 func TestTheGateOpensForAnEndpointOfTheRightChain(t *testing.T) {
 	t.Parallel()
 	want := solana.Hash{1}
 	foreign := &chain.GenesisError{Endpoint: "b", Got: solana.Hash{2}, Want: want}
 	for name, tt := range map[string]struct {
 		endpoints    stubEndpoints
-		wrong, opens bool
+		stops, opens bool
 	}{
 		"one of two is of another chain":        {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, true},
-		"the other of them is down":             {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
+		"and the other of the two is down":      {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
 		"all are of another chain":              {stubEndpoints{stubGenesis: stubGenesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "b", Foreign: true}}}, true, false},
-		"none answers, and the hash was set":    {stubEndpoints{stubGenesis: stubGenesis(want), down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
-		"none answers, and no hash was set":     {stubEndpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, with a configured hash":  {stubEndpoints{stubGenesis: stubGenesis(want), down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, without one":             {stubEndpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
 		"all answer and are of the right chain": {stubEndpoints{stubGenesis: stubGenesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
 	} {
 		g := newChainGate(tt.endpoints, want, [32]byte{1}, noPreparation)
-		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() != tt.opens {
-			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
+		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.stops || g.open.Load() != tt.opens {
+			t.Errorf("%s: error %v, gate open: %v; want errWrongChain: %v, open: %v", name, err, g.open.Load(), tt.stops, tt.opens)
 		}
 	}
 }
 
-// TestNothingOfARequestIsLogged sends canaries through every route and looks
+// TestNothingOfARequestIsLogged sends marked values through every route and looks
 // for them in the log and the metrics.
 func TestNothingOfARequestIsLogged(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	}
 	// Metrics without a sample after one withdrawal count events that did not happen.
 	rare := []contract.Metric{
-		contract.MetricSubmissionsFinalized, // its landing may not be final yet
+		contract.MetricSubmissionsFinalized, // the landing may not be final yet
 		contract.MetricHeld, contract.MetricQueuePaused, contract.MetricSwapOldestFunded, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
 		contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
 		contract.MetricRouterRequests, contract.MetricRouterDuration, contract.MetricRouterBreakerOpen,
@@ -283,21 +283,20 @@ func (s *fixture) getText(url string) string {
 	return b.String()
 }
 
-// TestTheHandoverFitsTheContract: a pod that is killed before it has released its
-// leases leaves them to expire.
+// If a pod is killed before it has released its leases, these only expire later.
 func TestTheHandoverFitsTheContract(t *testing.T) {
 	t.Parallel()
-	// Half a lease for steps and one for their writes, one to release leases, and the time
-	// for sends under way.
+	// Half a lease for running steps, one lease for their writes, one to release leases, and
+	// the time for sends under way.
 	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushTimeout; worst > contract.HandOver {
-		t.Errorf("the handover can take %s, the contract allows %s", worst, contract.HandOver)
+		t.Errorf("the handover takes up to %s, want at most the contract's %s", worst, contract.HandOver)
 	}
 }
 
-// TestNewRejectsMissingOptions: what is missing is an error, not a crash.
+// A missing option is an error, not a panic.
 func TestNewRejectsMissingOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler)}); err == nil {
-		t.Error("a relay without a configuration is made")
+		t.Error("New without a configuration succeeds, want an error")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// randomness is the machine's.
+// randomness is the operating system's random source.
 var randomness = cryptorand.Reader
 
 // lockedBuffer is a log that a test can read while it is written.

@@ -15,9 +15,9 @@ import (
 // errInvalidLookupTable means that the configured lookup table cannot be used.
 var errInvalidLookupTable = errors.New("--lookup-table is not usable")
 
-// newLookupTable returns the configured lookup table, nil for none. Until its addresses are read
-// from the chain, it has the pool's own, which are enough to compute how many notes
-// fit.
+// newLookupTable returns the configured lookup table, or nil if none is configured. Until its
+// addresses are read from the chain, it has only the pool's addresses, which are enough to
+// compute how many bytes of notes fit.
 func newLookupTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool.LookupTable {
 	if address.IsZero() {
 		return nil
@@ -25,16 +25,16 @@ func newLookupTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool
 	return &shieldpool.LookupTable{Address: address, Addresses: pool.Constant()}
 }
 
-// corroboratedReader reads a finalized account, of which two endpoints report the same where
-// several are configured; nil when it does not exist.
+// corroboratedReader reads a finalized account; nil when it does not exist. If more than one
+// endpoint is configured, two of them have to report the same.
 type corroboratedReader interface {
 	CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 }
 
-// readLookupTable reads the relay's own lookup table at finalized, because a transaction that
-// uses an index which a fork removes is lost. What it reads is used, or refused, until the
-// process ends, so no single endpoint's word decides it. errInvalidLookupTable is final, other errors
-// are not.
+// readLookupTable reads the relay's own lookup table at the commitment finalized, because a
+// transaction that uses an index which a fork removes is lost. The process uses the result
+// until it ends, so a single endpoint must not decide it. errInvalidLookupTable is permanent,
+// other errors may pass.
 func readLookupTable(ctx context.Context, chain corroboratedReader, t *shieldpool.LookupTable, pool *shieldpool.Pool) error {
 	if t == nil {
 		return nil

@@ -24,10 +24,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// noPreparation is a preparation that does nothing.
+// noPreparation is a chainGate.prepare that does nothing.
 func noPreparation(context.Context) error { return nil }
 
-// stubAccount answers every reading with one account, which may be nil.
+// stubAccount returns the same account for every key; nil means that it does not exist.
 type stubAccount struct {
 	*onchain.Account
 	err error
@@ -37,7 +37,7 @@ func (a stubAccount) CorroboratedAccount(context.Context, solana.PublicKey) (*on
 	return a.Account, a.err
 }
 
-// notDeactivated is the slot of deactivation of a table that is in use.
+// notDeactivated is the deactivation slot of an active lookup table.
 const notDeactivated = ^uint64(0)
 
 func tableAccount(deactivated uint64, keys ...solana.PublicKey) *onchain.Account {
@@ -59,17 +59,17 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 	foreign := tableAccount(notDeactivated, all...)
 	foreign.Owner = solana.SystemProgramID
 	tests := map[string]struct {
-		chain     stubAccount
-		wantFinal bool
-		wantText  string
+		chain         stubAccount
+		wantPermanent bool
+		wantText      string
 	}{
-		"one with the pool's accounts":          {chain: stubAccount{Account: tableAccount(notDeactivated, all...)}},
-		"one that does not exist":               {chain: stubAccount{}, wantFinal: true, wantText: "does not exist"},
-		"another program's account":             {chain: stubAccount{Account: foreign}, wantFinal: true, wantText: "belongs to"},
-		"one that is cut short":                 {chain: stubAccount{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
-		"one that is being deactivated":         {chain: stubAccount{Account: tableAccount(7, all...)}, wantFinal: true, wantText: "deactivated"},
-		"one that lacks the treasury":           {chain: stubAccount{Account: tableAccount(notDeactivated, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
-		"a chain that does not answer is no no": {chain: stubAccount{err: onchain.ErrUnavailable}, wantText: "unavailable"},
+		"one with the pool's accounts":  {chain: stubAccount{Account: tableAccount(notDeactivated, all...)}},
+		"one that does not exist":       {chain: stubAccount{}, wantPermanent: true, wantText: "does not exist"},
+		"another program's account":     {chain: stubAccount{Account: foreign}, wantPermanent: true, wantText: "belongs to"},
+		"one that is cut short":         {chain: stubAccount{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantPermanent: true, wantText: "1 bytes"},
+		"one that is being deactivated": {chain: stubAccount{Account: tableAccount(7, all...)}, wantPermanent: true, wantText: "deactivated"},
+		"one that lacks the treasury":   {chain: stubAccount{Account: tableAccount(notDeactivated, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantPermanent: true, wantText: pool.Treasury.String()},
+		"a chain that does not answer":  {chain: stubAccount{err: onchain.ErrUnavailable}, wantText: "unavailable"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,18 +86,18 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.wantText) {
 				t.Fatalf("error is %v, want %q in it", err, tc.wantText)
 			}
-			if errors.Is(err, errInvalidLookupTable) != tc.wantFinal {
-				t.Errorf("error %v is final: %v, want %v", err, !tc.wantFinal, tc.wantFinal)
+			if errors.Is(err, errInvalidLookupTable) != tc.wantPermanent {
+				t.Errorf("error %v is permanent: %v, want %v", err, !tc.wantPermanent, tc.wantPermanent)
 			}
 		})
 	}
 	if newLookupTable(solana.PublicKey{}, pool) != nil {
-		t.Error("there is a table although none is configured")
+		t.Error("newLookupTable returns a table although none is configured")
 	}
 	must(t, readLookupTable(t.Context(), stubAccount{err: onchain.ErrUnavailable}, nil, pool))
 }
 
-// stubNodes answer reads of an account, each with its own; their hosts are their numbers.
+// stubNodes are RPC nodes. The node whose host name is i returns account i.
 type stubNodes []*onchain.Account
 
 func (n stubNodes) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -118,9 +118,8 @@ func (n stubNodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestTheLookupTableNeedsCorroboration: the answer lasts as long as the process. A lie about the
-// order of its addresses would spoil every transaction, and one about its state would keep
-// every relay from starting.
+// The process uses the table until it ends. With a wrong order of addresses every transaction
+// would fail, and with a wrong state no relay would start.
 func TestTheLookupTableNeedsCorroboration(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
@@ -128,32 +127,32 @@ func TestTheLookupTableNeedsCorroboration(t *testing.T) {
 	must(t, err)
 	reversed := slices.Clone(pool.Constant())
 	slices.Reverse(reversed)
-	honest, permuted := tableAccount(notDeactivated, pool.Constant()...), tableAccount(notDeactivated, reversed...)
-	foreign, closed := tableAccount(notDeactivated, pool.Constant()...), tableAccount(7, pool.Constant()...)
+	correct, permuted := tableAccount(notDeactivated, pool.Constant()...), tableAccount(notDeactivated, reversed...)
+	foreign, deactivated := tableAccount(notDeactivated, pool.Constant()...), tableAccount(7, pool.Constant()...)
 	foreign.Owner = solana.SystemProgramID
 	tests := map[string]struct {
-		say       stubNodes
-		wantUsed  bool
-		wantFinal bool
+		nodes         stubNodes
+		wantUsed      bool
+		wantPermanent bool
 	}{
-		"a single endpoint is believed":          {say: stubNodes{honest}, wantUsed: true},
-		"a single one decides that it is bad":    {say: stubNodes{closed}, wantFinal: true},
-		"two report it":                          {say: stubNodes{honest, honest}, wantUsed: true},
-		"two report that it is bad":              {say: stubNodes{closed, closed}, wantFinal: true},
-		"one of two says another's owns it":      {say: stubNodes{foreign, honest}},
-		"one of two says that it is deactivated": {say: stubNodes{closed, honest}},
-		"one of two says another order":          {say: stubNodes{permuted, honest}},
-		"one of three says another's owns it":    {say: stubNodes{foreign, honest, honest}, wantUsed: true},
-		"one of three says another order":        {say: stubNodes{permuted, honest, honest}, wantUsed: true},
+		"the only endpoint has a good table":        {nodes: stubNodes{correct}, wantUsed: true},
+		"the only endpoint has a deactivated table": {nodes: stubNodes{deactivated}, wantPermanent: true},
+		"both report a good table":                  {nodes: stubNodes{correct, correct}, wantUsed: true},
+		"both report a deactivated table":           {nodes: stubNodes{deactivated, deactivated}, wantPermanent: true},
+		"one of two reports another owner":          {nodes: stubNodes{foreign, correct}},
+		"one of two reports a deactivated table":    {nodes: stubNodes{deactivated, correct}},
+		"one of two reports another order":          {nodes: stubNodes{permuted, correct}},
+		"one of three reports another owner":        {nodes: stubNodes{foreign, correct, correct}, wantUsed: true},
+		"one of three reports another order":        {nodes: stubNodes{permuted, correct, correct}, wantUsed: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := chain.EndpointsOptions{
 				Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
-				HTTP: func() *http.Client { return &http.Client{Transport: tc.say} },
+				HTTP: func() *http.Client { return &http.Client{Transport: tc.nodes} },
 			}
-			for i := range tc.say {
+			for i := range tc.nodes {
 				o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: fmt.Sprint(i), URL: fmt.Sprintf("http://%d", i), WebSocketURL: chain.NoWebSocket})
 			}
 			endpoints, err := chain.NewEndpoints(o)
@@ -162,8 +161,8 @@ func TestTheLookupTableNeedsCorroboration(t *testing.T) {
 			lookup := newLookupTable(solana.PublicKey{9}, pool)
 			lookup.Addresses = nil
 			err = readLookupTable(t.Context(), endpoints, lookup, pool)
-			if (err == nil) != tc.wantUsed || errors.Is(err, errInvalidLookupTable) != tc.wantFinal {
-				t.Errorf("error is %v; want it used: %v, and refused for good: %v", err, tc.wantUsed, tc.wantFinal)
+			if (err == nil) != tc.wantUsed || errors.Is(err, errInvalidLookupTable) != tc.wantPermanent {
+				t.Errorf("error is %v; want the table used: %v, a permanent error: %v", err, tc.wantUsed, tc.wantPermanent)
 			}
 			want := solana.PublicKeySlice(nil)
 			if tc.wantUsed {

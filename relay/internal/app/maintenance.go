@@ -10,11 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
-// retentionInterval is the interval at which old rows are deleted: at the pool's greatest load
-// a few hundred thousand, which takes a minute or two.
+// retentionInterval is the interval at which old rows are deleted. At the highest load these
+// are a few hundred thousand rows, whose deletion takes a minute or two.
 const retentionInterval = 10 * time.Minute
 
-// openMaintenance makes the maintenance jobs that one process of the fleet runs for all.
+// openMaintenance makes the maintenance jobs, each of which runs in one process of the fleet at a time.
 func (a *App) openMaintenance(context.Context) error {
 	var err error
 	a.maintenance, err = store.NewMaintenance(a.store, store.MaintenanceOptions{
@@ -31,7 +31,7 @@ func (a *App) openMaintenance(context.Context) error {
 func (a *App) reconcile(ctx context.Context) error {
 	err := a.ledger.Reconcile(ctx)
 	if errors.Is(err, ledger.ErrCursorMoved) {
-		return nil // another process has done it
+		return nil // another process has reconciled it
 	}
 	return err
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// checksMaxAge is how long /health reuses one reading of the pool's accounts other than the
-// tree, because these hardly change.
+// checksMaxAge is how long /health reuses the result of the pool checks: the accounts that
+// they read seldom change.
 const checksMaxAge = 30 * time.Second
 
-// poolChecks are the operator's checks of the pool, for /health.
+// poolChecks runs the checks of the pool that the operator also runs, for /health.
 type poolChecks struct {
 	reader poolcheck.Reader
 	target poolcheck.Target
@@ -23,8 +23,8 @@ type poolChecks struct {
 	at   time.Time
 }
 
-// problem returns what is wrong with the pool; nil when no fault is known. Another check
-// reports a chain that does not answer.
+// problem returns what is wrong with the pool; nil when no problem is known. An unreachable
+// chain is reported by another check.
 func (p *poolChecks) problem(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

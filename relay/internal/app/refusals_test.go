@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// badRequest is one request and its answer.
+// badRequest is an invalid request and the expected refusal.
 type badRequest struct {
 	method, path string
 	body         any
@@ -33,8 +33,8 @@ type badRequest struct {
 // backgroundMethods names the calls that a relay makes without a request.
 var backgroundMethods = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
 
-// TestRefusals sends every kind of bad input that a request can contain, to a
-// relay that is ready. None reaches the chain or leaves a row.
+// TestRefusals sends every kind of invalid request to a relay that is ready. No request
+// reaches the chain or leaves a row.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -47,14 +47,14 @@ func TestRefusals(t *testing.T) {
 		a := s.call(r.method, r.path, r.body, r.header...)
 		t.Run(name, func(t *testing.T) { wantRefused(t, a, r.status, r.code, r.messageParts...) })
 		if s.countRows() != before || s.countSends() != sends {
-			t.Errorf("%s: it left %d rows and %d transactions", name, s.countRows()-before, s.countSends()-sends)
+			t.Errorf("%s: left %d rows and sent %d transactions, want none", name, s.countRows()-before, s.countSends()-sends)
 		}
 	}
 }
 
 func (s *fixture) waitHealthy() {
 	s.t.Helper()
-	eventually(s.t, "the relay is well", func() bool { return s.health().body["status"] == "ok" })
+	eventually(s.t, "the relay is healthy", func() bool { return s.health().body["status"] == "ok" })
 }
 
 func (s *fixture) countSends() uint64 {
@@ -62,7 +62,7 @@ func (s *fixture) countSends() uint64 {
 	return n["sendTransaction"] + n["simulateTransaction"]
 }
 
-// badRequests vary one good withdrawal, one fault each.
+// badRequests are a valid withdrawal with one fault each, and other invalid requests.
 func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 	t.Helper()
 	to := newKey(t).PublicKey()
@@ -74,7 +74,7 @@ func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 		maps.Copy(b, more)
 		return b
 	}
-	// stated is a request with other inputs, and a proof of just those.
+	// proven returns a request with changed inputs and a proof of these inputs.
 	proven := func(change func(*shieldpool.PublicInputs)) map[string]any {
 		in := *good
 		change(&in)
@@ -101,13 +101,13 @@ func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 
 	out := map[string]badRequest{
 		"no JSON":                         post("proof", "invalid_json"),
-		"nothing at all":                  post("", "invalid_json"),
+		"an empty body":                   post("", "invalid_json"),
 		"trailing garbage":                post(string(text)+"x", "invalid_json"),
 		"a list instead of an object":     post("[]", "invalid_request"),
 		"a number instead of text":        post(with(map[string]any{"proof_bytes": 7}), "invalid_request", "proof_bytes"),
 		"no proof":                        post(map[string]any{"public_inputs": body["public_inputs"]}, "invalid_request", "proof_bytes"),
 		"no public inputs":                post(map[string]any{"proof_bytes": body["proof_bytes"]}, "invalid_request", "public_inputs"),
-		"base64 of another alphabet":      post(with(map[string]any{"proof_bytes": strings.Repeat("-_", 171) + "=="}), "invalid_encoding", "proof_bytes"),
+		"base64 of the URL alphabet":      post(with(map[string]any{"proof_bytes": strings.Repeat("-_", 171) + "=="}), "invalid_encoding", "proof_bytes"),
 		"base64 cut short":                post(with(map[string]any{"public_inputs": body["public_inputs"].(string)[:350]}), "invalid_encoding", "public_inputs"),
 		"a proof of 255 bytes":            post(with(map[string]any{"proof_bytes": b64(proof[:255])}), "invalid_proof_length", "255", "256"),
 		"inputs of 265 bytes":             post(with(map[string]any{"public_inputs": b64(make([]byte, 265))}), "invalid_public_inputs_length", "265", "264"),
@@ -128,7 +128,7 @@ func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 		"three notes":                     post(with(map[string]any{"encrypted_notes": []string{note(1), note(1), note(1)}}), "too_many_notes", "3", "2"),
 		"notes that do not fit":           post(with(map[string]any{"encrypted_notes": []string{note(125), note(123)}}), "notes_too_large", "258", "257"),
 		"a proof of something else":       post(raw(func(b []byte) { b[263] ^= 1 }), "proof_invalid"),
-		"a proof that is no points":       post(with(map[string]any{"proof_bytes": b64(make([]byte, 256))}), "proof_invalid", "points"),
+		"a proof of invalid points":       post(with(map[string]any{"proof_bytes": b64(make([]byte, 256))}), "proof_invalid", "points"),
 		"a retired withdrawal":            {http.MethodPost, "/withdraw", map[string]any{"outputs": []any{}, "policy": map[string]any{}, "nf": "00"}, nil, 400, "legacy_withdraw_retired", nil},
 		"a transfer on the withdraw path": {http.MethodPost, "/withdraw", proven(withAmount(0)), nil, 400, "withdrawal_required", nil},
 		"a deposit on the withdraw path":  {http.MethodPost, "/withdraw", proven(withAmount(sol)), nil, 400, "deposit_not_relayed", nil},
@@ -177,7 +177,7 @@ func badRegistrations(t *testing.T) map[string]badRequest {
 	}
 }
 
-// TestAForgedProofCostsNoCall counts every RPC call while forged proofs arrive.
+// TestAForgedProofCostsNoCall counts the RPC calls while the relay receives forged proofs.
 func TestAForgedProofCostsNoCall(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -193,7 +193,7 @@ func TestAForgedProofCostsNoCall(t *testing.T) {
 	}
 	for method, n := range s.chain.Stats() {
 		if n != before[method] && !slices.Contains(backgroundMethods, method) {
-			t.Errorf("%s was called %d times", method, n-before[method])
+			t.Errorf("%s was called %d times, want 0", method, n-before[method])
 		}
 	}
 }
@@ -215,11 +215,11 @@ func TestSpentAndReservedNullifiersAreRefused(t *testing.T) {
 		return s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), header...)
 	}
 
-	past := f.inputs(s, -sol, to)
-	s.sendWithoutRelay(s.payer, &shieldpool.Call{Proof: f.prove(t, past), Inputs: past, Destination: shieldpool.Destination{Recipient: to}})
-	half := f.inputs(s, -sol, to)
-	half.Nullifiers[1] = past.Nullifiers[0]
-	a := withdraw(half)
+	spent := f.inputs(s, -sol, to)
+	s.sendWithoutRelay(s.payer, &shieldpool.Call{Proof: f.prove(t, spent), Inputs: spent, Destination: shieldpool.Destination{Recipient: to}})
+	partlySpent := f.inputs(s, -sol, to)
+	partlySpent.Nullifiers[1] = spent.Nullifiers[0]
+	a := withdraw(partlySpent)
 	wantRefused(t, a, 409, "nullifier_spent", "nullifier 1")
 	if a.body["nullifier_index"] != 1.0 {
 		t.Errorf("the index is %v, want 1", a.body["nullifier_index"])
@@ -227,11 +227,11 @@ func TestSpentAndReservedNullifiersAreRefused(t *testing.T) {
 
 	first := f.inputs(s, -sol, to)
 	if a := withdraw(first, "Idempotency-Key", "k"); a.status != 200 {
-		t.Fatalf("a good withdrawal is answered %d %v", a.status, a.body)
+		t.Fatalf("a valid withdrawal is answered %d %v", a.status, a.body)
 	}
 	other := f.inputs(s, -sol, to)
 	if a := withdraw(other, "Idempotency-Key", "k"); a.status != 200 {
-		t.Errorf("another's key, which anybody may have guessed, keeps a withdrawal out: %d %v", a.status, a.body)
+		t.Errorf("a withdrawal with the Idempotency-Key of another is answered %d %v, want 200", a.status, a.body)
 	}
 	other.Nullifiers[0] = first.Nullifiers[1]
 	a = withdraw(other)
@@ -240,15 +240,15 @@ func TestSpentAndReservedNullifiersAreRefused(t *testing.T) {
 		t.Errorf("the index is %v, want 0", a.body["nullifier_index"])
 	}
 
-	rich := f.inputs(s, -100*sol, to)
-	a = withdraw(rich)
+	tooLarge := f.inputs(s, -100*sol, to)
+	a = withdraw(tooLarge)
 	wantRefused(t, a, 422, "program_error", "0x1031")
 	if a.body["program_code"] != "0x1031" || a.body["request_id"] == nil {
 		t.Errorf("the answer is %v, want the program's code and a request id", a.body)
 	}
 	path := "/status/" + a.body["request_id"].(string)
 	if a := s.call(http.MethodGet, path, nil); a.at("data", "status") != "failed" || a.at("data", "error_code") != "program_error" {
-		t.Errorf("its status is %v, want failed with the code", a.body)
+		t.Errorf("the withdrawal's status is %v, want failed with the code", a.body)
 	}
 }
 

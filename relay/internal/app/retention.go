@@ -14,9 +14,9 @@ const (
 	// the pause after each.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
-	// ledgerGrace is how much longer than configured submissions are kept whose
-	// transactions the ledger has not read. Without their rows the transactions would be
-	// unknown to the ledger, which raises an alert.
+	// ledgerGrace is how much longer than configured submissions are kept if the ledger has
+	// not read their transactions. Without the rows, the ledger would count the transactions
+	// as unknown, which raises an alert.
 	ledgerGrace = 7 * 24 * time.Hour
 )
 
@@ -37,8 +37,8 @@ func (a *App) deleteOld(ctx context.Context) error {
 	return a.deleteLedger(ctx, time.Now().Add(-a.options.Config.Retention))
 }
 
-// submissionRetention is how long finished submissions are kept: longer than configured when the
-// ledger is behind, but with a limit.
+// submissionRetention returns how long finished submissions are kept: as configured, plus the
+// lag of the ledger up to ledgerGrace.
 func submissionRetention(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
 	checked := map[solana.PublicKey]time.Time{}
 	for i := range cursors {
@@ -53,8 +53,8 @@ func submissionRetention(retention time.Duration, payers []solana.PublicKey, cur
 	return retention + min(ledgerGrace, now.Sub(oldest))
 }
 
-// deleteLedger deletes the ledger's rows from before a time; the sums of their days are
-// kept.
+// deleteLedger deletes the ledger's rows that are older than a time. It keeps the daily
+// sums.
 func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
 	for {
 		n, err := a.store.Ledger().DeleteBefore(ctx, before, ledgerBatch)

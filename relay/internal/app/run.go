@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// finalScrapeTime is how long a scrape under way may take at the end of the drain; the
-	// contract's margin includes it.
+	// finalScrapeTime is how long a scrape under way may take at the end of the drain. The
+	// margin in package contract includes this time.
 	finalScrapeTime = 2 * time.Second
 	// flushTimeout is longer than a send's own timeout.
 	flushTimeout = 6 * time.Second
@@ -28,8 +28,8 @@ var errStarting = errors.New("starting: this relay has not migrated its database
 // errDraining makes /readyz fail while the relay stops.
 var errDraining = errors.New("draining: this relay is stopping and accepts no new work")
 
-// ready returns nil once the relay is configured and migrated, until it drains. A failing
-// RPC does not change it, so it never empties the Service.
+// ready returns nil from the end of the initialisation until the relay drains. It does not
+// depend on the RPC: otherwise a failing RPC would leave the Service without endpoints.
 func (a *App) ready() error {
 	if !a.initialised.Load() {
 		return errStarting
@@ -40,7 +40,7 @@ func (a *App) ready() error {
 	return nil
 }
 
-// serve serves until the server is shut down; any other end is fatal.
+// serve serves until the server is shut down. Any other error ends the relay.
 func (a *App) serve(s *http.Server, l net.Listener) {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.fatal <- err
@@ -48,9 +48,9 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 }
 
 // Run serves until ctx ends, then drains: /readyz fails, no new connections are accepted,
-// waiting clients get their outcome, maintenance and running steps end, leases are
-// released, sends under way end, and the database is closed last. It returns an error when
-// the relay cannot continue.
+// waiting clients are answered, maintenance and running steps end, leases are released,
+// sends under way end, and the database is closed last. It returns an error when the relay
+// cannot continue.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close() //nolint:contextcheck // closing waits for nothing that a context could end
 	go a.serve(a.api, a.apiListener)
@@ -71,8 +71,8 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.options.Version, "profile", a.options.Config.Profile.Name)
 
 	err := a.awaitEnd(ctx, a.fatal, gateOpened, func() {
-		services.Go(func() { a.commitmentIndex.Run(background) }) // only now: another chain's leaves must not enter the index
-		services.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
+		services.Go(func() { a.commitmentIndex.Run(background) }) // not before: another chain's leaves must not enter the index
+		services.Go(func() { a.endpoints.Subscribe(background, a.pool.MerkleTree, a.submissions.Manager.PollSoon) })
 		workers.Go(func() { a.submissions.Run(engine) })
 		maintenanceJobs.Go(func() { a.maintenance.Run(maintenance) })
 	})
@@ -92,8 +92,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// flush waits for sends under way. Another process may already have the row's lease, but a
-// request that is cut off may or may not have put its transaction on the chain.
+// flush waits for sends under way: if a send is cut off, nobody knows whether its
+// transaction reaches the chain. Another process may already have the submission's lease.
 func (a *App) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
@@ -102,8 +102,8 @@ func (a *App) flush(ctx context.Context) {
 	}
 }
 
-// awaitEnd returns when the relay has to stop: on a signal (nil), or because it
-// cannot continue. It calls work once the chain is verified.
+// awaitEnd returns when the relay has to stop: nil if ctx ended, or the error for which it
+// cannot continue. It calls startWork once the chain is verified.
 func (a *App) awaitEnd(ctx context.Context, fatal, gateOpened <-chan error, startWork func()) error {
 	for {
 		select {
@@ -134,8 +134,8 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, timeout time.Duratio
 	}
 }
 
-// openGate reads the chain's genesis until the chain answers. Its error means that the
-// relay must not run against this chain.
+// openGate checks the chain until it answers. An error means that the relay must not run
+// with this chain or this lookup table.
 func (a *App) openGate(ctx context.Context) error {
 	logged := false
 	for ctx.Err() == nil {

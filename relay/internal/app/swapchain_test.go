@@ -18,15 +18,15 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// makeRoutesInvalid keeps swaps from execution: the router quotes a price, and returns
-// no valid route.
+// makeRoutesInvalid prevents executions: the router quotes a price but returns no valid
+// route.
 func (s *swapFixture) makeRoutesInvalid() {
 	s.t.Helper()
 	s.setRouter(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
 }
 
-// largeRoutes is a router whose routes leave no room for creating all accounts in the
-// transaction that executes, and fit without that.
+// largeRoutes makes a router return routes that fit the execution's transaction, but leave
+// no room in it for creating all accounts.
 func largeRoutes() router.Settings { return router.Settings{Wide: 21, Outside: true} }
 
 // delayedSend delays the relay's sends by the given time.
@@ -37,7 +37,7 @@ func delayedSend(d time.Duration) fault.Rule {
 // droppedSend drops the relay's sends.
 func droppedSend() fault.Rule { return fault.Rule{Method: "sendTransaction", Drop: true} }
 
-// currentSlot returns the chain's slot.
+// currentSlot returns the chain's processed slot.
 func (s *swapFixture) currentSlot() uint64 {
 	s.t.Helper()
 	at, err := s.rpc.Slot(s.t.Context(), onchain.Processed)
@@ -45,7 +45,8 @@ func (s *swapFixture) currentSlot() uint64 {
 	return at
 }
 
-// skipTo moves the chain to so many slots after the swap's timeout, unless it is there.
+// skipTo skips slots up to the given number of slots after the swap's timeout, unless the
+// chain is there already.
 func (w *testSwap) skipTo(afterTimeout uint64) {
 	w.t.Helper()
 	var timeout float64
@@ -58,7 +59,7 @@ func (w *testSwap) skipTo(afterTimeout uint64) {
 	}
 }
 
-// executions counts the executions on the chain, except failed ones.
+// executions counts the swap's executions on the chain: the successful and the failed ones.
 func (w *testSwap) executions() (landed, failed int) {
 	w.t.Helper()
 	for _, l := range w.history(w.swap.State) {
@@ -75,8 +76,8 @@ func (w *testSwap) executions() (landed, failed int) {
 	return landed, failed
 }
 
-// TestAPriceMoveBeforeLandingFailsTheExecution: the execution fails on the chain,
-// and a new one is signed when there is a price again.
+// The price falls before the execution lands, so the execution fails on the chain. A new
+// one is signed when the price is sufficient again.
 func TestAPriceMoveBeforeLandingFailsTheExecution(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
@@ -89,28 +90,29 @@ func TestAPriceMoveBeforeLandingFailsTheExecution(t *testing.T) {
 	s.setPrice(50)
 	w.waitPhase("funded", "swap_price")
 	if landed, failed := w.executions(); landed != 0 || failed != 1 {
-		t.Errorf("%d executions landed and %d failed, want one failure", landed, failed)
+		t.Errorf("%d executions landed and %d failed, want 0 and 1", landed, failed)
 	}
 	s.setFaults(relayEndpoint)
 	s.setPrice(100)
 	w.waitExecuted()
 	if n := w.attempts("execute"); n != 2 {
-		t.Errorf("%d executions were signed, want one more than failed", n)
+		t.Errorf("%d executions were signed, want 2", n)
 	}
 	if n, _ := s.metric(contract.MetricAttempts, `event="failed_on_chain"`); n != 1 {
-		t.Errorf("the metric has %v failures on the chain", n)
+		t.Errorf("the metric has %v failures on the chain, want 1", n)
 	}
 	s.checkAccounting(notesRent + tokenRent)
 }
 
-// closeRecipientAccount closes the wallet's account of the output mint.
+// closeRecipientAccount closes the wallet's token account of the output mint.
 func (w *testSwap) closeRecipientAccount() {
 	w.t.Helper()
 	w.sendAs(w.wallet, token.NewCloseAccountInstruction(w.call.Swap.RecipientATA, w.wallet.PublicKey(), w.wallet.PublicKey(), nil).Build())
 	w.lamports = w.lamportsOf(w.wallet.PublicKey())
 }
 
-// withFundedWallet funds a wallet and, if asked, makes an empty account of the output mint for it.
+// withFundedWallet funds a wallet and, if account is set, creates an empty token account of the
+// output mint for it.
 func (s *swapFixture) withFundedWallet(account bool) func(*testSwap) {
 	return func(w *testSwap) {
 		must(s.t, s.chain.Fund(w.wallet.PublicKey(), sol))
@@ -125,10 +127,10 @@ func (s *swapFixture) withFundedWallet(account bool) func(*testSwap) {
 	}
 }
 
-// TestAClosedRecipientAccountIsCreatedAnew: it is closed at different times.
+// The recipient's token account is closed at different times.
 func TestAClosedRecipientAccountIsCreatedAnew(t *testing.T) {
 	t.Parallel()
-	t.Run("before there is a price", func(t *testing.T) {
+	t.Run("closed before a quote", func(t *testing.T) {
 		t.Parallel()
 		s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 		s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -139,7 +141,7 @@ func TestAClosedRecipientAccountIsCreatedAnew(t *testing.T) {
 		w.waitExecuted()
 		s.checkAccounting(notesRent + tokenRent)
 	})
-	t.Run("while the execution is under way", func(t *testing.T) {
+	t.Run("closed while the execution is under way", func(t *testing.T) {
 		t.Parallel()
 		s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 		s.makeRoutesInvalid()
@@ -152,11 +154,11 @@ func TestAClosedRecipientAccountIsCreatedAnew(t *testing.T) {
 		s.setFaults(relayEndpoint)
 		w.waitExecuted()
 		if landed, failed := w.executions(); landed != 1 || failed != 1 {
-			t.Errorf("%d executions landed and %d failed, want one each", landed, failed)
+			t.Errorf("%d executions landed and %d failed, want 1 and 1", landed, failed)
 		}
 		s.checkAccounting(notesRent + tokenRent)
 	})
-	t.Run("and there is no price any more", func(t *testing.T) {
+	t.Run("closed before a refund", func(t *testing.T) {
 		t.Parallel()
 		s := newSwapFixture(t, fixtureOptions{})
 		s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -167,51 +169,52 @@ func TestAClosedRecipientAccountIsCreatedAnew(t *testing.T) {
 	})
 }
 
-// TestAnUnusableRecipientAccountHoldsTheSwap: frozen, and thawed or not; or transferred.
+// An account is unusable if it is frozen or belongs to another owner.
 func TestAnUnusableRecipientAccountHoldsTheSwap(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 	s.failRouter(fault.Rule{Status: http.StatusServiceUnavailable})
-	thawed, frozen, given, output := s.submitSwap(s.withFundedWallet(true)), s.submitSwap(s.withFundedWallet(true)), s.submitSwap(s.withFundedWallet(true)), s.submitSwap(nil)
+	thawed, frozen, transferred, stateFrozen := s.submitSwap(s.withFundedWallet(true)), s.submitSwap(s.withFundedWallet(true)), s.submitSwap(s.withFundedWallet(true)), s.submitSwap(nil)
 	for _, w := range []*testSwap{thawed, frozen} {
 		_, err := s.chain.Freeze(localnet.OutputMint(), w.wallet.PublicKey())
 		must(t, err)
 	}
-	s.sendAs(given.wallet, token.NewSetAuthorityInstruction(token.AuthorityAccountOwner, newKey(t).PublicKey(), given.call.Swap.RecipientATA, given.wallet.PublicKey(), nil).Build())
-	given.lamports = s.lamportsOf(given.wallet.PublicKey())
-	// Anybody can make the state's token account, and the mint's authority freezes it.
-	_, _, err := s.chain.MintTo(localnet.OutputMint(), output.swap.State, 0)
+	s.sendAs(transferred.wallet, token.NewSetAuthorityInstruction(token.AuthorityAccountOwner, newKey(t).PublicKey(), transferred.call.Swap.RecipientATA, transferred.wallet.PublicKey(), nil).Build())
+	transferred.lamports = s.lamportsOf(transferred.wallet.PublicKey())
+	// Anybody can create the state's token account, and the mint's authority can freeze it.
+	_, _, err := s.chain.MintTo(localnet.OutputMint(), stateFrozen.swap.State, 0)
 	must(t, err)
-	_, err = s.chain.Freeze(localnet.OutputMint(), output.swap.State)
+	_, err = s.chain.Freeze(localnet.OutputMint(), stateFrozen.swap.State)
 	must(t, err)
 	s.resetRouter()
 	thawed.waitPhase("funded", "swap_recipient_frozen")
 	frozen.waitPhase("funded", "swap_recipient_frozen")
-	given.waitPhase("funded", "swap_account_unusable")
-	output.waitPhase("funded", "swap_account_unusable")
+	transferred.waitPhase("funded", "swap_account_unusable")
+	stateFrozen.waitPhase("funded", "swap_account_unusable")
 	_, err = s.chain.Thaw(localnet.OutputMint(), thawed.wallet.PublicKey())
 	must(t, err)
 	thawed.waitExecuted()
 	frozen.waitRefunded(0)
-	given.waitRefunded(0)
-	output.waitRefunded(0)
+	transferred.waitRefunded(0)
+	stateFrozen.waitRefunded(0)
 	s.checkAccounting(notesRent + 3*(notesRent+stateRent))
 }
 
-// TestALandedExecutionIsFoundDespiteErrors: the relay finds it, and does not repeat it.
+// The execution lands although its send or its status fails. The relay finds the landed
+// execution and signs no other.
 func TestALandedExecutionIsFoundDespiteErrors(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 	const send, statuses = "sendTransaction", "getSignatureStatuses"
 	swaps := uint64(0)
 	for name, rules := range map[string][]fault.Rule{
-		"503":                        {{Method: send, AfterActing: true, Status: http.StatusServiceUnavailable}},
-		"429":                        {{Method: send, AfterActing: true, Status: http.StatusTooManyRequests}},
-		"an internal error":          {{Method: send, AfterActing: true, Error: fault.Error{Code: -32603, Message: "Internal error"}}},
-		"nothing":                    {{Method: send, AfterActing: true, Cut: true}},
-		"nothing, and no status too": {{Method: send, AfterActing: true, Hang: true}, {Method: statuses, Status: http.StatusBadGateway}},
-		"no status":                  {{Method: statuses, AfterActing: true, Cut: true}},
-		"statuses that forget":       {{Method: statuses, Empty: true}},
+		"send returns 503":          {{Method: send, AfterActing: true, Status: http.StatusServiceUnavailable}},
+		"send returns 429":          {{Method: send, AfterActing: true, Status: http.StatusTooManyRequests}},
+		"send returns an RPC error": {{Method: send, AfterActing: true, Error: fault.Error{Code: -32603, Message: "Internal error"}}},
+		"send is cut off":           {{Method: send, AfterActing: true, Cut: true}},
+		"send hangs, status fails":  {{Method: send, AfterActing: true, Hang: true}, {Method: statuses, Status: http.StatusBadGateway}},
+		"status is cut off":         {{Method: statuses, AfterActing: true, Cut: true}},
+		"status is empty":           {{Method: statuses, Empty: true}},
 	} {
 		t.Log(name)
 		s.makeRoutesInvalid()
@@ -220,11 +223,11 @@ func TestALandedExecutionIsFoundDespiteErrors(t *testing.T) {
 		s.setFaults(relayEndpoint, rules...)
 		s.resetRouter()
 		eventually(t, "the execution is on the chain", func() bool { landed, _ := w.executions(); return landed == 1 })
-		eventually(t, "the relay is still in the dark, or knows", func() bool { return w.attempts("execute") == 1 })
+		eventually(t, "the attempt is stored", func() bool { return w.attempts("execute") == 1 })
 		s.setFaults(relayEndpoint)
 		w.waitExecuted()
 		if n := w.attempts("execute"); n != 1 {
-			t.Errorf("after %s %d executions were signed", name, n)
+			t.Errorf("%s: %d executions were signed, want 1", name, n)
 		}
 		swaps++
 		s.waitHealthy()
@@ -232,8 +235,7 @@ func TestALandedExecutionIsFoundDespiteErrors(t *testing.T) {
 	s.checkAccounting(swaps * (notesRent + tokenRent))
 }
 
-// TestAnExecutionInFlightAtTheTimeout that is signed before the timeout and lands after it, or
-// does not land at all.
+// The execution is signed before the timeout. It lands after the timeout, or not at all.
 func TestAnExecutionInFlightAtTheTimeout(t *testing.T) {
 	t.Parallel()
 	inFlight := func(t *testing.T) (*swapFixture, *testSwap) {
@@ -248,21 +250,21 @@ func TestAnExecutionInFlightAtTheTimeout(t *testing.T) {
 		w.skipTo(2)
 		return s, w
 	}
-	t.Run("it lands after the timeout", func(t *testing.T) {
+	t.Run("lands after the timeout", func(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		s.setFaults(relayEndpoint)
 		w.waitExecuted()
 		if e, r := w.attempts("execute"), w.attempts("refund"); e != 1 || r != 0 {
-			t.Errorf("%d executions and %d refunds were signed", e, r)
+			t.Errorf("%d executions and %d refunds were signed, want 1 and 0", e, r)
 		}
 		s.checkAccounting(notesRent + tokenRent)
 	})
-	t.Run("it never lands", func(t *testing.T) {
+	t.Run("never lands", func(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		last := s.queryInt("SELECT last_valid_block_height FROM attempts WHERE purpose = 'execute'")
-		s.stop() // the next relay checks existing swaps at once
+		s.stop() // a new relay checks existing swaps immediately
 		s.startRelay()
 		s.chain.Advance(blockhashBlocks)
 		eventually(t, "the execution is dead", func() bool {
@@ -271,14 +273,14 @@ func TestAnExecutionInFlightAtTheTimeout(t *testing.T) {
 		s.setFaults(relayEndpoint)
 		w.waitRefunded(0)
 		if n := s.queryInt("SELECT min(last_valid_block_height) FROM attempts WHERE purpose = 'refund'"); n <= last+150 {
-			t.Errorf("the refund was signed up to height %d, when the execution could land up to %d", n-150, last)
+			t.Errorf("the refund was signed at height %d, want it above %d, up to which the execution could land", n-150, last)
 		}
 		if e := w.attempts("execute"); e != 1 {
-			t.Errorf("%d executions were signed", e)
+			t.Errorf("%d executions were signed, want 1", e)
 		}
 		s.checkAccounting(notesRent + stateRent)
 	})
-	t.Run("another payer's refund is faster", func(t *testing.T) {
+	t.Run("a stranger's refund lands first", func(t *testing.T) {
 		t.Parallel()
 		s, w := inFlight(t)
 		stranger := s.stranger()
@@ -288,45 +290,45 @@ func TestAnExecutionInFlightAtTheTimeout(t *testing.T) {
 		s.setFaults(relayEndpoint)
 		w.waitRefunded(0)
 		if landed, failed := w.executions(); landed != 0 || failed != 1 {
-			t.Errorf("%d executions landed and %d failed, want the one that was in flight to fail", landed, failed)
+			t.Errorf("%d executions landed and %d failed, want 0 and 1", landed, failed)
 		}
 		if n := w.attempts("refund"); n != 0 {
-			t.Errorf("%d refunds were signed for a swap that was over", n)
+			t.Errorf("%d refunds were signed for a swap that a stranger refunded, want 0", n)
 		}
 		s.checkAccounting(notesRent + stateRent)
 	})
 }
 
-// TestAStrangerMayActOnASwap on a swap of ours: anybody may send all three instructions.
+// Anybody may send the instructions to prepare, execute and close a swap of the relay.
 func TestAStrangerMayActOnASwap(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 	stranger := s.stranger()
 	s.makeRoutesInvalid()
 	wrapped, executed, early := s.submitSwap(nil), s.submitSwap(nil), s.submitSwap(nil)
-	stuck := s.submitSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit }) // above any market
+	unpriced := s.submitSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit }) // above any market
 	for _, w := range []*testSwap{wrapped, executed, early} {
 		w.waitPhase("funded", "router_hostile")
 	}
-	stuck.waitPhase("funded", "swap_price")
-	for _, w := range []*testSwap{wrapped, stuck} {
+	unpriced.waitPhase("funded", "swap_price")
+	for _, w := range []*testSwap{wrapped, unpriced} {
 		prepare, err := w.swap.Prepare(stranger.PublicKey())
 		must(t, err)
 		s.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare)...)
-		s.sendAs(stranger, prepare, system.NewTransferInstruction(1, stranger.PublicKey(), w.swap.State).Build()) // and once more
+		s.sendAs(stranger, prepare, system.NewTransferInstruction(1, stranger.PublicKey(), w.swap.State).Build()) // and a second time
 	}
 	refund, err := early.swap.Close(stranger.PublicKey(), early.wallet.PublicKey(), false)
 	must(t, err)
 	if failure := s.sendAndWait(stranger, refund); failure == "" {
-		t.Error("a refund before the timeout landed")
+		t.Error("a refund before the timeout succeeded, want it to fail")
 	}
 	executed.executeAs(stranger)
 	status := executed.waitExecuted()
 	if status.at("data", "swap_signature") == nil {
-		t.Error("a stranger's execution has no signature")
+		t.Error("the status of a swap that a stranger executed has no swap_signature")
 	}
 	if n := executed.attempts("execute"); n != 0 {
-		t.Errorf("%d executions were signed of a swap that was over", n)
+		t.Errorf("the relay signed %d executions of a swap that a stranger executed, want 0", n)
 	}
 	s.setPrice(50)
 	s.resetRouter()
@@ -334,16 +336,16 @@ func TestAStrangerMayActOnASwap(t *testing.T) {
 	s.setPrice(100)
 	wrapped.waitExecuted()
 	early.waitExecuted()
-	stuck.waitPhase("funded", "swap_price")
-	// The relay returns the stranger's wrapped lamports, with the rent of the
-	// stranger's account and the lamport in the state.
-	stuck.waitRefunded(tokenRent + 1)
-	// The payer got the rent of the state that it executed. It paid the rent of the accounts
-	// that it made for another executed swap, and a lamport.
+	unpriced.waitPhase("funded", "swap_price")
+	// The refund includes the rent of the account that the stranger created, and the lamport
+	// that the stranger sent to the state.
+	unpriced.waitRefunded(tokenRent + 1)
+	// Two states' rents went to others. The payers received a lamport and the rents of two
+	// accounts that the stranger had created.
 	s.checkAccounting(4*notesRent+tokenRent+2*stateRent, 1, 2*tokenRent)
 }
 
-// executeAs makes a stranger execute the swap; the stranger gets the rents.
+// executeAs executes the swap as a stranger, who gets the rents.
 func (w *testSwap) executeAs(stranger *feepayer.Key) {
 	w.t.Helper()
 	at, err := market.For(localnet.OutputMint())
@@ -356,8 +358,8 @@ func (w *testSwap) executeAs(stranger *feepayer.Key) {
 	w.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare, execute)...)
 }
 
-// TestAStrangerMayRefundASwap a swap that the relay cannot refund, and the wallet gets its
-// lamports, wrapped or not.
+// A stranger refunds swaps that the relay cannot refund. The wallet gets its lamports,
+// whether they were wrapped or not.
 func TestAStrangerMayRefundASwap(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
@@ -382,17 +384,17 @@ func TestAStrangerMayRefundASwap(t *testing.T) {
 	s.checkAccounting(2 * (notesRent + stateRent))
 }
 
-// TestDustStopsNothing: lamports and tokens of strangers on every account of a
-// swap, before it is made and after.
-func TestDustStopsNothing(t *testing.T) {
+// A stranger sends lamports and tokens to every account of a swap, before and after its
+// first leg.
+func TestDonationsToItsAccountsDoNotStopASwap(t *testing.T) {
 	t.Parallel()
-	// This is enough for an account of the system program to live, but not for a token account.
+	// before is rent-exempt for an account of the system program, but not for a token account.
 	const before, after, donated = 890_880, 12_345, 777
-	dusty := func(t *testing.T, o fixtureOptions) (*swapFixture, *testSwap) {
+	swapWithDonations := func(t *testing.T, o fixtureOptions) (*swapFixture, *testSwap) {
 		t.Helper()
 		s := newSwapFixture(t, o)
 		stranger := s.stranger()
-		dust := func(lamports uint64, to ...solana.PublicKey) {
+		donate := func(lamports uint64, to ...solana.PublicKey) {
 			t.Helper()
 			var all []solana.Instruction
 			for _, key := range to {
@@ -402,10 +404,10 @@ func TestDustStopsNothing(t *testing.T) {
 		}
 		s.makeRoutesInvalid()
 		w := s.newSwap(nil)
-		dust(before, w.swap.State, w.swap.WSOL, w.swap.Output, w.call.Swap.RecipientATA)
+		donate(before, w.swap.State, w.swap.WSOL, w.swap.Output, w.call.Swap.RecipientATA)
 		w.submit(s.fixture)
 		w.waitPhase("funded", "router_hostile")
-		dust(after, w.swap.State)
+		donate(after, w.swap.State)
 		_, _, err := s.chain.MintTo(solana.WrappedSol, w.swap.State, after)
 		must(t, err)
 		_, _, err = s.chain.MintTo(localnet.OutputMint(), w.swap.State, donated)
@@ -413,30 +415,30 @@ func TestDustStopsNothing(t *testing.T) {
 		eventually(t, "the tokens are there", func() bool { return s.tokensOf(w.swap.Output) == donated && s.tokensOf(w.swap.WSOL) == after })
 		return s, w
 	}
-	t.Run("of a swap that is executed", func(t *testing.T) {
+	t.Run("executed", func(t *testing.T) {
 		t.Parallel()
-		s, w := dusty(t, fixtureOptions{slotDuration: slowSlot})
+		s, w := swapWithDonations(t, fixtureOptions{slotDuration: slowSlot})
 		want := s.marketOutput(w.net) + donated
 		s.resetRouter()
 		w.waitExecuted()
 		if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
-			t.Errorf("the recipient got %d tokens, want %d with what was donated", got, want)
+			t.Errorf("the recipient got %d tokens, want %d with the donation", got, want)
 		}
-		// The sender of the tokens made the accounts of the state, so the payer gets their rent.
+		// The donor created the state's token accounts, and the payer gets their rents.
 		s.checkAccounting(notesRent+tokenRent, 2*before+2*after+2*tokenRent)
 	})
-	t.Run("of a swap that is refunded", func(t *testing.T) {
+	t.Run("refunded", func(t *testing.T) {
 		t.Parallel()
-		s, w := dusty(t, fixtureOptions{})
+		s, w := swapWithDonations(t, fixtureOptions{})
 		w.waitRefunded(after)
 		s.checkAccounting(notesRent+stateRent, before)
 	})
-	t.Run("of a swap that looks wrapped", func(t *testing.T) {
+	t.Run("refunded with a full WSOL account", func(t *testing.T) {
 		t.Parallel()
-		s, w := dusty(t, fixtureOptions{})
+		s, w := swapWithDonations(t, fixtureOptions{})
 		_, _, err := s.chain.MintTo(solana.WrappedSol, w.swap.State, w.net)
 		must(t, err)
-		// All of it goes to the wallet, with the account's rent.
+		// The wallet gets all wrapped lamports, and the WSOL account's rent.
 		w.waitRefunded(after + after + w.net + tokenRent)
 		s.checkAccounting(notesRent+stateRent, before)
 	})

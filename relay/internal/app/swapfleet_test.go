@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
 
-// TestTwoRelaysExecuteEachSwapOnce: only one relay at a time has a swap, and the chain
-// has one execution of each.
+// Only one relay at a time has the lease of a swap, and the chain has one execution of
+// each swap.
 func TestTwoRelaysExecuteEachSwapOnce(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
@@ -35,7 +35,7 @@ func TestTwoRelaysExecuteEachSwapOnce(t *testing.T) {
 			to = other
 		}
 		w.submit(to, "Prefer", "respond-async")
-		// The same swap at the other relay is the same swap.
+		// The same request at the other relay is the same submission.
 		s.withRelay(other.relay).call(http.MethodPost, "/transact_swap", w.body, "Prefer", "respond-async")
 		swaps = append(swaps, w)
 	}
@@ -46,54 +46,53 @@ func TestTwoRelaysExecuteEachSwapOnce(t *testing.T) {
 	for _, w := range swaps {
 		w.waitExecuted()
 		if e := w.attempts("execute"); e != 1 {
-			t.Errorf("%d executions were signed of one swap", e)
+			t.Errorf("%d executions were signed of one swap, want 1", e)
 		}
 		w.checkNothingLogged()
 	}
 	if got := s.queryInt("SELECT count(*) FROM submissions"); got != 2*n {
-		t.Errorf("there are %d rows of %d swaps", got, n)
+		t.Errorf("%d submissions are stored, want 2 for each of %d swaps", got, n)
 	}
-	settled := 0.0
+	executed := 0.0
 	for _, r := range []*fixture{s.fixture, other} {
 		v, _ := r.metric(contract.MetricSwapsEnded, `outcome="executed"`)
-		settled += v
+		executed += v
 	}
-	if settled != n {
-		t.Errorf("the relays together count %v executed swaps, want %d", settled, n)
+	if executed != n {
+		t.Errorf("the relays together count %v executed swaps, want %d", executed, n)
 	}
 	s.checkAccounting(n * (notesRent + tokenRent))
 }
 
-// TestARelayWithoutARouterFinishesSwaps: it refunds them, because no refund must wait
-// until the relay has a router.
-func TestARelayWithoutARouterFinishesSwaps(t *testing.T) {
+// A refund must not wait until the relay has a router.
+func TestARelayWithoutARouterRefundsSwaps(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
 	s.makeRoutesInvalid()
-	w, whole := s.submitSwap(nil), s.newSwap(nil)
+	w, newSwap := s.submitSwap(nil), s.newSwap(nil)
 	w.waitPhase("funded", "router_hostile")
 	s.stop()
 	s.startRelay(withoutRouter)
 	s.waitHealthy()
-	wantRefused(t, s.call(http.MethodPost, "/transact_swap", whole.body), http.StatusNotImplemented, "not_available")
+	wantRefused(t, s.call(http.MethodPost, "/transact_swap", newSwap.body), http.StatusNotImplemented, "not_available")
 	w.waitRefunded(0)
 	if n := w.attempts("execute"); n != 0 {
-		t.Errorf("%d executions were signed", n)
+		t.Errorf("%d executions were signed, want 0", n)
 	}
 	s.checkAccounting(notesRent + stateRent)
 }
 
-// TestADeadRelaysSwapIsFinishedByAnother in each phase, with the transactions
-// that the dead one signed.
+// A relay dies or is drained in each phase of a swap. Another relay finishes the swap with
+// the transactions that the first relay signed.
 func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(*swapFixture, *testSwap){
-		"that has not read it": func(s *swapFixture, w *testSwap) {
+		"waiting for the router": func(s *swapFixture, w *testSwap) {
 			s.failRouter(fault.Rule{Hang: true})
 			w.submit(w.fixture)
 			w.waitPhase("funded", "*")
 		},
-		"that has executed it": func(s *swapFixture, w *testSwap) {
+		"execution signed": func(s *swapFixture, w *testSwap) {
 			s.makeRoutesInvalid()
 			w.submit(w.fixture)
 			w.waitPhase("funded", "router_hostile")
@@ -103,35 +102,35 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 		},
 	} {
 		for _, drained := range []bool{false, true} {
-			t.Run(fmt.Sprintf("one %s, drained %v", name, drained), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, drained %v", name, drained), func(t *testing.T) {
 				t.Parallel()
 				database := pgtest.URL(t)
-				line, through := newDatabaseProxy(t, database)
-				// The stand's own relay starts later, and takes the swap over.
+				proxy, proxiedURL := newDatabaseProxy(t, database)
+				// The fixture's own relay starts later and takes the swap over.
 				s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot, databaseURL: database})
 				s.stop()
 				endpoints := s.endpointsOf("dying")
 				dying := s.startAnother(func(c *config.Serve) {
 					endpoints(c)
-					c.Database.URLFile = writeTempFile(t, through)
+					c.Database.URLFile = writeTempFile(t, proxiedURL)
 				})
 				dying.waitHealthy()
 				w := s.newSwap(nil)
-				of := *w
-				of.swapFixture = &swapFixture{fixture: dying, forger: s.forger, routerProxy: s.routerProxy, directRPC: s.directRPC}
-				until(s, &of)
-				w.statusPath, w.firstSignature = of.statusPath, of.firstSignature
+				dyingSwap := *w
+				dyingSwap.swapFixture = &swapFixture{fixture: dying, forger: s.forger, routerProxy: s.routerProxy, directRPC: s.directRPC}
+				until(s, &dyingSwap)
+				w.statusPath, w.firstSignature = dyingSwap.statusPath, dyingSwap.firstSignature
 				if drained {
 					dying.stop()
 				} else {
-					line.setCut(true)
+					proxy.setCut(true)
 					s.setFaults("dying", fault.Rule{Cut: true})
 				}
 				s.startRelay()
 				s.resetRouter()
 				w.waitExecuted()
 				if e := w.attempts("execute"); e != 1 {
-					t.Errorf("%d executions were signed: the heir did not send what was there", e)
+					t.Errorf("%d executions were signed, want 1: the new owner sends the existing one", e)
 				}
 				s.checkAccounting(notesRent + tokenRent)
 			})
@@ -139,8 +138,8 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	}
 }
 
-// TestAnOverdueSwapIsReported: empty payers cannot refund, and health, metrics
-// and lists say so until they are funded.
+// A payer without funds cannot refund a swap. Health, metrics and the list of swaps report
+// it until the payer is funded.
 func TestAnOverdueSwapIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
@@ -154,12 +153,12 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 		all, err := db.ListSwaps(t.Context(), 10)
 		must(t, err)
 		if len(all) != 1 || all[0].ID.String() != w.id() {
-			t.Fatalf("the list of swaps is %+v, want the one", all)
+			t.Fatalf("the list of swaps is %+v, want only swap %s", all, w.id())
 		}
 		return all[0]
 	}
 	if l := listed(); l.Phase != submission.PhaseFunded || l.TimeoutSlot == 0 || l.HasEnded() {
-		t.Errorf("the swap is listed as %+v", l)
+		t.Errorf("the swap is listed as %+v, want it funded with a timeout slot", l)
 	}
 	left := s.lamportsOf(s.payer.PublicKey())
 	s.sendAs(s.payer, system.NewTransferInstruction(left-5000, s.payer.PublicKey(), s.stranger().PublicKey()).Build())
@@ -171,7 +170,7 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 	}
 	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.HeldBy == "fee_payer_empty" && l.Overdue(s.currentSlot()) })
 	w.waitPhase("funded", "fee_payer_empty")
-	// Metrics lag behind the database a little.
+	// The metrics are up to two seconds behind the database.
 	eventually(t, "the metric has one overdue swap", func() bool {
 		n, ok := s.metric(contract.MetricSwapsOverdue, "")
 		return ok && n == 1
@@ -188,15 +187,15 @@ func TestAnOverdueSwapIsReported(t *testing.T) {
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
 	w.waitRefunded(0)
 	eventually(t, "nothing is overdue", func() bool { n, ok := s.metric(contract.MetricSwapsOverdue, ""); return ok && n == 0 })
-	eventually(t, "health says so no more", func() bool {
+	eventually(t, "health no longer reports the swap", func() bool {
 		message, _ := s.health().at("checks", "swaps", "message").(string)
 		return !strings.Contains(message, "past")
 	})
 	w.checkNothingLogged()
 }
 
-// TestALargeRouteIsRequestedAgainWithFewerAccounts: anybody could collect accounts that are made
-// before the execution, so the relay asks for a route with fewer accounts, which has room.
+// Accounts that were created before the execution could be taken by anybody, so the
+// execution creates them. The relay asks for a route with fewer accounts, which leaves room.
 func TestALargeRouteIsRequestedAgainWithFewerAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})

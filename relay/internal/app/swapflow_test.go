@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -13,32 +14,30 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// TestASwapEndsInTokens: the recipient has an account or not, and the request names it
-// or not.
-func TestASwapEndsInTokens(t *testing.T) {
+// The recipient has a token account or not, and the request names the recipient or not.
+func TestSwapsAreExecuted(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
-	has := func(w *testSwap) {
+	createAccount := func(w *testSwap) {
 		_, _, err := s.chain.MintTo(localnet.OutputMint(), w.wallet.PublicKey(), 7)
 		must(t, err)
 		eventually(t, "the tokens are there", func() bool { return s.tokensOf(w.call.Swap.RecipientATA) == 7 })
 	}
 	for name, change := range map[string]func(*testSwap){
 		"a recipient without an account": nil,
-		"one with an account":            has,
-		"one who is not named":           func(w *testSwap) { has(w); w.omitRecipient = true },
-		"one nullifier":                  func(w *testSwap) { has(w); w.call.Inputs.Nullifiers[1] = [32]byte{} },
+		"a recipient with an account":    createAccount,
+		"a recipient who is not named":   func(w *testSwap) { createAccount(w); w.omitRecipient = true },
+		"one nullifier":                  func(w *testSwap) { createAccount(w); w.call.Inputs.Nullifiers[1] = [32]byte{} },
 	} {
-		want := uint64(0)
 		w := s.newSwap(change)
-		want = s.marketOutput(w.net)
+		want := s.marketOutput(w.net)
 		a := w.submit(s.fixture)
 		if a.status != http.StatusOK || a.at("data", "status") != "processing" && a.at("data", "status") != "completed" {
 			t.Errorf("%s: the first leg is answered %d %v", name, a.status, a.body)
 		}
 		w.waitExecuted()
 		if got := s.tokensOf(w.call.Swap.RecipientATA) - w.tokens; got != want {
-			t.Errorf("%s: the recipient got %d tokens, want all %d that the market gave", name, got, want)
+			t.Errorf("%s: the recipient got %d tokens, want the market's whole output, %d", name, got, want)
 		}
 		w.checkNothingLogged()
 	}
@@ -46,7 +45,7 @@ func TestASwapEndsInTokens(t *testing.T) {
 		t.Errorf("the metric has %v executed swaps, want 4", n)
 	}
 	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {
-		t.Errorf("%d executions were signed for 4 swaps", n)
+		t.Errorf("%d executions were signed for 4 swaps, want 4", n)
 	}
 	s.checkAccounting(4*notesRent - notesRent/2 + tokenRent)
 }
@@ -66,14 +65,14 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 	a = w.submit(s.fixture) // a repeat, answered at once and without an id
 	w.statusPath = path
 	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.body["signature"] != w.firstSignature {
-		t.Errorf("a repeat is answered %d %v", a.status, a.body)
+		t.Errorf("a repeat is answered %d %v, want 200, processing and the first leg's signature", a.status, a.body)
 	}
 	s.setPrice(50)
 	s.setRouter(router.Settings{})
 	a = w.waitPhase("funded", "swap_price")
 	state := s.account(w.swap.State)
 	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.firstSignature || a.at("data", "completed_at") != nil {
-		t.Errorf("the status of a funded swap is %v", a.body)
+		t.Errorf("the status of a funded swap is %v, want a timeout slot and only the first leg's signature", a.body)
 	}
 	s.setRouterLies(router.LieRule{Lie: router.WrongProgram})
 	s.setPrice(100)
@@ -82,18 +81,18 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 	s.setRouter(router.Settings{})
 	a = w.waitPhase("quoted", "")
 	if a.at("data", "swap_signature") != nil {
-		t.Errorf("the status of a quoted swap is %v", a.body)
+		t.Errorf("the status of a quoted swap is %v, want no swap_signature", a.body)
 	}
-	for _, p := range []struct{ metric, phase string }{{"1", "quoted"}, {"0", "funded"}} {
-		eventually(t, "the gauge of "+p.phase+" is "+p.metric, func() bool {
-			v, ok := s.metric(contract.MetricSwaps, `phase="`+p.phase+`"`)
-			return ok && (v == 1) == (p.metric == "1")
+	for phase, want := range map[string]float64{"quoted": 1, "funded": 0} {
+		eventually(t, fmt.Sprintf("the gauge of %s swaps is %v", phase, want), func() bool {
+			v, ok := s.metric(contract.MetricSwaps, `phase="`+phase+`"`)
+			return ok && v == want
 		})
 	}
 	s.setFaults(relayEndpoint)
 	w.waitExecuted()
 	if n := w.attempts("execute"); n != 1 {
-		t.Errorf("%d executions were signed, want the one that was sent again", n)
+		t.Errorf("%d executions were signed, want 1, which is sent again", n)
 	}
 	a = w.submit(s.fixture)
 	if a.status != http.StatusOK || a.at("data", "status") != "completed" || a.at("data", "swap_phase") != "executed" || a.at("data", "swap_signature") == nil {
@@ -103,16 +102,16 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestARepeatedSwapIsTheSameSubmission: the same swap again is the same submission, in any state;
-// another swap of the same notes is refused.
+// A repeat of the request returns the same submission, in any state of the swap. Another swap
+// of the same notes is refused.
 func TestARepeatedSwapIsTheSameSubmission(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
-	s.setPrice(50) // no price, so that it is refunded
+	s.setPrice(50) // below the minimum, so that the swap is refunded
 	w := s.newSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
 	first := w.submit(s.fixture, "Idempotency-Key", "once", "Prefer", "respond-async")
 	path := w.statusPath
-	// Landed data can be copied from the chain: only the owner of its key gets the id.
+	// Anybody can copy landed data from the chain: only a request with the first key gets the id.
 	repeats := map[string]struct {
 		header []string
 		id     any
@@ -127,7 +126,7 @@ func TestARepeatedSwapIsTheSameSubmission(t *testing.T) {
 		}
 	}
 	wantRefused(t, s.call(http.MethodGet, "/status/"+uuid.Nil.String(), nil), http.StatusNotFound, "not_found")
-	w.statusPath = path // a repeat's own path leads nowhere
+	w.statusPath = path // the status path of a repeat without the key is not found
 	other := s.newSwap(func(o *testSwap) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
 	plain := submissionBody(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})
@@ -143,33 +142,33 @@ func TestARepeatedSwapIsTheSameSubmission(t *testing.T) {
 	}
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
 	if n := s.queryInt("SELECT count(*) FROM submissions"); n != 2 {
-		t.Errorf("there are %d rows for the two legs of one swap", n)
+		t.Errorf("%d submissions are stored for the two legs of one swap, want 2", n)
 	}
 	s.checkAccounting(notesRent + stateRent)
 }
 
-// TestSwapsWithoutAPriceCostNoAccounts: neither a mint without a market nor a
-// minimum above it makes the relay pay rent that it does not get back.
+// Neither an output mint without a market nor a minimum above the market makes the relay
+// pay the rent of token accounts.
 func TestSwapsWithoutAPriceCostNoAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
 	mint, err := s.chain.CreateMint(6, nil)
 	must(t, err)
-	eventually(t, "the mint is there", func() bool { return s.account(mint) != nil })
-	unknown := s.submitSwap(func(w *testSwap) {
+	eventually(t, "the mint exists", func() bool { return s.account(mint) != nil })
+	noMarket := s.submitSwap(func(w *testSwap) {
 		w.call.Swap.OutputMint = mint
 		ata, _, err := solana.FindAssociatedTokenAddress(w.wallet.PublicKey(), mint)
 		must(t, err)
 		w.call.Swap.RecipientATA = ata
 	})
-	tall := s.submitSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1<<64 - 1 })
-	unknown.waitPhase("funded", "no_route")
-	tall.waitPhase("funded", "swap_price")
-	unknown.waitRefunded(0)
-	tall.waitRefunded(0)
+	tooHigh := s.submitSwap(func(w *testSwap) { w.call.Swap.MinOutput = 1<<64 - 1 })
+	noMarket.waitPhase("funded", "no_route")
+	tooHigh.waitPhase("funded", "swap_price")
+	noMarket.waitRefunded(0)
+	tooHigh.waitRefunded(0)
 	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose IN ('accounts', 'execute')"); n != 0 {
-		t.Errorf("%d transactions were signed for accounts and executions", n)
+		t.Errorf("%d transactions were signed for accounts and executions, want 0", n)
 	}
-	unknown.checkNothingLogged()
+	noMarket.checkNothingLogged()
 	s.checkAccounting(2 * (notesRent + stateRent))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// swapCache keeps one summary of the fleet's swaps for the gauges of one scrape, and
-// for /health.
+// swapCache caches one summary of the fleet's swaps for all gauges of a scrape and for
+// /health.
 type swapCache struct {
 	read func(context.Context) (store.SwapSummary, error)
 
@@ -25,8 +25,8 @@ type swapCache struct {
 	at   time.Time
 }
 
-// get returns false when the summary, or the slot that it needs, cannot be read, because
-// unknown is not zero.
+// get returns false when the summary, or the slot that it needs, cannot be read. Then the
+// gauges have no sample, because an unknown value is not zero.
 func (c *swapCache) get() (store.SwapSummary, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,12 +69,12 @@ func (a *App) registerSwapGauges() {
 	})
 }
 
-// checkSwaps degrades health when a swap is past its timeout. Its refund may still land
-// within the lifetime of a blockhash; when it does not, a person has to act.
+// checkSwaps returns an error when a swap is past its timeout. Its refund may still land
+// within the lifetime of a blockhash; when it does not, an operator has to act.
 func (a *App) checkSwaps(context.Context) error {
-	s, ok := a.swapSummary.get() //nolint:contextcheck // one reading serves many and bounds itself
+	s, ok := a.swapSummary.get() //nolint:contextcheck // many callers share the reading, which has its own timeout
 	if !ok {
-		return errors.New("the fleet's swaps cannot be summed up: the database or the chain does not answer")
+		return errors.New("the fleet's swaps cannot be read: the database or the chain does not answer")
 	}
 	return swapsProblem(s)
 }
@@ -86,7 +86,7 @@ func swapsProblem(s store.SwapSummary) error {
 	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps shows what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
 
-// checkRouter degrades health while calls to the router fail.
+// checkRouter returns an error while calls to the router fail.
 func (a *App) checkRouter(context.Context) error {
 	if a.router != nil && a.router.Failing() {
 		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")

@@ -15,13 +15,12 @@ import (
 // swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at a time.
 const swapConcurrencyWithoutRouter = 16
 
-// openSwaps makes the worker of swaps. A relay without a router accepts no swaps, but
-// refunds those that other relays accepted: no refund must wait until a relay has a
-// router.
+// openSwaps makes the planner of swaps. A relay without a router accepts no swaps, but
+// refunds the swaps of other relays, so that no refund waits for a relay with a router.
 func (a *App) openSwaps(context.Context) error {
 	c := a.options.Config
 	o := swap.Options{
-		Chain: a.endpoints, Router: noRouter{}, Pool: a.shielded, RouterProgram: noProgram, Table: a.lookupTable, Payers: a.payers,
+		Chain: a.endpoints, Router: noRouter{}, Pool: a.pool, RouterProgram: noProgram, Table: a.lookupTable, Payers: a.payers,
 		SlippageBps: max(1, c.SwapSlippageBps), Observer: a.metrics, Log: a.log, Now: time.Now,
 	}
 	if c.Swaps != nil {
@@ -55,11 +54,11 @@ func (a *App) swapConcurrency() int {
 	return swapConcurrencyWithoutRouter
 }
 
-// noProgram is the router program of a relay without a router: an address that
-// no instruction names.
+// noProgram is the router program of a relay without a router: no instruction names this
+// address.
 var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
 
-// noRouter is the router of a relay without one.
+// noRouter is a swap.Router that always fails, for a relay without a router.
 type noRouter struct{}
 
 func (noRouter) unavailable() error {

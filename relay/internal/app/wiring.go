@@ -44,19 +44,18 @@ func (a *App) openChain(context.Context) error {
 	for _, e := range a.endpoints.Status() {
 		a.metrics.InitEndpoint(e.Name)
 	}
-	if endpointsNote(a.endpoints.Status()) != "ok" {
+	if endpointsMessage(a.endpoints.Status()) != "ok" {
 		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
 	}
-	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
+	a.pool, err = c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
 		return err
 	}
-	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: a.pool, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
 		o.AllEndpoints = a.endpoints.AccountAtAll
 	}
-	a.pool, err = chain.NewPool(o)
+	a.poolReader, err = chain.NewPool(o)
 	if err != nil {
 		return err
 	}
@@ -64,11 +63,11 @@ func (a *App) openChain(context.Context) error {
 		reader: chain.NewPoolCheckReader(a.endpoints),
 		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
-	a.lookupTable = newLookupTable(c.LookupTable, shielded)
+	a.lookupTable = newLookupTable(c.LookupTable, a.pool)
 	a.chainGate = newChainGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
-		return readLookupTable(ctx, a.endpoints, a.lookupTable, shielded)
+		return readLookupTable(ctx, a.endpoints, a.lookupTable, a.pool)
 	})
-	a.commitmentIndex, err = a.newFollower(shielded)
+	a.commitmentIndex, err = a.newCommitmentIndex(a.pool)
 	return err
 }
 
@@ -80,14 +79,14 @@ func (a *App) openSpending(context.Context) error {
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-		Funded: func() { a.submissions.Manager.ClaimSoon() }, // it is called after the manager is set
+		Funded: func() { a.submissions.Manager.ClaimSoon() }, // not called before Run, when the manager is set
 	})
 	if err != nil {
 		return err
 	}
 	limits := spendcap.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
 	if limits == (spendcap.Limits{}) {
-		a.log.Warn("no spend cap is set: transfers pay the pool no fee, so anybody who sends them can make the payers spend their whole balance; set --spend-cap-transfers-day, or omit it for its default")
+		a.log.Warn("all spend caps are disabled: transfers pay the pool no fee, so anybody who sends them can make the payers spend their whole balance; remove --spend-cap-transfers-day=0 to get its default, or set a limit")
 	}
 	a.caps, err = spendcap.New(spendcap.Options{
 		Limits: limits,
@@ -110,7 +109,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.submissions, err = submission.New(submission.Options{
-		Store: a.store, Chain: a.endpoints, State: a.pool, Pool: a.shielded, Payers: a.payers, Spending: a.caps,
+		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
 		Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
@@ -122,7 +121,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.admission, err = admission.New(admission.Options{
-		Store: a.store, Pool: a.shielded, State: a.pool, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
+		Store: a.store, Pool: a.pool, State: a.poolReader, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
 		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
@@ -130,6 +129,6 @@ func (a *App) openSubmissions(context.Context) error {
 	}
 	a.reader, err = submission.NewReader(a.store, a.log)
 	a.backlog, a.swapSummary = newBacklogCache(a.reader), &swapCache{read: a.summariseSwaps}
-	a.registerGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
+	a.registerGauges() //nolint:contextcheck // a scrape has no context; each reading has its own timeout
 	return err
 }

@@ -7,13 +7,12 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// TestWrongBlockHeightsOfOneEndpointStopNothing: the first endpoint returns slots as
-// block heights, a million too high, and the signed transaction is lost. It is signed
-// again once it has expired, within a minute, and health names the endpoints that
-// contradict each other or themselves.
+// The first endpoint returns slots as block heights, which are a million too high, and the
+// signed transactions are lost. The relay signs new ones once they have expired, and health
+// names the endpoints that contradict each other or themselves.
 func TestWrongBlockHeightsOfOneEndpointStopNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for half a minute of slots")
+		t.Skip("waits for half a minute of slots")
 	}
 	t.Parallel()
 	tests := map[string]struct {
@@ -32,17 +31,17 @@ func TestWrongBlockHeightsOfOneEndpointStopNothing(t *testing.T) {
 			f.depositNotes(s)
 			s.stop()
 			s.chain.Skip(1_000_000)
-			lost := fault.Rule{Method: "sendTransaction", Drop: true}
-			s.setFaults("one", test.lie, lost)
-			s.setFaults("two", lost)
+			dropSends := fault.Rule{Method: "sendTransaction", Drop: true}
+			s.setFaults("one", test.lie, dropSends)
+			s.setFaults("two", dropSends)
 			s.startRelay()
 			s.waitHealthy()
 			paths := f.submitWithdrawals(s, 2)
 			s.waitHealthReport("rpc", test.want...)
-			// No height is checked for half a minute; the rest is the lifetime of a blockhash.
+			// The deadline covers half a minute without height checks and the lifetime of a blockhash.
 			for deadline := time.Now().Add(3 * time.Minute); s.queryInt("SELECT count(*) FROM attempts WHERE dead") == 0; time.Sleep(100 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("no attempt of a wrong height was found dead")
+					t.Fatal("no attempt with a wrong height was marked dead within 3 minutes")
 				}
 			}
 			s.setFaults("one", test.lie)
