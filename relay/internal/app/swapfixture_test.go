@@ -34,12 +34,13 @@ import (
 )
 
 const (
-	// quickSlot is the usual slot time. A blockhash then lasts for 6 s, and with slow for 15 s, for
-	// tests that count the transactions of a swap. With forking it lasts for 30 s, and a
-	// transaction is final 6 s after it landed, so that a fork can happen in between.
+	// quickSlot is the usual slot time, with which a blockhash lasts for 6 s. With slowSlot it
+	// lasts for 15 s, for tests that count the transactions of a swap. With forkSlot it lasts
+	// for 30 s, and a transaction is final 6 s after it landed, so that a fork can happen in
+	// between.
 	quickSlot, slowSlot, forkSlot = 40 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond
-	// unreachableTimeout is a swap's time to its timeout, in slots, which no test is slow enough to
-	// reach: a test ends that time itself, with skipTo.
+	// unreachableTimeout is the number of slots until a swap's timeout. No test runs that long:
+	// tests reach the timeout with skipTo.
 	unreachableTimeout = 100_000
 	// relayEndpoint is the relay's only endpoint, so that its faults do not affect the test.
 	relayEndpoint = "one"
@@ -49,9 +50,8 @@ const (
 	swapGross                       = sol
 )
 
-// routerProxy proxies the chain's router, so that a test can act between a call and its
-// answer, and configure the router for each swap by the amount, which is the only mark of
-// a swap in a call.
+// routerProxy is a proxy of the chain's router. A test can act before a call is answered, and
+// can configure the router for each swap. Calls identify a swap only by its amount.
 type routerProxy struct {
 	router   atomic.Pointer[router.Router]
 	mu       sync.Mutex
@@ -59,58 +59,58 @@ type routerProxy struct {
 	hook     func(call string, query url.Values)
 }
 
-func (d *routerProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *routerProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call, query := strings.TrimPrefix(r.URL.Path, "/"), r.URL.Query()
 	amount := query.Get("amount")
 	if call == router.CallInstructions {
-		var asked struct {
+		var request struct {
 			Quote struct {
 				Amount string `json:"inAmount"`
 			} `json:"quoteResponse"`
 		}
 		body, err := io.ReadAll(r.Body)
-		if err != nil || json.Unmarshal(body, &asked) != nil {
-			http.Error(w, "the front door cannot read the question", http.StatusTeapot)
+		if err != nil || json.Unmarshal(body, &request) != nil {
+			http.Error(w, "the router proxy cannot read the request", http.StatusTeapot)
 			return
 		}
-		amount, r.Body = asked.Quote.Amount, io.NopCloser(bytes.NewReader(body))
+		amount, r.Body = request.Quote.Amount, io.NopCloser(bytes.NewReader(body))
 	}
 	// One call at a time: the router has one set of settings for all.
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.hook != nil {
-		d.hook(call, query)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hook != nil {
+		p.hook(call, query)
 		r.URL.RawQuery = query.Encode()
 	}
-	if s, ok := d.settings[amount]; ok {
-		if err := d.router.Load().Set(s); err != nil {
+	if s, ok := p.settings[amount]; ok {
+		if err := p.router.Load().Set(s); err != nil {
 			http.Error(w, err.Error(), http.StatusTeapot)
 			return
 		}
 	}
-	d.router.Load().ServeHTTP(w, r)
+	p.router.Load().ServeHTTP(w, r)
 }
 
-// setHook calls hook for each later call, one at a time, before the router gets it.
-// hook may change the query; a nil hook ends that.
-func (d *routerProxy) setHook(hook func(call string, query url.Values)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.hook = hook
+// setHook makes the proxy call hook for each later call, one at a time, before the router
+// gets the call. hook may change the query. A nil hook removes the present one.
+func (p *routerProxy) setHook(hook func(call string, query url.Values)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hook = hook
 }
 
 // setByAmount sets the router's behaviour for swaps of that amount of lamports.
-func (d *routerProxy) setByAmount(settings map[uint64]router.Settings) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.settings = map[string]router.Settings{}
+func (p *routerProxy) setByAmount(settings map[uint64]router.Settings) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings = map[string]router.Settings{}
 	for amount, s := range settings {
-		d.settings[strconv.FormatUint(amount, 10)] = s
+		p.settings[strconv.FormatUint(amount, 10)] = s
 	}
 }
 
-// swapFixture is a stand whose relay swaps, with a client of the chain that faults of the
-// relay's endpoint do not affect.
+// swapFixture is a fixture whose relay accepts swaps. The faults of the relay's endpoint do
+// not affect directRPC.
 type swapFixture struct {
 	*fixture
 	forger      *forger
@@ -133,21 +133,21 @@ func newSwapFixture(t *testing.T, o fixtureOptions) *swapFixture {
 	if len(o.endpoints) == 0 {
 		o.endpoints = []string{relayEndpoint}
 	}
-	more := o.changeConfig
+	changeConfig := o.changeConfig
 	o.changeConfig = func(c *config.Serve) {
 		c.Router = config.Router{
 			URLFile: writeTempFile(t, server.URL+"?api-key="+credential), APIKeyFile: writeTempFile(t, credential), Program: market.ProgramID.String(), Timeout: time.Second,
 		}
 		c.SwapSlippageBps, c.SwapConcurrency = 50, 16
-		if more != nil {
-			more(c)
+		if changeConfig != nil {
+			changeConfig(c)
 		}
 	}
 	s.fixture = newFixture(t, o)
 	s.routerProxy.router.Store(s.chain.Router())
-	watch, err := s.chain.ListenEndpoint("watch", "127.0.0.1:0")
+	directURL, err := s.chain.ListenEndpoint("direct", "127.0.0.1:0")
 	must(t, err)
-	s.directRPC = rpc.New(watch)
+	s.directRPC = rpc.New(directURL)
 	s.waitHealthy()
 	in := s.forger.inputs(s.fixture, 100*sol, solana.PublicKey{})
 	s.deposit(&shieldpool.Call{Proof: s.forger.prove(t, in), Inputs: in})
@@ -162,7 +162,7 @@ func (s *swapFixture) startAnother(change ...func(*config.Serve)) *fixture {
 	return o
 }
 
-// withoutRouter makes a relay that accepts no swaps.
+// withoutRouter configures a relay without a router, which accepts no swaps.
 func withoutRouter(c *config.Serve) { c.Router = config.Router{} }
 
 // endpointsOf configures a relay's own endpoints.
@@ -179,21 +179,21 @@ type testSwap struct {
 	swap           *shieldpool.Swap
 	gross          uint64
 	net            uint64
-	omitRecipient  bool // the request names no recipient; the chain does
+	omitRecipient  bool // the request names no recipient: the relay reads it from the chain
 	body           map[string]any
-	statusPath     string // of its status
-	firstSignature string // the first leg's signature
+	statusPath     string // of GET /status
+	firstSignature string // of the first leg
 
 	lamports, tokens uint64 // of the wallet and in its account, before the swap
 }
 
-// setPrice sets the market's price in per cent of its first price.
+// setPrice sets the market's price in per cent of its initial price.
 func (s *swapFixture) setPrice(percent uint64) {
 	s.t.Helper()
 	must(s.t, s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}))
 }
 
-// marketOutput returns the market's present output.
+// marketOutput returns the market's present output for an amount of lamports.
 func (s *swapFixture) marketOutput(lamports uint64) uint64 {
 	s.t.Helper()
 	state, err := s.chain.MarketState()
@@ -212,19 +212,19 @@ func (s *swapFixture) failRouter(rule fault.Rule) {
 	s.setRouter(router.Settings{Faults: []fault.Rule{rule}})
 }
 
-// setRouterLies makes the router hostile.
+// setRouterLies makes the router return false answers.
 func (s *swapFixture) setRouterLies(rules ...router.LieRule) {
 	s.t.Helper()
 	s.setRouter(router.Settings{Lies: rules})
 }
 
-// minOutput returns the present output of the market less one per cent.
+// minOutput returns the market's present output less one per cent.
 func (s *swapFixture) minOutput(lamports uint64) uint64 {
 	s.t.Helper()
 	return s.marketOutput(lamports) / 100 * 99
 }
 
-// newSwap returns a swap that has not begun. Unless changed, its minimum is least.
+// newSwap returns a swap that is not submitted. Unless changed, its minimum is minOutput.
 func (s *swapFixture) newSwap(change func(*testSwap)) *testSwap {
 	s.t.Helper()
 	w := &testSwap{swapFixture: s, wallet: newKey(s.t), gross: swapGross}
@@ -257,7 +257,7 @@ func (s *swapFixture) newSwap(change func(*testSwap)) *testSwap {
 	return w
 }
 
-// submitSwap starts a swap, and waits until its first leg has ended.
+// submitSwap submits a swap and waits until its first leg has landed.
 func (s *swapFixture) submitSwap(change func(*testSwap)) *testSwap {
 	s.t.Helper()
 	w := s.newSwap(change)
@@ -273,8 +273,7 @@ func (w *testSwap) submit(to *fixture, header ...string) *answer {
 	}
 	nullifier := hex.EncodeToString(w.call.Inputs.Nullifiers[0][:])
 	if a.body["swap_state_pda"] != w.swap.State.String() || a.body["nullifier"] != nullifier {
-		t := w.t
-		t.Errorf("the answer names swap state %v and nullifier %v", a.body["swap_state_pda"], a.body["nullifier"])
+		w.t.Errorf("the answer has swap state %v and nullifier %v, want %s and %s", a.body["swap_state_pda"], a.body["nullifier"], w.swap.State, nullifier)
 	}
 	w.statusPath = a.header.Get("Location")
 	if leg, ok := a.body["signature"].(string); ok {
@@ -288,29 +287,29 @@ func (w *testSwap) status() *answer {
 	return w.fixture.call(http.MethodGet, w.statusPath, nil)
 }
 
-// waitPhase waits for a phase, and for the reason for which the swap then waits; "" means none,
+// waitPhase waits until the swap is in the phase and waits for the reason; "" means no reason,
 // and "*" any.
-func (w *testSwap) waitPhase(phase, waits string) *answer {
+func (w *testSwap) waitPhase(phase, reason string) *answer {
 	w.t.Helper()
 	var a *answer
-	eventually(w.t, fmt.Sprintf("the swap is %s and waits for %q", phase, waits), func() bool {
+	eventually(w.t, fmt.Sprintf("the swap is %s and waits for %q", phase, reason), func() bool {
 		a = w.status()
 		got, _ := a.at("data", "swap_waits").(string)
-		return a.at("data", "swap_phase") == phase && (waits == "*" || got == waits)
+		return a.at("data", "swap_phase") == phase && (reason == "*" || got == reason)
 	})
 	if s := a.at("data", "status"); s != "processing" {
-		w.t.Errorf("a swap that is %s has status %v", phase, s)
+		w.t.Errorf("a swap in phase %s has status %v, want processing", phase, s)
 	}
 	return a
 }
 
-// waitSigned waits until the database has so many attempts of a purpose.
+// waitSigned waits until the database has n attempts with a purpose.
 func (w *testSwap) waitSigned(purpose string, n int) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("%d attempts to %s are signed", n, purpose), func() bool { return w.attempts(purpose) >= n })
 }
 
-// attempts counts the attempts of the swap's second leg.
+// attempts counts the second leg's attempts with a purpose.
 func (w *testSwap) attempts(purpose string) (n int) {
 	w.t.Helper()
 	must(w.t, w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id
@@ -318,65 +317,65 @@ func (w *testSwap) attempts(purpose string) (n int) {
 	return n
 }
 
-// waitEnd waits until both legs are final and the swap has the given result.
+// waitEnd waits until the swap has ended for good, with the given status and phase.
 func (w *testSwap) waitEnd(status, phase string) *answer {
 	w.t.Helper()
 	var a *answer
-	eventually(w.t, "the swap is "+phase+" for good", func() bool {
+	eventually(w.t, "the swap is finally "+phase, func() bool {
 		a = w.status()
 		return a.at("data", "finalized") == true || a.at("data", "status") == "failed" && a.at("data", "error_code") != "swap_refunded"
 	})
 	if a.at("data", "status") != status || a.at("data", "swap_phase") != phase {
-		w.t.Fatalf("the swap ended as %v, want %s", a.body, phase)
+		w.t.Fatalf("the swap ended with %v, want status %s and phase %s", a.body, status, phase)
 	}
 	if w.firstSignature == "" {
 		w.firstSignature, _ = a.at("data", "solana_signature").(string)
 	}
 	if a.at("data", "tx_id") != w.firstSignature || a.at("data", "solana_signature") != w.firstSignature {
-		w.t.Errorf("the first leg's signature is %v, was %s", a.at("data", "tx_id"), w.firstSignature)
+		w.t.Errorf("the status has first leg %v, want %s", a.at("data", "tx_id"), w.firstSignature)
 	}
 	return a
 }
 
-// waitExecuted waits for the tokens and compares the chain with the status.
+// waitExecuted waits until the swap is executed and compares its status with the chain.
 func (w *testSwap) waitExecuted() *answer {
 	w.t.Helper()
 	a := w.waitEnd("completed", "executed")
 	got := w.tokensOf(w.call.Swap.RecipientATA)
 	if got < w.tokens+w.call.Swap.MinOutput {
-		w.t.Errorf("the recipient got %d tokens, the minimum is %d", got-w.tokens, w.call.Swap.MinOutput)
+		w.t.Errorf("the recipient got %d tokens, want at least %d", got-w.tokens, w.call.Swap.MinOutput)
 	}
 	if l := w.lamportsOf(w.wallet.PublicKey()); l != w.lamports {
-		w.t.Errorf("the wallet had %d lamports and has %d: it is paid in tokens alone", w.lamports, l)
+		w.t.Errorf("the wallet has %d lamports, want %d as before: it is paid only in tokens", l, w.lamports)
 	}
 	if a.at("data", "refund_signature") != nil || a.at("data", "error") != nil || a.at("data", "error_code") != nil {
-		w.t.Errorf("the status of an executed swap is %v", a.body)
+		w.t.Errorf("the status of an executed swap is %v, want no refund and no error", a.body)
 	}
 	w.checkEnd(a.at("data", "swap_signature"), 1, 0)
 	return a
 }
 
-// waitRefunded ends the swap's time and waits for the lamports, which include rents that are
-// paid in addition to those of the swap's state.
-func (w *testSwap) waitRefunded(rents uint64) *answer {
+// waitRefunded skips to the swap's timeout and waits for the refund. The wallet gets the swap's
+// lamports, the rent of its state, and extra lamports.
+func (w *testSwap) waitRefunded(extra uint64) *answer {
 	w.t.Helper()
 	w.skipTo(0)
 	a := w.waitEnd("failed", "refunded")
-	if got, want := w.lamportsOf(w.wallet.PublicKey())-w.lamports, w.net+stateRent+rents; got != want {
-		w.t.Errorf("the wallet got %d lamports back, want %d", got, want)
+	if got, want := w.lamportsOf(w.wallet.PublicKey())-w.lamports, w.net+stateRent+extra; got != want {
+		w.t.Errorf("the wallet got %d lamports, want %d", got, want)
 	}
 	if got := w.tokensOf(w.call.Swap.RecipientATA); got != w.tokens {
-		w.t.Errorf("the recipient got %d tokens and the refund", got-w.tokens)
+		w.t.Errorf("the recipient got %d tokens in addition to the refund, want 0", got-w.tokens)
 	}
 	if a.at("data", "swap_signature") != nil || a.at("data", "error_code") != "swap_refunded" {
-		w.t.Errorf("the status of a refunded swap is %v", a.body)
+		w.t.Errorf("the status of a refunded swap is %v, want error_code swap_refunded and no swap_signature", a.body)
 	}
 	w.checkEnd(a.at("data", "refund_signature"), 0, 1)
 	return a
 }
 
-// checkEnd compares the end with the chain's history: exactly one transaction ended the
-// swap, and nothing of it is left.
+// checkEnd checks the chain: exactly one transaction, with this signature, ended the swap,
+// and its state is closed.
 func (w *testSwap) checkEnd(signature any, executions, refunds int) {
 	w.t.Helper()
 	var executed, closed []string
@@ -396,10 +395,10 @@ func (w *testSwap) checkEnd(signature any, executions, refunds int) {
 		w.t.Fatalf("the chain has %d executions and %d refunds of the swap, want %d and %d", len(executed), len(closed), executions, refunds)
 	}
 	if all := slices.Concat(executed, closed); signature != all[0] {
-		w.t.Errorf("the status says that %v ended the swap, the chain says %s", signature, all[0])
+		w.t.Errorf("the status has final transaction %v, the chain has %s", signature, all[0])
 	}
 	if n := w.lamportsOf(w.swap.State); n != 0 {
-		w.t.Errorf("the swap state still has %d lamports", n)
+		w.t.Errorf("the swap state has %d lamports, want 0", n)
 	}
 	w.checkAttemptsDoNotOverlap()
 }
@@ -407,8 +406,8 @@ func (w *testSwap) checkEnd(signature any, executions, refunds int) {
 // blockhashBlocks is the number of blocks for which a blockhash is valid.
 const blockhashBlocks = 150
 
-// checkAttemptsDoNotOverlap checks that each transaction to end the swap was signed after the one before
-// had failed on the chain, or could no longer land.
+// checkAttemptsDoNotOverlap checks that each execution or refund was signed only after the
+// one before it was on the chain or could no longer land.
 func (w *testSwap) checkAttemptsDoNotOverlap() {
 	w.t.Helper()
 	onChain := map[string]bool{}
@@ -419,16 +418,16 @@ func (w *testSwap) checkAttemptsDoNotOverlap() {
 		WHERE s.parent = $1 AND a.purpose IN ('execute', 'refund') ORDER BY a.created_at`, w.id())
 	must(w.t, err)
 	defer rows.Close()
-	var before string
-	var until int64
+	var previous string
+	var previousLast int64
 	for rows.Next() {
 		var sig []byte
 		var last int64
 		must(w.t, rows.Scan(&sig, &last))
-		if before != "" && !onChain[before] && last-blockhashBlocks <= until {
-			w.t.Errorf("an attempt was signed at height %d, when the one before could land up to %d", last-blockhashBlocks, until)
+		if previous != "" && !onChain[previous] && last-blockhashBlocks <= previousLast {
+			w.t.Errorf("an attempt was signed at height %d, although the previous one could land up to height %d", last-blockhashBlocks, previousLast)
 		}
-		before, until = solana.SignatureFromBytes(sig).String(), last
+		previous, previousLast = solana.SignatureFromBytes(sig).String(), last
 	}
 	must(w.t, rows.Err())
 }
@@ -496,42 +495,42 @@ func (s *swapFixture) tokensOf(key solana.PublicKey) uint64 {
 	return account.Amount
 }
 
-// checkAccounting compares the payers' balances with the chain's fees and the rent that was not
-// returned, and the relay's ledger with both. The database must have every transaction on
-// the chain that a payer signed. Gifts are lamports that strangers left.
+// checkAccounting checks that the payers' balances fell by the fees on the chain and by rent,
+// which excludes returned rent, and that the relay's ledger agrees. The database must have every
+// transaction on the chain that a payer signed. gifts are lamports that the payers got from others.
 func (s *swapFixture) checkAccounting(rent uint64, gifts ...uint64) {
 	s.t.Helper()
-	var have, fees uint64
+	var balance, fees uint64
 	for _, payer := range s.payers {
-		have += s.lamportsOf(payer.PublicKey())
+		balance += s.lamportsOf(payer.PublicKey())
 		for _, l := range s.history(payer.PublicKey()) {
 			if !l.payer.Equals(payer.PublicKey()) {
 				continue
 			}
 			fees += l.fee
 			if n := s.queryInt("SELECT count(*) FROM attempts WHERE signature = decode('" + hex.EncodeToString(signatureBytes(s.t, l.signature)) + "', 'hex')"); n != 1 {
-				s.t.Errorf("a payer signed a transaction that landed, and %d attempts know it", n)
+				s.t.Errorf("%d attempts have a landed transaction of a payer, want 1", n)
 			}
 		}
 	}
-	had := uint64(len(s.payers)) * 10 * sol
+	funds := uint64(len(s.payers)) * 10 * sol
 	for _, g := range gifts {
-		had += g
+		funds += g
 	}
-	if had-have != fees+rent {
-		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent))
+	if funds-balance != fees+rent {
+		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent; difference %d", funds-balance, fees, rent, int64(funds-balance)-int64(fees+rent))
 	}
 	eventually(s.t, "the relay's ledger has caught up with the chain", func() bool {
 		spent, _ := s.metric(contract.MetricSpent, "")
 		returned, _ := s.metric(contract.MetricReturned, "")
 		received, _ := s.metric(contract.MetricReceived, "")
-		return received+returned-spent == float64(have)
+		return received+returned-spent == float64(balance)
 	})
 	if d, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || d != 0 {
-		s.t.Errorf("the relay's ledger leaves %v lamports open", d)
+		s.t.Errorf("the relay's ledger does not account for %v lamports, want 0", d)
 	}
 	if n, _ := s.metric(contract.MetricLedgerUnknown, ""); n != 0 {
-		s.t.Errorf("%v transactions of the payers are unknown to the ledger", n)
+		s.t.Errorf("%v transactions of the payers are unknown to the ledger, want 0", n)
 	}
 }
 
@@ -542,7 +541,7 @@ func signatureBytes(t *testing.T, text string) []byte {
 	return sig[:]
 }
 
-// checkNothingLogged looks for the contents of a request and of its swap in logs and metrics.
+// checkNothingLogged checks that logs and metrics contain nothing of a request and of its swap.
 func (w *testSwap) checkNothingLogged() {
 	w.t.Helper()
 	canaries := map[string]string{
@@ -555,23 +554,23 @@ func (w *testSwap) checkNothingLogged() {
 	for _, s := range append([]*fixture{w.fixture}, w.others...) {
 		log, metrics := s.log.String(), s.getText(s.operationsURL+contract.MetricsPath)
 		for name, canary := range canaries {
-			// Only whole numbers: a fraction may contain the digits, such as 0.39950000000000003.
-			whole := regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(canary) + `($|[^0-9])`)
+			// A canary that is a number matches only a whole number: 0.39950000000000003 may contain its digits.
+			pattern := regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(canary) + `($|[^0-9])`)
 			if _, err := strconv.ParseUint(canary, 10, 64); err != nil {
-				whole = regexp.MustCompile(regexp.QuoteMeta(canary))
+				pattern = regexp.MustCompile(regexp.QuoteMeta(canary))
 			}
-			if whole.MatchString(log) {
+			if pattern.MatchString(log) {
 				w.t.Errorf("the log has the %s", name)
 			}
-			if found := whole.FindString(metrics); found != "" {
+			if found := pattern.FindString(metrics); found != "" {
 				w.t.Errorf("the metrics have the %s: %q", name, found)
 			}
 		}
 	}
 }
 
-// sendAs lands instructions that a stranger pays for and signs. It fails the test when they
-// fail.
+// sendAs lands instructions that payer pays for and signs, without the relay. If they fail,
+// so does the test.
 func (s *swapFixture) sendAs(payer *feepayer.Key, instructions ...solana.Instruction) {
 	s.t.Helper()
 	if failure := s.sendAndWait(payer, instructions...); failure != "" {
@@ -596,7 +595,7 @@ func (s *swapFixture) sendAndWait(payer *feepayer.Key, instructions ...solana.In
 	must(s.t, err)
 	must(s.t, s.rpc.Send(ctx, raw, false, 0))
 	var failure string
-	eventually(s.t, "a stranger's transaction is confirmed", func() bool {
+	eventually(s.t, "the transaction is confirmed", func() bool {
 		st, _, err := s.rpc.Statuses(ctx, []solana.Signature{sig}, true)
 		must(s.t, err)
 		if st[0] == nil || !st[0].Confirmation.AtLeast(onchain.Confirmed) {

@@ -26,24 +26,25 @@ func (s *swapFixture) landingSlot(signature any) uint64 {
 	return st[0].Slot
 }
 
-// fork undoes everything from the slot on, and returns the undone transactions.
-func (s *swapFixture) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
+// fork abandons the chain's slots from the given one on, and returns the undone transactions.
+// Those that landAgain selects land on the new fork.
+func (s *swapFixture) fork(from uint64, landAgain func(*bank.Landed) bool) []bank.Undone {
 	s.t.Helper()
-	undone, err := s.chain.ForkFrom(from, again)
+	undone, err := s.chain.ForkFrom(from, landAgain)
 	must(s.t, err)
 	return undone
 }
 
 func (s *swapFixture) waitReopened(atLeast float64) {
 	s.t.Helper()
-	eventually(s.t, "the relay has reopened what the fork undid", func() bool {
+	eventually(s.t, "the relay has reopened the undone submissions", func() bool {
 		n, _ := s.metric(contract.MetricAttempts, `event="reopened"`)
 		return n >= atLeast
 	})
 }
 
-// TestAForkRollsBackTheFirstLeg after its second leg was made: the second leg waits,
-// the first leg lands again, and the swap continues.
+// After the second leg was created, a fork undoes the first leg. The second leg waits until
+// the first leg has landed again, and the swap continues.
 func TestAForkRollsBackTheFirstLeg(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
@@ -58,57 +59,57 @@ func TestAForkRollsBackTheFirstLeg(t *testing.T) {
 		return a.at("data", "status") == "processing" && a.at("data", "swap_phase") == nil && a.at("data", "solana_signature") == nil
 	})
 	s.resetRouter()
-	eventually(t, "the settlement waits for its state", func() bool {
+	eventually(t, "the second leg waits for the swap's state", func() bool {
 		return s.queryInt("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
 	if n := w.attempts("execute") + w.attempts("refund"); n != 0 {
-		t.Errorf("%d transactions were signed for a swap that had not begun", n)
+		t.Errorf("%d transactions were signed for a swap without state, want 0", n)
 	}
 	s.setFaults(relayEndpoint)
 	w.waitExecuted()
 	if n := s.queryInt("SELECT count(*) FROM submissions"); n != 2 {
-		t.Errorf("there are %d rows for the two legs of one swap", n)
+		t.Errorf("%d submissions are stored for the two legs of one swap, want 2", n)
 	}
 	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestAForkRollsBackBothLegs: the fork lands some transactions again by itself, or none.
+// The undone transactions land again on the new fork, or are lost.
 func TestAForkRollsBackBothLegs(t *testing.T) {
 	t.Parallel()
-	for name, again := range map[string]func(*bank.Landed) bool{
-		"and lands them again": bank.LandAgain,
-		"and loses them":       nil,
+	for name, landAgain := range map[string]func(*bank.Landed) bool{
+		"landing again": bank.LandAgain,
+		"lost":          nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
 			w := s.submitSwap(nil)
 			var first any
-			eventually(t, "it is executed", func() bool {
+			eventually(t, "the swap is executed", func() bool {
 				a := w.status()
 				first = a.at("data", "swap_signature")
 				return a.at("data", "status") == "completed"
 			})
-			if undone := s.fork(s.landingSlot(w.firstSignature), again); len(undone) < 2 {
+			if undone := s.fork(s.landingSlot(w.firstSignature), landAgain); len(undone) < 2 {
 				t.Fatalf("the fork undid %d transactions, want both legs", len(undone))
 			}
-			if again == nil {
+			if landAgain == nil {
 				s.waitReopened(2)
 			}
 			eventually(t, "the first leg has landed again", func() bool { return w.status().at("data", "swap_phase") != nil })
-			// The execution's blockhash was usually younger than the first leg's, and is lost too:
-			// finality past its last valid block proves that, and the test does not wait for it.
+			// The execution's blockhash is usually on the abandoned fork, so the execution cannot
+			// land again. The relay knows that once a block past its last valid height is final.
 			s.chain.Advance(blockhashBlocks + 50)
 			a := w.waitExecuted()
 			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
-				t.Errorf("after the fork %d executions were signed, and that which counts is the first: %v", n, same)
+				t.Errorf("%d executions were signed, and the first one ended the swap: %v; want 1 and true, or 2 and false", n, same)
 			}
 			s.checkAccounting(notesRent + tokenRent)
 		})
 	}
 }
 
-// TestAForkRollsBackAnExecution: the same bytes land again.
+// The same execution lands again.
 func TestAForkRollsBackAnExecution(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
@@ -118,7 +119,7 @@ func TestAForkRollsBackAnExecution(t *testing.T) {
 	s.chain.Finalize() // the first leg
 	s.resetRouter()
 	var execution any
-	eventually(t, "it is executed", func() bool {
+	eventually(t, "the swap is executed", func() bool {
 		a := w.status()
 		execution = a.at("data", "swap_signature")
 		return a.at("data", "status") == "completed"
@@ -126,13 +127,12 @@ func TestAForkRollsBackAnExecution(t *testing.T) {
 	s.fork(s.landingSlot(execution), nil)
 	s.waitReopened(1)
 	if a := w.waitExecuted(); a.at("data", "swap_signature") != execution || w.attempts("execute") != 1 {
-		t.Errorf("after the fork %d executions were signed: the first one was as good", w.attempts("execute"))
+		t.Errorf("%d executions were signed, want only the first, which lands again", w.attempts("execute"))
 	}
 	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestAForkRollsBackAnExecutionAndThePriceHasFallen: the swap was reported as
-// completed, and ends in a refund.
+// The swap was reported as completed, and ends in a refund.
 func TestAForkRollsBackAnExecutionAndThePriceHasFallen(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
@@ -142,27 +142,27 @@ func TestAForkRollsBackAnExecutionAndThePriceHasFallen(t *testing.T) {
 	s.chain.Finalize() // the first leg
 	s.resetRouter()
 	var execution any
-	eventually(t, "it is executed", func() bool {
+	eventually(t, "the swap is executed", func() bool {
 		a := w.status()
 		execution = a.at("data", "swap_signature")
 		return a.at("data", "status") == "completed"
 	})
 	s.setPrice(50)
 	s.fork(s.landingSlot(execution), nil)
-	s.setPrice(50) // on the new branch too
+	s.setPrice(50) // on the new fork too
 	s.waitReopened(1)
 	w.waitPhase("funded", "swap_price")
 	a := w.waitRefunded(0)
 	if a.at("data", "swap_phase") != "refunded" {
-		t.Errorf("it ended as %v", a.body)
+		t.Errorf("the swap ended with %v, want phase refunded", a.body)
 	}
 	if landed, failed := w.executions(); landed != 0 || failed != 1 {
-		t.Errorf("%d executions landed and %d failed, want the first one to fail on the new branch", landed, failed)
+		t.Errorf("%d executions landed and %d failed, want 0 and 1", landed, failed)
 	}
 	s.checkAccounting(notesRent + stateRent)
 }
 
-// TestAForkRollsBackARefund: the lamports are in the state again, and go back again.
+// The lamports are in the swap's state again, and the same refund lands again.
 func TestAForkRollsBackARefund(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
@@ -170,7 +170,7 @@ func TestAForkRollsBackARefund(t *testing.T) {
 	w := s.submitSwap(nil)
 	w.skipTo(0)
 	var refund any
-	eventually(t, "it is refunded", func() bool {
+	eventually(t, "the swap is refunded", func() bool {
 		a := w.status()
 		refund = a.at("data", "refund_signature")
 		return a.at("data", "status") == "failed"
@@ -179,14 +179,14 @@ func TestAForkRollsBackARefund(t *testing.T) {
 	s.waitReopened(1)
 	a := w.waitRefunded(0)
 	if a.at("data", "refund_signature") != refund || w.attempts("refund") != 1 {
-		t.Errorf("%d refunds were signed: the first one was as good", w.attempts("refund"))
+		t.Errorf("%d refunds were signed, want only the first, which lands again", w.attempts("refund"))
 	}
 	s.checkAccounting(notesRent + stateRent)
 }
 
-// TestAForkSpendsTheNotesElsewhere: on the new branch another transaction spends the notes,
-// so that there is no swap, and the relay signs nothing for it.
-func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
+// On the new fork another transaction spends the notes, so the swap fails, and the relay signs
+// nothing for its second leg.
+func TestASwapFailsIfAForkSpendsItsNotesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
 	stranger := s.stranger()
@@ -208,25 +208,25 @@ func TestAForkSpendsTheNotesElsewhere(t *testing.T) {
 		return a.at("data", "status") == "failed"
 	})
 	if a.at("data", "error_code") != "nullifier_spent" || a.at("data", "swap_phase") != nil || a.at("data", "refund_signature") != nil {
-		t.Errorf("its status is %v", a.body)
+		t.Errorf("the swap's status is %v, want nullifier_spent without a phase", a.body)
 	}
 	if n := s.queryInt("SELECT count(*) FROM attempts WHERE purpose <> 'transact'"); n != 0 {
-		t.Errorf("%d transactions were signed for a swap that never was", n)
+		t.Errorf("%d transactions were signed for the second leg, want 0", n)
 	}
 	if n := s.queryInt("SELECT count(*) FROM submissions WHERE state = 'failed'"); n != 2 {
-		t.Errorf("%d of two rows have failed", n)
+		t.Errorf("%d submissions have failed, want both legs", n)
 	}
 	if n := s.queryInt("SELECT count(*) FROM swaps WHERE NOT ended"); n != 0 {
-		t.Errorf("%d swaps have not ended", n)
+		t.Errorf("%d swaps have not ended, want 0", n)
 	}
 	if n := s.lamportsOf(w.wallet.PublicKey()); n != 0 {
-		t.Errorf("the wallet got %d lamports", n)
+		t.Errorf("the wallet got %d lamports, want 0", n)
 	}
 	s.waitHealthy()
 }
 
-// TestAStrangerEndsASwapThatAForkRolledBack: the relay has observed that the state was
-// closed, but not that it was restored.
+// The relay has observed that the fork removed the swap's state, but not that the state was
+// created again before a stranger executed the swap.
 func TestAStrangerEndsASwapThatAForkRolledBack(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
@@ -237,16 +237,16 @@ func TestAStrangerEndsASwapThatAForkRolledBack(t *testing.T) {
 	s.setFaults(relayEndpoint, droppedSend())
 	s.fork(s.landingSlot(w.firstSignature), nil)
 	s.waitReopened(1)
-	eventually(t, "the settlement waits for its state", func() bool {
+	eventually(t, "the second leg waits for the swap's state", func() bool {
 		return s.queryInt("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
 	s.sendAs(stranger, w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey())...)
 	var first []byte
 	must(t, s.db.QueryRow(t.Context(), "SELECT raw FROM attempts WHERE purpose = 'transact'").Scan(&first))
-	// The relay cannot read the chain until all is over.
+	// The relay cannot read accounts until the stranger has executed the swap.
 	s.setFaults(relayEndpoint, droppedSend(), fault.Rule{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable})
 	must(t, s.rpc.Send(t.Context(), first, false, 0))
-	eventually(t, "the state is there again", func() bool { return s.account(w.swap.State) != nil })
+	eventually(t, "the swap's state exists again", func() bool { return s.account(w.swap.State) != nil })
 	w.executeAs(stranger)
 	s.setFaults(relayEndpoint)
 	s.resetRouter()

@@ -20,13 +20,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// badRouter is one way in which a router is useless.
+// badRouter is a router with one kind of fault.
 type badRouter struct {
 	settings router.Settings
 	// aboveMarket asks for more than the market's output.
 	aboveMarket bool
-	// holdReasons are the reasons for which the swap may wait, and hostile is the counted fault.
-	holdReasons  []string
+	// holdReasons are the reasons for which the swap may wait.
+	holdReasons []string
+	// rejectReason is the reason with which the route is counted as rejected; "" for none.
 	rejectReason string
 }
 
@@ -36,52 +37,52 @@ func withLie(lie router.Lie, call string) router.Settings {
 
 func withFault(rule fault.Rule) router.Settings { return router.Settings{Faults: []fault.Rule{rule}} }
 
-// invalidRouteRouters quote well, and their routes must not be signed.
+// invalidRouteRouters return quotes and routes that must not be signed.
 func invalidRouteRouters(payer solana.PublicKey) map[string]badRouter {
 	const instructions = router.CallInstructions
 	naming := func(lie router.Lie) router.Settings {
 		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: payer}}}
 	}
-	only := []string{"router_hostile"}
+	hostile := []string{"router_hostile"}
 	fails := []string{"swap_execution_failed"}
 	return map[string]badRouter{
-		"quotes another mint":        {settings: withLie(router.WrongMint, ""), holdReasons: only, rejectReason: "output_mint"},
-		"quotes another amount":      {settings: withLie(router.WrongAmount, ""), holdReasons: only, rejectReason: "amount"},
-		"quotes twice what it has":   {settings: withLie(router.LowThreshold, ""), aboveMarket: true, holdReasons: fails},
-		"calls another program":      {settings: withLie(router.WrongProgram, ""), holdReasons: only, rejectReason: "program"},
-		"has the payer sign":         {settings: naming(router.PayerAccount), holdReasons: only, rejectReason: "signer"},
-		"writes the payer's account": {settings: naming(router.PayerWritable), holdReasons: only, rejectReason: "account"},
-		"wants another signature":    {settings: withLie(router.ExtraSigner, ""), holdReasons: only, rejectReason: "signer"},
-		"swaps for another user":     {settings: withLie(router.OtherUser, ""), holdReasons: only, rejectReason: "signer"},
+		"quotes another mint":        {settings: withLie(router.WrongMint, ""), holdReasons: hostile, rejectReason: "output_mint"},
+		"quotes another amount":      {settings: withLie(router.WrongAmount, ""), holdReasons: hostile, rejectReason: "amount"},
+		"quotes twice its output":    {settings: withLie(router.LowThreshold, ""), aboveMarket: true, holdReasons: fails},
+		"calls another program":      {settings: withLie(router.WrongProgram, ""), holdReasons: hostile, rejectReason: "program"},
+		"has the payer sign":         {settings: naming(router.PayerAccount), holdReasons: hostile, rejectReason: "signer"},
+		"writes the payer's account": {settings: naming(router.PayerWritable), holdReasons: hostile, rejectReason: "account"},
+		"wants another signature":    {settings: withLie(router.ExtraSigner, ""), holdReasons: hostile, rejectReason: "signer"},
+		"swaps for another user":     {settings: withLie(router.OtherUser, ""), holdReasons: hostile, rejectReason: "signer"},
 		"keeps half of the output":   {settings: withLie(router.ShortOutput, ""), holdReasons: fails},
 		"takes half of the input":    {settings: withLie(router.PartialFill, ""), holdReasons: fails},
-		"names a table that is none": {settings: withLie(router.BogusTable, ""), holdReasons: only, rejectReason: "lookup_table"},
-		"names an account for table": {settings: withLie(router.ForeignTable, ""), holdReasons: only, rejectReason: "lookup_table"},
-		"gives no instructions":      {settings: withFault(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), holdReasons: []string{"router_unavailable"}},
+		"names an invalid table":     {settings: withLie(router.BogusTable, ""), holdReasons: hostile, rejectReason: "lookup_table"},
+		"names an account as table":  {settings: withLie(router.ForeignTable, ""), holdReasons: hostile, rejectReason: "lookup_table"},
+		"returns no instructions":    {settings: withFault(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), holdReasons: []string{"router_unavailable"}},
 	}
 }
 
-// brokenRouters do not answer, or their answers are not those of a router.
+// brokenRouters do not answer, or answer with something else than quotes and routes.
 func brokenRouters() map[string]badRouter {
 	waits := []string{"router_unavailable"}
 	return map[string]badRouter{
-		"answers 503":               {settings: withFault(fault.Rule{Status: http.StatusServiceUnavailable}), holdReasons: waits},
-		"limits the rate":           {settings: withFault(fault.Rule{Status: http.StatusTooManyRequests, RetryAfter: time.Second}), holdReasons: waits},
-		"closes the connection":     {settings: withFault(fault.Rule{Cut: true}), holdReasons: waits},
-		"hangs":                     {settings: withFault(fault.Rule{Hang: true}), holdReasons: waits},
-		"is too slow":               {settings: withFault(fault.Rule{Latency: 3 * time.Second}), holdReasons: waits},
-		"answers with a page":       {settings: withLie(router.Garbage, ""), holdReasons: waits},
-		"breaks off":                {settings: withLie(router.Truncated, ""), holdReasons: waits},
-		"answers with too much":     {settings: withLie(router.Huge, ""), holdReasons: waits},
-		"gives a price and a page":  {settings: withLie(router.Garbage, router.CallInstructions), holdReasons: waits},
-		"gives a price, breaks off": {settings: withLie(router.Truncated, router.CallInstructions), holdReasons: waits},
+		"answers 503":                     {settings: withFault(fault.Rule{Status: http.StatusServiceUnavailable}), holdReasons: waits},
+		"limits the rate":                 {settings: withFault(fault.Rule{Status: http.StatusTooManyRequests, RetryAfter: time.Second}), holdReasons: waits},
+		"closes the connection":           {settings: withFault(fault.Rule{Cut: true}), holdReasons: waits},
+		"hangs":                           {settings: withFault(fault.Rule{Hang: true}), holdReasons: waits},
+		"is too slow":                     {settings: withFault(fault.Rule{Latency: 3 * time.Second}), holdReasons: waits},
+		"answers with a web page":         {settings: withLie(router.Garbage, ""), holdReasons: waits},
+		"breaks off":                      {settings: withLie(router.Truncated, ""), holdReasons: waits},
+		"answers with too much":           {settings: withLie(router.Huge, ""), holdReasons: waits},
+		"quotes, then returns a web page": {settings: withLie(router.Garbage, router.CallInstructions), holdReasons: waits},
+		"quotes, then breaks off":         {settings: withLie(router.Truncated, router.CallInstructions), holdReasons: waits},
 	}
 }
 
-// submitSwaps starts a swap with each router.
+// submitSwaps submits a swap for each router.
 func (s *swapFixture) submitSwaps(all map[string]badRouter) map[string]*testSwap {
 	s.t.Helper()
-	swaps, treatment := map[string]*testSwap{}, map[uint64]router.Settings{}
+	swaps, settings := map[string]*testSwap{}, map[uint64]router.Settings{}
 	gross := uint64(swapGross)
 	for name, bad := range all {
 		gross += 1_000_000
@@ -91,33 +92,32 @@ func (s *swapFixture) submitSwaps(all map[string]badRouter) map[string]*testSwap
 				w.call.Swap.MinOutput = s.marketOutput(gross) / 2 * 3
 			}
 		})
-		swaps[name], treatment[w.net] = w, bad.settings
+		swaps[name], settings[w.net] = w, bad.settings
 	}
-	s.routerProxy.setByAmount(treatment)
+	s.routerProxy.setByAmount(settings)
 	for _, w := range swaps {
 		w.submit(s.fixture, "Prefer", "respond-async")
 	}
 	return swaps
 }
 
-// refundRent is the cost of refunds for the payers, in lamports: the states' rents go to
-// the recipient. No account is made in vain.
+// refundRent returns the rent that refunded swaps cost the payers. It includes the rent of each
+// swap's state, which goes to the recipient, and of no token account.
 func refundRent(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
 
-// resetRouter makes all of them honest from now on.
+// resetRouter makes the router answer all later calls correctly.
 func (s *swapFixture) resetRouter() {
 	s.t.Helper()
 	s.routerProxy.setByAmount(nil)
 	s.setRouter(router.Settings{})
 }
 
-// TestARouterThatFailsUntilTheTimeoutLeadsToRefunds: however it fails, all lamports are refunded, and
-// none of its invalid routes is signed.
+// Whatever the router's fault is, all lamports are refunded, and no invalid route is signed.
 func TestARouterThatFailsUntilTheTimeoutLeadsToRefunds(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]func(*swapFixture) map[string]badRouter{
-		"hostile": func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
-		"broken":  func(*swapFixture) map[string]badRouter { return brokenRouters() },
+		"invalid routes":   func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
+		"no valid answers": func(*swapFixture) map[string]badRouter { return brokenRouters() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,7 @@ func TestARouterThatFailsUntilTheTimeoutLeadsToRefunds(t *testing.T) {
 			routers := all(s)
 			swaps := s.submitSwaps(routers)
 			for name, w := range swaps {
-				eventually(t, "the swap with a router that "+name+" waits", func() bool {
+				eventually(t, "the swap of the router that "+name+" waits", func() bool {
 					got, _ := w.status().at("data", "swap_waits").(string)
 					return slices.Contains(routers[name].holdReasons, got)
 				})
@@ -134,17 +134,17 @@ func TestARouterThatFailsUntilTheTimeoutLeadsToRefunds(t *testing.T) {
 				t.Log(name)
 				w.waitRefunded(0)
 				if n := w.attempts("execute"); n != 0 {
-					t.Errorf("a router that %s has had %d transactions signed", name, n)
+					t.Errorf("router that %s: %d executions were signed, want 0", name, n)
 				}
 				w.checkNothingLogged()
 			}
 			for name, bad := range routers {
 				if n, _ := s.metric(contract.MetricRouterRejected, `what="`+bad.rejectReason+`"`); bad.rejectReason != "" && n == 0 {
-					t.Errorf("no metric counts a router that %s", name)
+					t.Errorf("router that %s: no route is counted as rejected for %s", name, bad.rejectReason)
 				}
 				for _, reason := range bad.holdReasons {
 					if n, _ := s.metric(contract.MetricSwapWaits, `reason="`+reason+`"`); n == 0 {
-						t.Errorf("no metric counts the waits for %s", reason)
+						t.Errorf("no deferral is counted for %s", reason)
 					}
 				}
 			}
@@ -156,27 +156,27 @@ func TestARouterThatFailsUntilTheTimeoutLeadsToRefunds(t *testing.T) {
 	}
 }
 
-// TestSwapsAreExecutedAfterTheRouterRecovers: the same routers, honest before the timeout.
+// The routers of the previous test answer correctly before the timeout.
 func TestSwapsAreExecutedAfterTheRouterRecovers(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]func(*swapFixture) map[string]badRouter{
-		"hostile": func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
-		"broken":  func(*swapFixture) map[string]badRouter { return brokenRouters() },
+		"invalid routes":   func(s *swapFixture) map[string]badRouter { return invalidRouteRouters(s.payer.PublicKey()) },
+		"no valid answers": func(*swapFixture) map[string]badRouter { return brokenRouters() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
 			routers := all(s)
-			delete(routers, "quotes twice what it has") // honest, it has no such price
+			delete(routers, "quotes twice its output") // a correct quote would be below the minimum
 			swaps := s.submitSwaps(routers)
 			for name, w := range swaps {
 				var got string
-				eventually(t, "the swap with a router that "+name+" waits", func() bool {
+				eventually(t, "the swap of the router that "+name+" waits", func() bool {
 					got, _ = w.status().at("data", "swap_waits").(string)
 					return got != ""
 				})
 				if !slices.Contains(routers[name].holdReasons, got) && got != "router_unavailable" {
-					t.Errorf("with a router that %s the swap waits for %s", name, got)
+					t.Errorf("router that %s: the swap waits for %s, want one of %v", name, got, routers[name].holdReasons)
 				}
 			}
 			s.resetRouter()
@@ -184,7 +184,7 @@ func TestSwapsAreExecutedAfterTheRouterRecovers(t *testing.T) {
 				t.Log(name)
 				w.waitExecuted()
 				if n := w.attempts("execute"); n != 1 {
-					t.Errorf("with a router that %s %d executions were signed", name, n)
+					t.Errorf("router that %s: %d executions were signed, want 1", name, n)
 				}
 				w.checkNothingLogged()
 			}
@@ -193,7 +193,7 @@ func TestSwapsAreExecutedAfterTheRouterRecovers(t *testing.T) {
 	}
 }
 
-// TestASwapWaitsForItsPrice: the price falls and recovers, and the router's quotes with it.
+// The market's price, and so the router's quotes, fall and recover.
 func TestASwapWaitsForItsPrice(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot})
@@ -211,20 +211,19 @@ func TestASwapWaitsForItsPrice(t *testing.T) {
 	want := s.marketOutput(w.net)
 	w.waitExecuted()
 	if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
-		t.Errorf("the recipient got %d tokens, want the %d of the better price", got, want)
+		t.Errorf("the recipient got %d tokens, want %d at the better price", got, want)
 	}
 	s.checkAccounting(notesRent + tokenRent)
 }
 
-// TestATightPriceIsExecuted: the market's output is above the minimum by
-// less than the usual slippage.
-func TestATightPriceIsExecuted(t *testing.T) {
+// The market's output is above the minimum by less than the configured slippage.
+func TestASwapIsExecutedNearItsMinimum(t *testing.T) {
 	t.Parallel()
 	s := newSwapFixture(t, fixtureOptions{})
-	for name, short := range map[string]uint64{"to the last unit": 0, "with a little room": 40_000} {
+	for name, margin := range map[string]uint64{"exactly the minimum": 0, "little above the minimum": 40_000} {
 		w := s.submitSwap(func(w *testSwap) {
 			net, _ := s.pool.Profile.Fees.Net(w.gross)
-			w.call.Swap.MinOutput = s.marketOutput(net) - short
+			w.call.Swap.MinOutput = s.marketOutput(net) - margin
 		})
 		t.Log(name)
 		w.waitExecuted()
@@ -232,19 +231,19 @@ func TestATightPriceIsExecuted(t *testing.T) {
 	s.checkAccounting(2 * (notesRent + tokenRent))
 }
 
-// TestSmallerRoutesAreRequestedUntilOneFits: the relay requests routes again with fewer accounts, then direct
-// ones. A router that has none ends in a refund.
+// If a route is too large, the relay requests routes with fewer accounts, then direct routes.
+// If no route fits, the swap is refunded.
 func TestSmallerRoutesAreRequestedUntilOneFits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		ignore []string // of the question
+		ignore []string // query parameters that the router ignores
 		wide   router.Settings
 		fits   bool
 	}{
-		"with fewer accounts":        {nil, router.Settings{Wide: 50, Outside: true}, true},
-		"with fewer, by their count": {nil, router.Settings{Wide: 120}, true},
-		"only as a direct one":       {[]string{"maxAccounts"}, router.Settings{Wide: 50, Outside: true}, true},
-		"not at all":                 {[]string{"maxAccounts", "onlyDirectRoutes"}, router.Settings{Wide: 50, Outside: true}, false},
+		"fewer accounts fit":             {nil, router.Settings{Wide: 50, Outside: true}, true},
+		"fewer accounts fit, in a table": {nil, router.Settings{Wide: 120}, true},
+		"only a direct route fits":       {[]string{"maxAccounts"}, router.Settings{Wide: 50, Outside: true}, true},
+		"no route fits":                  {[]string{"maxAccounts", "onlyDirectRoutes"}, router.Settings{Wide: 50, Outside: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,7 +260,7 @@ func TestSmallerRoutesAreRequestedUntilOneFits(t *testing.T) {
 			if tt.fits {
 				w.waitExecuted()
 				if n := w.attempts("execute"); n != 1 {
-					t.Errorf("%d executions were signed", n)
+					t.Errorf("%d executions were signed, want 1", n)
 				}
 				s.checkAccounting(notesRent + tokenRent)
 			} else {
@@ -271,13 +270,12 @@ func TestSmallerRoutesAreRequestedUntilOneFits(t *testing.T) {
 			}
 			s.routerProxy.setHook(nil)
 			if wantDirect := len(tt.ignore) > 0; direct != wantDirect {
-				t.Errorf("a direct route was asked for: %v", direct)
+				t.Errorf("a direct route was requested: %v, want %v", direct, wantDirect)
 			}
 		})
 	}
 }
 
-// TestBothLegsUseTheRelaysLookupTable: both legs use the relay's lookup table in addition to the router's.
 func TestBothLegsUseTheRelaysLookupTable(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
@@ -285,7 +283,7 @@ func TestBothLegsUseTheRelaysLookupTable(t *testing.T) {
 	must(t, err)
 	at, err := market.For(localnet.OutputMint())
 	must(t, err)
-	// The relay's own table includes the router's, so that it saves more.
+	// The relay's table also has the router's addresses, so the second leg needs no other table.
 	table := solana.PublicKey{1}
 	s := newSwapFixture(t, fixtureOptions{accounts: map[solana.PublicKey]bank.Account{
 		table: bank.LookupTable(append(pool.Constant(), router.TableAddresses(at)...)...),
@@ -305,7 +303,7 @@ func TestBothLegsUseTheRelaysLookupTable(t *testing.T) {
 		tx, err := got.Transaction.GetTransaction()
 		must(t, err)
 		if !slices.ContainsFunc(tx.Message.AddressTableLookups, func(l solana.MessageAddressTableLookup) bool { return l.AccountKey.Equals(table) }) {
-			t.Errorf("the %s leg does not use the table", name)
+			t.Errorf("the %s leg does not use the relay's lookup table", name)
 		}
 	}
 	s.setRouter(withFault(fault.Rule{Cut: true}))

@@ -1,5 +1,5 @@
-// Package pgtest gives each test a real, empty Postgres: a schema of its own on a shared
-// server, or a whole server that the test may stop.
+// Package pgtest gives each test an empty Postgres schema on a shared server, or its own
+// server, which the test may stop.
 //
 // A package that uses it has
 //
@@ -31,11 +31,11 @@ import (
 const (
 	startTimeout   = 5 * time.Minute // includes installing Postgres
 	cleanupTimeout = 30 * time.Second
-	// poolSize keeps a few parallel tests in each of a few parallel test binaries below the
-	// server's 300 connections.
+	// poolSize keeps the parallel tests of the parallel test binaries below the server's 300
+	// connections.
 	poolSize = 10
-	// testsPerProcessor is the number of tests that run at once on each processor: most of
-	// their time they wait for the local chain's slots and for Postgres.
+	// testsPerProcessor is the number of parallel tests for each processor: tests mostly wait
+	// for the local chain's slots and for Postgres.
 	testsPerProcessor = 3
 )
 
@@ -45,7 +45,7 @@ const (
 func Main(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(testsPerProcessor * runtime.GOMAXPROCS(0))) // a number
+		_ = parallel.Value.Set(strconv.Itoa(testsPerProcessor * runtime.GOMAXPROCS(0))) // it is a number, so Set cannot fail
 	}
 	code, err := run(m)
 	if err != nil {
@@ -88,7 +88,7 @@ func URL(t testing.TB) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
-		// Without the limit, a transaction that the test left open would block
+		// Without lock_timeout, a transaction that the test left open would block
 		// the whole run.
 		if err := execute(ctx, base, "SET lock_timeout = '10s'; DROP SCHEMA "+schema+" CASCADE"); err != nil {
 			t.Errorf("pgtest: drop the test's schema (did the test leave a connection open?): %v", err)
@@ -101,12 +101,12 @@ func URL(t testing.TB) string {
 	return address
 }
 
-// Pool is a pool of connections to URL, closed after the test.
+// Pool returns a pool of connections to URL(t), which is closed after the test.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(URL(t))
 	if err != nil {
-		t.Fatalf("pgtest: read the server's address: %v", err)
+		t.Fatalf("pgtest: parse the database URL: %v", err)
 	}
 	config.MaxConns = poolSize
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -117,8 +117,8 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// Server starts a server for this test alone, which may stop, kill and restart
-// it. Its empty database is "postgres".
+// Server starts a server only for this test, which may stop, kill and restart the
+// server. The server's empty database is "postgres".
 func Server(t testing.TB) *postgres.Server {
 	t.Helper()
 	server, remove, err := postgres.StartTemp(t.Context(), t.Output())
@@ -133,7 +133,7 @@ func Server(t testing.TB) *postgres.Server {
 	return server
 }
 
-// execute runs SQL without parameters on a connection of its own.
+// execute runs SQL without parameters on a new connection.
 func execute(ctx context.Context, address, sql string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -143,8 +143,8 @@ func execute(ctx context.Context, address, sql string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// withSearchPath sets the schema in the form that pgx, libpq and psql all
-// understand, after other options that the address may have.
+// withSearchPath adds the schema to the address's options, in the form that pgx, libpq
+// and psql all understand.
 func withSearchPath(address, schema string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {

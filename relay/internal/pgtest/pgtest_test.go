@@ -13,24 +13,24 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-func TestPoolsAreApart(t *testing.T) {
+func TestPoolsUseSeparateSchemas(t *testing.T) {
 	t.Parallel()
-	one, other := Pool(t), Pool(t)
-	for _, pool := range []*pgxpool.Pool{one, other} {
-		// The same table in both: each lands in its own schema.
+	first, second := Pool(t), Pool(t)
+	for _, pool := range []*pgxpool.Pool{first, second} {
+		// Each test has its own schema, so both can create the same table.
 		if _, err := pool.Exec(t.Context(), "CREATE TABLE things (id int)"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := one.Exec(t.Context(), "INSERT INTO things VALUES (1)"); err != nil {
+	if _, err := first.Exec(t.Context(), "INSERT INTO things VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
 	var rows int
-	if err := other.QueryRow(t.Context(), "SELECT count(*) FROM things").Scan(&rows); err != nil {
+	if err := second.QueryRow(t.Context(), "SELECT count(*) FROM things").Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 	if rows != 0 {
-		t.Errorf("the other test sees %d rows, want 0", rows)
+		t.Errorf("the second pool sees %d rows, want 0", rows)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSchemaIsDroppedAfterTheTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if schema == "" || exists {
-		t.Errorf("the schema %q exists after its test: %t", schema, exists)
+		t.Errorf("schema %q exists after its test: %t, want false", schema, exists)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestWithSearchPath(t *testing.T) {
 			t.Parallel()
 			got, err := withSearchPath(tt.address, "test_x")
 			if got != tt.want || (err != nil) != tt.wantError {
-				t.Errorf("got %q, %v, want %q, error %t", got, err, tt.want, tt.wantError)
+				t.Errorf("got %q, error %v; want %q, error: %t", got, err, tt.want, tt.wantError)
 			}
 		})
 	}

@@ -49,8 +49,8 @@ type Metrics struct {
 	deleted             *prometheus.CounterVec
 	ledgerEntries       *prometheus.CounterVec
 
-	// These have no labels, but are vectors: they have no sample until they are set,
-	// because unknown is not zero.
+	// These have no labels, but are vectors: a vector has no sample until its value is set.
+	// An unknown value must not be shown as zero.
 	treeLeaves *prometheus.GaugeVec
 	treeCheck  *prometheus.GaugeVec
 }
@@ -58,12 +58,12 @@ type Metrics struct {
 // Build identifies the running build.
 type Build struct{ Version, Revision string }
 
-// NewMetrics registers all metrics except those that Read and RegisterVecFunc add.
+// NewMetrics registers all metrics except those of RegisterGaugeFunc and RegisterVecFunc.
 func NewMetrics(b Build) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// The buckets range from the verification of a proof, a millisecond, to a submission
-	// that waits for its turn.
+	// The buckets range from the verification of a proof, about a millisecond, to a
+	// submission that waits in the queue.
 	durations := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 	m := &Metrics{
 		Registry:     r,
@@ -101,8 +101,8 @@ func NewMetrics(b Build) *Metrics {
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
 	}
 	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
-	// Every event starts at zero: an alert on an increase misses a counter that appears at
-	// 1.
+	// Every counter starts at zero: an alert on an increase misses a counter that first
+	// appears at 1.
 	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
@@ -119,7 +119,7 @@ func NewMetrics(b Build) *Metrics {
 	for _, rejectReason := range swap.RejectedReasons() {
 		m.routesRejected.WithLabelValues(rejectReason)
 	}
-	// A job that never ran also needs a sample, for alerts on a counter that does not rise.
+	// A job that never ran also needs a sample, for alerts on a counter that does not increase.
 	for _, job := range []string{"ledger", "retention"} {
 		m.maintenanceRuns.WithLabelValues(job, outcomeDone)
 		m.maintenanceRuns.WithLabelValues(job, outcomeFailed)
@@ -146,13 +146,13 @@ func gauge(r prometheus.Registerer, c contract.Metric) *prometheus.GaugeVec {
 }
 
 // GaugeValue returns a gauge's value when it is scraped. ok is false when the value is
-// unknown; there is then no sample, because unknown is not zero.
+// unknown: then the gauge has no sample.
 type GaugeValue func() (value float64, ok bool)
 
 // RegisterGaugeFunc registers a gauge without labels that is read when it is scraped.
-func (m *Metrics) RegisterGaugeFunc(c contract.Metric, r GaugeValue) {
+func (m *Metrics) RegisterGaugeFunc(c contract.Metric, read GaugeValue) {
 	m.RegisterVecFunc(c, func(sample Sample) {
-		if v, ok := r(); ok {
+		if v, ok := read(); ok {
 			sample(v)
 		}
 	})
@@ -164,8 +164,8 @@ type Sample func(value float64, labels ...string)
 // Timestamp returns a time in the unit of metrics: seconds since 1970.
 func Timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// RegisterVecFunc registers a gauge, or a counter if its name ends with _total, that is read when
-// it is scraped: each calls sample for every known value.
+// RegisterVecFunc registers a gauge, or a counter if its name ends with _total. At each scrape,
+// each is called, which calls sample for every known value.
 func (m *Metrics) RegisterVecFunc(c contract.Metric, each func(sample Sample)) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(c.Name, "_total") {
@@ -181,12 +181,12 @@ type funcCollector struct {
 }
 
 // Describe implements prometheus.Collector.
-func (r *funcCollector) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+func (f *funcCollector) Describe(ch chan<- *prometheus.Desc) { ch <- f.desc }
 
 // Collect implements prometheus.Collector.
-func (r *funcCollector) Collect(ch chan<- prometheus.Metric) {
-	r.each(func(value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(r.desc, r.kind, value, labels...)
+func (f *funcCollector) Collect(ch chan<- prometheus.Metric) {
+	f.each(func(value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
 	})
 }
 
@@ -219,7 +219,7 @@ func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc(
 
 // Lease implements submission.Observer.
 func (m *Metrics) Lease(event string, n int) {
-	if event == "lapsed" { // it happens to all leases at once
+	if event == "lapsed" { // all leases of the process expired at once
 		m.leaseLapses.WithLabelValues().Add(float64(n))
 		return
 	}
@@ -284,8 +284,8 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 	m.routerRequests.WithLabelValues(call, kind).Inc()
 }
 
-// RouteRejected implements router.Observer, and counts faults of a route that are found
-// later: what is one of swap.RejectedReasons.
+// RouteRejected implements router.Observer. It also counts faults of a route that are found
+// later. reason is one of swap.RejectedReasons.
 func (m *Metrics) RouteRejected(reason string) { m.routesRejected.WithLabelValues(reason).Inc() }
 
 // These are the outcomes of a maintenance job's run.

@@ -21,12 +21,12 @@ import (
 
 //go:generate go test -run ^TestEveryMetricIsDocumented$ . -update
 
-var update = flag.Bool("update", false, "write docs/reference/metrics.md anew")
+var update = flag.Bool("update", false, "rewrite docs/reference/metrics.md")
 
 const referencePath = "../../../docs/reference/metrics.md"
 
-// metricsWithAllSamples gives metrics with a sample of each that the contract names: what
-// the methods do not set is a gauge that is read.
+// metricsWithAllSamples returns metrics with a sample of each metric in the contract. It
+// registers a function for each metric that no method sets.
 func metricsWithAllSamples(t *testing.T) *Metrics {
 	t.Helper()
 	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
@@ -50,9 +50,9 @@ func metricsWithAllSamples(t *testing.T) *Metrics {
 	m.RowsDeleted("submissions", 1)
 	m.LedgerEntryAdded("transfer")
 	m.TreeObserved(1, nil)
-	set := gatherFamilies(t, m)
+	gathered := gatherFamilies(t, m)
 	for _, c := range contract.Metrics() {
-		if set[c.Name] == nil {
+		if gathered[c.Name] == nil {
 			m.RegisterVecFunc(c, func(sample Sample) { sample(1, c.Labels...) })
 		}
 	}
@@ -100,7 +100,7 @@ func TestEveryMetricHasAHelpSentence(t *testing.T) {
 	t.Parallel()
 	for _, c := range contract.Metrics() {
 		if !strings.HasSuffix(c.Help, ".") || strings.Contains(c.Help, "|") {
-			t.Errorf("%s: its help is no sentence that fits a table: %q", c.Name, c.Help)
+			t.Errorf("%s: help %q, want a sentence that ends with a full stop and has no |", c.Name, c.Help)
 		}
 	}
 }
@@ -156,8 +156,8 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 		if len(c.Labels) > 0 {
 			kind += " " + strings.Join(c.Labels, ", ")
 		}
-		says, _, _ := strings.Cut(c.Help, ". ") // the rest is in the metric's own help
-		fmt.Fprintf(&b, "- `%s` (%s): %s.\n", c.Name, kind, strings.TrimSuffix(says, "."))
+		sentence, _, _ := strings.Cut(c.Help, ". ") // the metric's help has the rest
+		fmt.Fprintf(&b, "- `%s` (%s): %s.\n", c.Name, kind, strings.TrimSuffix(sentence, "."))
 	}
 	return b.Bytes()
 }

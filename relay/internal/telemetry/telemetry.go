@@ -1,5 +1,5 @@
 // Package telemetry makes structured logs and the metrics that relay/contract names.
-// Neither contains content of a request.
+// They contain no content of a request.
 package telemetry
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// NewLog makes the process's log: level debug, info, warn or error; format
-// json, text, or auto for text when w is a terminal.
+// NewLog makes the process's log. level is debug, info, warn or error. format is json,
+// text, or auto, which is text when w is a terminal and json otherwise.
 func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -39,7 +39,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 }
 
 // OperationsHandler serves metrics, probes, the backlog and the relay's health. ready
-// returns why the process is not ready, or nil; a process that answers is alive. details
+// returns why the process is not ready, or nil. A process that answers is alive. details
 // serves GET /backlog without rate limits, for autoscalers, and GET /health with all
 // details.
 func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) http.Handler {
@@ -56,7 +56,7 @@ func writeProbe(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintln(w, err) // if the probe is gone, nobody needs the answer
+		_, _ = fmt.Fprintln(w, err) // if the prober has disconnected, nobody needs the answer
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")

@@ -27,12 +27,12 @@ func TestNewLog(t *testing.T) {
 	tests := map[string]struct {
 		level, format string
 		wantJSON      bool
-		wantLines     int // of one at each of the four levels
+		wantLines     int // of four, one at each level
 	}{
-		"debug shows everything":          {"debug", "json", true, 4},
-		"info leaves out debug":           {"info", "json", true, 3},
-		"warn leaves out info":            {"warn", "text", false, 2},
-		"error shows itself alone":        {"error", "text", false, 1},
+		"debug logs all levels":           {"debug", "json", true, 4},
+		"info omits debug":                {"info", "json", true, 3},
+		"warn omits info":                 {"warn", "text", false, 2},
+		"error omits warn":                {"error", "text", false, 1},
 		"auto is JSON without a terminal": {"info", "auto", true, 3},
 	}
 	for name, tc := range tests {
@@ -43,10 +43,10 @@ func TestNewLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log.Debug("Looked")
-			log.Info("Did", "n", 1)
-			log.Warn("Doubted")
-			log.Error("Failed")
+			log.Debug("at debug")
+			log.Info("at info", "n", 1)
+			log.Warn("at warn")
+			log.Error("at error")
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if len(lines) != tc.wantLines {
 				t.Errorf("%d lines, want %d:\n%s", len(lines), tc.wantLines, out.String())
@@ -68,12 +68,12 @@ func TestAutoLogFormatIsJSONForAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Info("Did")
+	log.Info("at info")
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(f.Name()); err != nil || !json.Valid(content) {
-		t.Errorf("no JSON (%v): %s", err, content)
+		t.Errorf("the log is %s (%v), want JSON", content, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestNewLogRejectsUnknownSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := NewLog(io.Discard, tc.level, tc.format); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("received %v, want …%s…", err, tc.want)
+				t.Errorf("error is %v, want %q in it", err, tc.want)
 			}
 		})
 	}
@@ -198,23 +198,23 @@ relaypool_tree_self_check 1
 	if err != nil {
 		t.Error(err)
 	}
-	for name, vec := range map[string]int{
+	for name, histograms := range map[string]int{
 		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "polls": testutil.CollectAndCount(m.pollSize),
 		"maintenance": testutil.CollectAndCount(m.maintenanceDuration),
 	} {
-		if vec != 1 {
-			t.Errorf("%s: %d histograms, want 1", name, vec)
+		if histograms != 1 {
+			t.Errorf("%s: %d histograms, want 1", name, histograms)
 		}
 	}
 }
 
-// A call that was not made is counted and takes no time; what never happened is
-// known to be zero.
+// A skipped call is counted and has no duration. An outcome that never happened has the
+// value zero.
 func TestSwapAndRouterMetrics(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
 	m.Outcome(submission.KindSwapExecution, "refunded")
-	m.Outcome(submission.KindSwapExecution, "finalized") // of one that was counted already, and is no submission
+	m.Outcome(submission.KindSwapExecution, "finalized") // not counted: the swap was counted when it was refunded
 	m.RouterCalled("quote", "ok", time.Millisecond)
 	m.RouterCalled("quote", "rate_limited", time.Millisecond)
 	m.RouterSkipped("quote", "breaker_open")
@@ -246,7 +246,7 @@ relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
 	}
 	for _, f := range families {
 		if f.GetName() == contract.MetricRouterDuration.Name && f.GetMetric()[0].GetHistogram().GetSampleCount() != 2 {
-			t.Errorf("%d durations, want those of the two calls that were made", f.GetMetric()[0].GetHistogram().GetSampleCount())
+			t.Errorf("%d durations, want 2, for the calls that were not skipped", f.GetMetric()[0].GetHistogram().GetSampleCount())
 		}
 	}
 }
@@ -265,18 +265,18 @@ func TestUnknownGaugesHaveNoSample(t *testing.T) {
 	}
 	for _, c := range []contract.Metric{contract.MetricBacklog, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if count(c.Name) != 0 {
-			t.Errorf("%s has a value before anything is known", c.Name)
+			t.Errorf("%s has a sample, want none while its value is unknown", c.Name)
 		}
 	}
 	value, known = 7, true
 	m.TreeObserved(0, errors.New("contradiction"))
 	for _, c := range []contract.Metric{contract.MetricBacklog, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if count(c.Name) != 1 {
-			t.Errorf("%s has no value though it is known", c.Name)
+			t.Errorf("%s has no sample although its value is known", c.Name)
 		}
 	}
 	if got := testutil.ToFloat64(m.treeCheck); got != 0 {
-		t.Errorf("a tree that contradicts itself shows %v, want 0", got)
+		t.Errorf("the self-check metric of a contradictory tree is %v, want 0", got)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestScrapedMetricsAreCountersIfNamedTotal(t *testing.T) {
 		sample(0, "chain_unavailable")
 	})
 	m.RegisterVecFunc(contract.MetricSpent, func(sample Sample) { sample(1_781_760, "transfer", "rent") })
-	m.RegisterVecFunc(contract.MetricCap, func(Sample) {}) // nothing is known
+	m.RegisterVecFunc(contract.MetricCap, func(Sample) {}) // no known value
 	want := `
 # HELP relaypool_held_submissions ` + contract.MetricHeld.Help + `
 # TYPE relaypool_held_submissions gauge
@@ -334,20 +334,20 @@ func TestOperationsHandler(t *testing.T) {
 		wantBody           string
 	}{
 		{"a ready relay is ready", http.MethodGet, contract.ReadinessPath, nil, 200, "ok"},
-		{"a draining relay says why it is not ready", http.MethodGet, contract.ReadinessPath, draining, 503, "draining"},
+		{"a draining relay is not ready, with the reason", http.MethodGet, contract.ReadinessPath, draining, 503, "draining"},
 		{"a draining relay is alive", http.MethodGet, contract.LivenessPath, draining, 200, "ok"},
-		{"probes may ask by HEAD", http.MethodHead, contract.ReadinessPath, draining, 503, ""},
-		{"metrics are told", http.MethodGet, contract.MetricsPath, draining, 200, `relaypool_build_info{revision="",version="1.2.3"} 1`},
-		{"metrics of the process are told", http.MethodGet, contract.MetricsPath, nil, 200, "process_resident_memory_bytes"},
-		{"metrics of the runtime are told", http.MethodGet, contract.MetricsPath, nil, 200, "go_goroutines"},
-		{"the backlog is told while it drains", http.MethodGet, contract.BacklogPath, draining, 200, "the backlog"},
-		{"nothing else is served", http.MethodGet, "/", nil, 404, ""},
-		{"nothing is written", http.MethodPost, contract.LivenessPath, nil, 405, ""},
+		{"a probe may use HEAD", http.MethodHead, contract.ReadinessPath, draining, 503, ""},
+		{"the relay's metrics are served", http.MethodGet, contract.MetricsPath, draining, 200, `relaypool_build_info{revision="",version="1.2.3"} 1`},
+		{"metrics of the process are served", http.MethodGet, contract.MetricsPath, nil, 200, "process_resident_memory_bytes"},
+		{"metrics of the runtime are served", http.MethodGet, contract.MetricsPath, nil, 200, "go_goroutines"},
+		{"the backlog is served during a drain", http.MethodGet, contract.BacklogPath, draining, 200, "the backlog"},
+		{"other paths are not found", http.MethodGet, "/", nil, 404, ""},
+		{"POST is not allowed", http.MethodPost, contract.LivenessPath, nil, 405, ""},
 	}
 	for _, tc := range tests {
 		unready = tc.unready
 		if status, body := get(tc.method, tc.path); status != tc.wantStatus || !strings.Contains(body, tc.wantBody) {
-			t.Errorf("%s: received %d %.200s, want %d …%s…", tc.name, status, body, tc.wantStatus, tc.wantBody)
+			t.Errorf("%s: got %d %.200s, want %d with %q", tc.name, status, body, tc.wantStatus, tc.wantBody)
 		}
 	}
 }
