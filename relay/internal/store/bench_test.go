@@ -171,12 +171,12 @@ func (b *bench) operations(clients int) []benchOperation {
 				return across(clients, n, func(int) error { _, err := b.s.Backlog(ctx); return err })
 			}, nil
 		}},
-		{"Ahead", func(ctx context.Context, n int) (func() error, error) {
+		{"CountAhead", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
 				return across(clients, n, func(int) error { _, err := b.s.CountAhead(ctx, testPool, 0, 500, 50); return err })
 			}, nil
 		}},
-		{"Reap", func(ctx context.Context, n int) (func() error, error) {
+		{"FreeDeadProcesses", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
 				return across(clients, n, func(int) error { _, err := b.s.FreeDeadProcesses(ctx); return err })
 			}, nil
