@@ -17,11 +17,11 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// defaultRetryAfter is the Retry-After of a temporary refusal that names none.
+// defaultRetryAfter is the Retry-After of a temporary refusal without one.
 const defaultRetryAfter = 5 * time.Second
 
-// answer encodes v before it writes anything, so that an error of the encoding can
-// still be answered as an internal error.
+// answer encodes v before it writes anything, so that an encoding error can still be
+// answered as an internal error.
 func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
@@ -35,12 +35,12 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) 
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	// A client that has hung up gets nothing: there is no other way to answer it.
+	// A failed write means that the client has disconnected: nothing else can be sent.
 	_, _ = w.Write(body.Bytes())
 }
 
-// fail answers an error: a refusal as it is, any other error as internal. Only fail
-// logs the latter.
+// fail answers with an error: a refusal as it is, any other error as internal. No other
+// code logs the other errors.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ref, ok := refusal.As(err); ok {
 		a.refuse(w, r, ref)
@@ -54,7 +54,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.internal(w, r)
 }
 
-// refuse sends a refusal's envelope. It logs the refusal's cause, and does not send it.
+// refuse sends a refusal's envelope. The refusal's cause is logged, but not sent.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusal) {
 	status, x := ref.Code.HTTPStatus(), exchangeOf(r.Context())
 	x.code = ref.Code
@@ -80,7 +80,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusa
 	a.answer(w, r, status, envelope)
 }
 
-// internal answers with the request id, and with nothing of what went wrong.
+// internal answers with the request id and without details of the error.
 func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
 	x.code = refusal.Internal
@@ -90,7 +90,7 @@ func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// badParameter answers a parameter that the generated server refuses. That server's
+// badParameter answers a parameter that the generated server refuses. The generated
 // errors contain the value, so only their kind is reported.
 func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var (
@@ -101,7 +101,7 @@ func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &malformed):
 		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is malformed: expected %s", malformed.ParamName, expected(malformed.ParamName)))
 	case errors.As(err, &repeated):
-		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is there %d times: expected it once", repeated.ParamName, repeated.Count))
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is present %d times: expected once", repeated.ParamName, repeated.Count))
 	default:
 		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "a parameter of the request is missing or malformed: expected those of relay/openapi.yaml"))
 	}
@@ -111,7 +111,7 @@ func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 func expected(parameter string) string {
 	switch parameter {
 	case "id":
-		return "a UUID of 36 characters, the request_id that a submission was answered with"
+		return "a UUID of 36 characters, the request_id of a submission"
 	case "from_index", "fromIndex", "limit":
 		return "one whole number"
 	default:
@@ -120,7 +120,7 @@ func expected(parameter string) string {
 }
 
 func (a *api) routeNotFound(w http.ResponseWriter, r *http.Request) {
-	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is no route of the relay: GET / lists them"))
+	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is not a route of the relay: GET / lists the routes"))
 }
 
 // methodNotAllowed answers with the methods of the path. The router also calls it for

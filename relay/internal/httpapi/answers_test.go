@@ -23,7 +23,7 @@ import (
 
 const sol = "So11111111111111111111111111111111111111112"
 
-// result is SubmissionResult before anything has landed.
+// result is the SubmissionResult of a submission that has not landed.
 func result(status string) map[string]any {
 	return map[string]any{
 		"request_id": submissionID.String(), "status": status, "signature": nil, "tx_id": nil,
@@ -39,7 +39,7 @@ func landed() map[string]any {
 	})
 }
 
-// state is SubmissionStatus before anything has landed.
+// state is the SubmissionStatus of a submission that has not landed.
 func state(status string) map[string]any {
 	s := merge(result(status), map[string]any{
 		"finalized": false, "rolled_back": false, "error": nil, "error_code": nil,
@@ -55,12 +55,12 @@ func success(data map[string]any) map[string]any {
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	waits := func(s *submission.Submission) *domains {
-		d := submits(pending(), nil)
+	waitReturns := func(s *submission.Submission) *domains {
+		d := submitReturns(pending(), nil)
 		d.wait = func(context.Context, uuid.UUID) (*submission.Submission, error) { return s, nil }
 		return d
 	}
-	gets := func(s *submission.Submission) *domains {
+	getReturns := func(s *submission.Submission) *domains {
 		return &domains{get: func(_ context.Context, id uuid.UUID) (*submission.Submission, error) {
 			if id != submissionID {
 				return nil, errors.New("asked for another submission")
@@ -86,50 +86,50 @@ func TestAnswers(t *testing.T) {
 		want       map[string]any
 	}{
 		"a submission confirmed within the wait is answered 200": {
-			request: post("/transact", transactBody()), domains: waits(completed()), wantStatus: 200,
+			request: post("/transact", transactBody()), domains: waitReturns(completed()), wantStatus: 200,
 			want: merge(success(landed()), map[string]any{"request_id": submissionID.String(), "signature": signature.String()}),
 		},
 		"a repeat of a completed submission is answered without waiting": {
-			request: post("/transact", transactBody()), domains: submits(completed(), nil), wantStatus: 200,
+			request: post("/transact", transactBody()), domains: submitReturns(completed(), nil), wantStatus: 200,
 			want: merge(success(landed()), map[string]any{"request_id": submissionID.String(), "signature": signature.String()}),
 		},
 		"a submission still pending when the wait is over is answered 202": {
-			request: post("/transact", transactBody()), domains: waits(pending()), wantStatus: 202,
+			request: post("/transact", transactBody()), domains: waitReturns(pending()), wantStatus: 202,
 			wantHeader: location, want: accepted,
 		},
 		"an attempt that has not landed shows no signature": {
-			request: post("/transact", transactBody()), domains: waits(processing), wantStatus: 202, wantHeader: location,
+			request: post("/transact", transactBody()), domains: waitReturns(processing), wantStatus: 202, wantHeader: location,
 			want: merge(accepted, map[string]any{"data": result("processing")}),
 		},
-		"a submission that fails within the wait has the refusal's status and its id": {
-			request: post("/transact", transactBody()), domains: waits(failed(refusal.New(refusal.NullifierSpent, "spent").With("nullifier_index", 1))),
+		"a submission that fails within the wait is answered with the refusal's status and its own id": {
+			request: post("/transact", transactBody()), domains: waitReturns(failed(refusal.New(refusal.NullifierSpent, "spent").With("nullifier_index", 1))),
 			wantStatus: 409,
 			want: map[string]any{
 				"error": true, "code": "nullifier_spent", "message": "spent",
 				"nullifier_index": 1.0, "request_id": submissionID.String(),
 			},
 		},
-		"a failure that had been completed on a dead fork says so": {
-			request: post("/transact", transactBody()), domains: submits(rolledBack, nil), wantStatus: 422,
+		"a failed submission that was completed on a dead fork is marked as rolled back": {
+			request: post("/transact", transactBody()), domains: submitReturns(rolledBack, nil), wantStatus: 422,
 			want: map[string]any{
 				"error": true, "code": "program_error", "message": "refused: Conservation", "rolled_back": true,
 				"program_code": "0x1031", "program_error": "Conservation", "request_id": submissionID.String(),
 			},
 		},
 		"a temporary refusal within the wait carries Retry-After": {
-			request: post("/transact", transactBody()), domains: waits(failed(refusal.New(refusal.ChainUnavailable, "no chain"))),
+			request: post("/transact", transactBody()), domains: waitReturns(failed(refusal.New(refusal.ChainUnavailable, "no chain"))),
 			wantStatus: 503, wantHeader: map[string]string{"Retry-After": "5"},
 			want: map[string]any{"error": true, "code": "chain_unavailable", "message": "no chain", "request_id": submissionID.String()},
 		},
 		"a withdrawal is queued": {
-			request: post("/withdraw", transactBody()), domains: submits(pending(), nil), wantStatus: 202, wantHeader: location,
+			request: post("/withdraw", transactBody()), domains: submitReturns(pending(), nil), wantStatus: 202, wantHeader: location,
 			want: success(map[string]any{
 				"request_id": submissionID.String(), "status": "queued",
 				"message": "withdrawal accepted; follow it at GET /status/" + submissionID.String(),
 			}),
 		},
 		"a repeated withdrawal is queued, even after it has ended": {
-			request: post("/withdraw", transactBody()), domains: submits(completed(), nil), wantStatus: 202, wantHeader: location,
+			request: post("/withdraw", transactBody()), domains: submitReturns(completed(), nil), wantStatus: 202, wantHeader: location,
 			want: success(map[string]any{
 				"request_id": submissionID.String(), "status": "queued",
 				"message": "withdrawal accepted; follow it at GET /status/" + submissionID.String(),
@@ -143,26 +143,26 @@ func TestAnswers(t *testing.T) {
 			},
 		},
 		"the status of a pending submission": {
-			request: get("/status/" + submissionID.String()), domains: gets(pending()), wantStatus: 200, want: success(state("pending")),
+			request: get("/status/" + submissionID.String()), domains: getReturns(pending()), wantStatus: 200, want: success(state("pending")),
 		},
 		"the status of a processing submission": {
-			request: get("/status/" + submissionID.String()), domains: gets(processing), wantStatus: 200, want: success(state("processing")),
+			request: get("/status/" + submissionID.String()), domains: getReturns(processing), wantStatus: 200, want: success(state("processing")),
 		},
 		"the status of a finalized submission": {
-			request: get("/status/" + submissionID.String()), domains: gets(finalized), wantStatus: 200,
+			request: get("/status/" + submissionID.String()), domains: getReturns(finalized), wantStatus: 200,
 			want: success(merge(state("completed"), map[string]any{
 				"tx_id": signature.String(), "solana_signature": signature.String(), "slot": 42.0, "leaf_indices": []any{6.0, 7.0},
 				"root": hex32, "finalized": true, "completed_at": "2026-11-21T11:00:02Z",
 			})),
 		},
-		"the status of a submission that failed by its root names the current one": {
-			request: get("/status/" + submissionID.String()), domains: gets(stale), wantStatus: 200,
+		"the status of a submission with a stale root has the current root": {
+			request: get("/status/" + submissionID.String()), domains: getReturns(stale), wantStatus: 200,
 			want: success(merge(state("failed"), map[string]any{
 				"error": "RootNotFound", "error_code": "root_not_found", "current_root": hex32, "completed_at": "2026-11-21T11:00:03Z",
 			})),
 		},
 		"the status of a submission that was rolled back shows no signature": {
-			request: get("/status/" + submissionID.String()), domains: gets(rolledBack), wantStatus: 200,
+			request: get("/status/" + submissionID.String()), domains: getReturns(rolledBack), wantStatus: 200,
 			want: success(merge(state("failed"), map[string]any{
 				"error": "refused: Conservation", "error_code": "program_error", "program_code": "0x1031", "program_error": "Conservation",
 				"rolled_back": true, "completed_at": "2026-11-21T11:00:03Z",
@@ -191,12 +191,12 @@ func TestAnswers(t *testing.T) {
 		},
 		"no commitments are an empty list": {
 			request: get("/commitments"), wantStatus: 200,
-			domains: publishes(0),
+			domains: publishedLeaves(0),
 			want:    map[string]any{"commitments": []any{}, "count": 0.0},
 		},
 		"commitments": {
 			request: get("/commitments?mint=" + sol), wantStatus: 200,
-			domains: publishes(2),
+			domains: publishedLeaves(2),
 			want: map[string]any{"count": 2.0, "commitments": []any{
 				map[string]any{"index": 0.0, "commitment": strings.Repeat("0", 63) + "1"},
 				map[string]any{"index": 1.0, "commitment": strings.Repeat("0", 63) + "2"},
@@ -280,7 +280,7 @@ func TestAnswers(t *testing.T) {
 				}
 			}
 			if got := resp.Header.Get("Cache-Control"); got != "no-store" {
-				t.Errorf("Cache-Control is %q: an answer that is stored is an old one", got)
+				t.Errorf("Cache-Control is %q, want no-store", got)
 			}
 			if diff := cmp.Diff(tt.want, object(t, body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
@@ -289,8 +289,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestEndpointsAreTheDocuments compares the list of GET / with the document.
-func TestEndpointsAreTheDocuments(t *testing.T) {
+// TestServiceInfoListsAllRoutes compares the endpoints of GET / with the OpenAPI
+// document.
+func TestServiceInfoListsAllRoutes(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()
 	if err != nil {
@@ -315,8 +316,8 @@ func TestEndpointsAreTheDocuments(t *testing.T) {
 	}
 }
 
-// TestDomainsGetTheRequest checks which parts of a request reach the domains.
-func TestDomainsGetTheRequest(t *testing.T) {
+// TestRequestFieldsReachTheDomains checks which parts of a request reach the domains.
+func TestRequestFieldsReachTheDomains(t *testing.T) {
 	t.Parallel()
 	t.Run("a submission with all its fields", func(t *testing.T) {
 		t.Parallel()
@@ -375,7 +376,7 @@ func TestDomainsGetTheRequest(t *testing.T) {
 			t.Errorf("identifier %q, want none", *got.Identifier)
 		}
 	})
-	t.Run("the mint of a root", func(t *testing.T) {
+	t.Run("the mint of a root request", func(t *testing.T) {
 		t.Parallel()
 		for path, want := range map[string]string{"/merkle-root": "", "/merkle-root?mint=" + sol: sol} {
 			got := "not called"

@@ -12,7 +12,7 @@ import (
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	const first, second, unknown = "first-key-0123456789", "second-key-0123456789", "canary-key-0123456789"
-	demanded := func(o *httpapi.Options) {
+	requireKeys := func(o *httpapi.Options) {
 		o.APIKeys = [][sha256.Size]byte{sha256.Sum256([]byte(first)), sha256.Sum256([]byte(second))}
 	}
 	tests := map[string]struct {
@@ -22,7 +22,7 @@ func TestAPIKeys(t *testing.T) {
 	}{
 		"the first key works":                 {"/", "Bearer " + first, http.StatusOK, ""},
 		"the second key works":                {"/", "Bearer " + second, http.StatusOK, ""},
-		"the scheme's case does not count":    {"/", "bearer " + first, http.StatusOK, ""},
+		"the scheme's case is ignored":        {"/", "bearer " + first, http.StatusOK, ""},
 		"no key":                              {"/", "", http.StatusUnauthorized, "received none"},
 		"a key that is not known":             {"/", "Bearer " + unknown, http.StatusUnauthorized, "received a key that it does not know"},
 		"the beginning of a key":              {"/", "Bearer " + first[:8], http.StatusUnauthorized, "received a key that it does not know"},
@@ -37,7 +37,7 @@ func TestAPIKeys(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, &domains{health: healthy}, demanded)
+			f := newFixture(t, &domains{health: healthy}, requireKeys)
 			r := get(tc.path)
 			if tc.authorization != "" {
 				r.Header.Set("Authorization", tc.authorization)
@@ -49,15 +49,15 @@ func TestAPIKeys(t *testing.T) {
 			}
 			if tc.want == http.StatusUnauthorized {
 				if body["code"] != "unauthorized" || resp.Header.Get("Www-Authenticate") != "Bearer" {
-					t.Errorf("code %v with %v, want unauthorized and the scheme", body["code"], resp.Header)
+					t.Errorf("code %v, headers %v; want unauthorized and Www-Authenticate: Bearer", body["code"], resp.Header)
 				}
 			}
 			if message, _ := body["message"].(string); !strings.Contains(message, tc.message) {
-				t.Errorf("message %q, want %q in it", message, tc.message)
+				t.Errorf("message %q, want one that contains %q", message, tc.message)
 			}
 			for _, key := range []string{first, second, unknown} {
 				if strings.Contains(f.log.String(), key) || strings.Contains(string(raw), key) {
-					t.Error("the log or the answer has a key")
+					t.Error("the log or the answer contains a key")
 				}
 			}
 		})

@@ -14,9 +14,9 @@ import (
 // is over. The submission is accepted, so an error of the wait is not a failure of
 // the submission: the client gets the last known state and polls /status.
 //
-// A repeat waits at least repeatWait. A transaction is public on the chain a moment
-// before the relay knows that it landed. Somebody who copies the proof from the chain
-// in that moment then gets the answer for a landed submission, which has no id.
+// A repeat waits at least repeatWait, because a transaction is public on the chain a
+// moment before the relay knows that it landed. Somebody who copies the proof in that
+// moment must get the answer for a landed submission, which has no id.
 func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
 	if s.Repeated {
 		wait = max(wait, repeatWait)
@@ -40,9 +40,9 @@ func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.
 // repeatWait is longer than the time from a transaction's landing to its confirmation.
 const repeatWait = 5 * time.Second
 
-// idOf is the id in the answer to a request. It is the nil UUID when the request
-// repeats a landed submission only by its content: anybody can copy that content from
-// the chain, and the id opens /status.
+// idOf is the id in the answer to a request. The id gives access to /status, and
+// anybody can copy the content of a landed submission from the chain. So the id is the
+// nil UUID if the request has only the content in common with a landed submission.
 func idOf(s *submission.Submission) uuid.UUID {
 	if s.Repeated && s.State == submission.Completed {
 		return uuid.Nil

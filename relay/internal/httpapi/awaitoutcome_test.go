@@ -15,45 +15,46 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// repeatOf marks a submission as one that a request repeats by its content.
+// repeatOf marks a submission as found by the content of a repeated request.
 func repeatOf(s *submission.Submission) *submission.Submission {
 	s.Repeated = true
 	return s
 }
 
-// TestARepeatByContentHasNoID: anybody can copy a landed proof from the chain.
-// Whoever sends it again gets its outcome, but not the id that opens /status.
-func TestARepeatByContentHasNoID(t *testing.T) {
+// TestRepeatByContentOfLandedSubmissionHasNoID: anybody can copy a landed proof from
+// the chain. Whoever sends it again gets its outcome, but not the id that gives access
+// to /status.
+func TestRepeatByContentOfLandedSubmissionHasNoID(t *testing.T) {
 	t.Parallel()
 	id := submissionID.String()
 	none := uuid.Nil.String()
-	later := func(s *submission.Submission, end *submission.Submission) *domains {
-		d := submits(s, nil)
+	waitReturns := func(s *submission.Submission, outcome *submission.Submission) *domains {
+		d := submitReturns(s, nil)
 		d.wait = func(ctx context.Context, _ uuid.UUID) (*submission.Submission, error) {
 			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < 4*time.Second {
-				t.Errorf("a repeat waits until %v, %t: want long enough to learn that it has just landed", deadline, ok)
+				t.Errorf("a repeat waits until %v (deadline set: %t), want at least 4 seconds from now", deadline, ok)
 			}
-			return end, nil
+			return outcome, nil
 		}
 		return d
 	}
-	broken := refusal.New(refusal.RootNotFound, "RootNotFound")
+	staleRoot := refusal.New(refusal.RootNotFound, "RootNotFound")
 	tests := map[string]struct {
 		domains    *domains
 		path       string
 		wantStatus int
 		wantID     string
 	}{
-		"landed":                             {submits(repeatOf(completed()), nil), "/transact", 200, none},
-		"landed, as a withdrawal":            {submits(repeatOf(completed()), nil), "/withdraw", 202, none},
-		"lands meanwhile":                    {later(repeatOf(pending()), completed()), "/transact", 200, none},
-		"lands meanwhile, as a withdrawal":   {later(repeatOf(pending()), completed()), "/withdraw", 202, none},
-		"fails meanwhile":                    {later(repeatOf(pending()), failed(broken)), "/transact", 400, id},
-		"fails meanwhile, as a withdrawal":   {later(repeatOf(pending()), failed(broken)), "/withdraw", 400, id},
-		"still under way":                    {later(repeatOf(pending()), pending()), "/transact", 202, id},
-		"still under way, as a withdrawal":   {later(repeatOf(pending()), pending()), "/withdraw", 202, id},
-		"by its Idempotency-Key":             {submits(completed(), nil), "/transact", 200, id},
-		"by its Idempotency-Key, withdrawal": {submits(completed(), nil), "/withdraw", 202, id},
+		"landed":                                                   {submitReturns(repeatOf(completed()), nil), "/transact", 200, none},
+		"landed, as a withdrawal":                                  {submitReturns(repeatOf(completed()), nil), "/withdraw", 202, none},
+		"lands during the wait":                                    {waitReturns(repeatOf(pending()), completed()), "/transact", 200, none},
+		"lands during the wait, as a withdrawal":                   {waitReturns(repeatOf(pending()), completed()), "/withdraw", 202, none},
+		"fails during the wait":                                    {waitReturns(repeatOf(pending()), failed(staleRoot)), "/transact", 400, id},
+		"fails during the wait, as a withdrawal":                   {waitReturns(repeatOf(pending()), failed(staleRoot)), "/withdraw", 400, id},
+		"pending after the wait":                                   {waitReturns(repeatOf(pending()), pending()), "/transact", 202, id},
+		"pending after the wait, as a withdrawal":                  {waitReturns(repeatOf(pending()), pending()), "/withdraw", 202, id},
+		"landed, repeated by its Idempotency-Key":                  {submitReturns(completed(), nil), "/transact", 200, id},
+		"landed, repeated by its Idempotency-Key, as a withdrawal": {submitReturns(completed(), nil), "/withdraw", 202, id},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +74,9 @@ func TestARepeatByContentHasNoID(t *testing.T) {
 	}
 }
 
-// TestKeysOfClients: a submission names the API key of its client, so that each
-// client has Idempotency-Keys of its own.
-func TestKeysOfClients(t *testing.T) {
+// TestSubmissionHasHashOfClientsAPIKey: with it, each client has its own
+// Idempotency-Keys.
+func TestSubmissionHasHashOfClientsAPIKey(t *testing.T) {
 	t.Parallel()
 	const key = "first-key-0123456789"
 	var got submission.Request
@@ -88,11 +89,11 @@ func TestKeysOfClients(t *testing.T) {
 		t.Fatalf("answered %d: %s", resp.StatusCode, body)
 	}
 	if got.Client != sha256.Sum256([]byte(key)) {
-		t.Error("the submission does not say whose it is")
+		t.Error("the submission does not have the hash of the client's API key")
 	}
 	f = newFixture(t, d)
 	f.do(t, post("/transact", transactBody(), "Authorization", "Bearer "+key))
 	if got.Client != [32]byte{} {
-		t.Error("a relay without API keys takes what a client sends for one")
+		t.Error("a relay without API keys uses the Authorization header as an API key")
 	}
 }

@@ -32,30 +32,30 @@ func TestWaiting(t *testing.T) {
 		wantWait    time.Duration // 0 when the relay must not wait at all
 		wantApplied string
 	}{
-		"by default":                         {nil, 30 * time.Second, ""},
-		"not at all":                         {[]string{"respond-async"}, 0, "respond-async"},
-		"as long as asked":                   {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
-		"longer than the default":            {[]string{"wait=45"}, 45 * time.Second, "wait=45"},
-		"no longer than the relay's most":    {[]string{"wait=600"}, time.Minute, "wait=60"},
-		"zero seconds":                       {[]string{"wait=0"}, 0, "wait=0"},
-		"both in one header":                 {[]string{"respond-async, wait=10"}, 10 * time.Second, "respond-async, wait=10"},
-		"both in two headers":                {[]string{"wait=10", "respond-async"}, 10 * time.Second, "respond-async, wait=10"},
-		"the first of two waits":             {[]string{"wait=10, wait=20"}, 10 * time.Second, "wait=10"},
-		"in capitals, quoted, with space":    {[]string{` Respond-Async , WAIT = "7" `}, 7 * time.Second, "respond-async, wait=7"},
-		"with parameters, which are ignored": {[]string{"wait=7; foo=bar"}, 7 * time.Second, "wait=7"},
-		"what is no number is ignored":       {[]string{"wait=soon"}, 30 * time.Second, ""},
-		"what is negative is ignored":        {[]string{"wait=-1"}, 30 * time.Second, ""},
-		"what overflows is ignored":          {[]string{"wait=99999999999999999999"}, 30 * time.Second, ""},
-		"a wait without a number is ignored": {[]string{"wait"}, 30 * time.Second, ""},
-		"other preferences are ignored":      {[]string{"return=minimal, handling=lenient"}, 30 * time.Second, ""},
-		"an empty header is ignored":         {[]string{""}, 30 * time.Second, ""},
-		"percent signs are ignored":          {[]string{"wait=%zz"}, 30 * time.Second, ""},
+		"by default":                             {nil, 30 * time.Second, ""},
+		"not at all":                             {[]string{"respond-async"}, 0, "respond-async"},
+		"as long as asked":                       {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
+		"longer than the default":                {[]string{"wait=45"}, 45 * time.Second, "wait=45"},
+		"at most the relay's maximum":            {[]string{"wait=600"}, time.Minute, "wait=60"},
+		"zero seconds":                           {[]string{"wait=0"}, 0, "wait=0"},
+		"both in one header":                     {[]string{"respond-async, wait=10"}, 10 * time.Second, "respond-async, wait=10"},
+		"both in two headers":                    {[]string{"wait=10", "respond-async"}, 10 * time.Second, "respond-async, wait=10"},
+		"the first of two waits":                 {[]string{"wait=10, wait=20"}, 10 * time.Second, "wait=10"},
+		"in capitals, quoted, with space":        {[]string{` Respond-Async , WAIT = "7" `}, 7 * time.Second, "respond-async, wait=7"},
+		"with parameters, which are ignored":     {[]string{"wait=7; foo=bar"}, 7 * time.Second, "wait=7"},
+		"a wait that is not a number is ignored": {[]string{"wait=soon"}, 30 * time.Second, ""},
+		"a negative wait is ignored":             {[]string{"wait=-1"}, 30 * time.Second, ""},
+		"a wait that overflows is ignored":       {[]string{"wait=99999999999999999999"}, 30 * time.Second, ""},
+		"a wait without a number is ignored":     {[]string{"wait"}, 30 * time.Second, ""},
+		"other preferences are ignored":          {[]string{"return=minimal, handling=lenient"}, 30 * time.Second, ""},
+		"an empty header is ignored":             {[]string{""}, 30 * time.Second, ""},
+		"percent signs are ignored":              {[]string{"wait=%zz"}, 30 * time.Second, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			waited := time.Duration(0)
-			d := submits(pending(), nil)
+			d := submitReturns(pending(), nil)
 			d.wait = func(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 				deadline, ok := ctx.Deadline()
 				if !ok || id != submissionID {
@@ -82,11 +82,11 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestFaultInWaitingIsNoFailure: the submission is accepted, so an error of the wait
+// TestErrorOfWaitIsNotSentToClient: the submission is accepted, so an error of the wait
 // must not reach the client.
-func TestFaultInWaitingIsNoFailure(t *testing.T) {
+func TestErrorOfWaitIsNotSentToClient(t *testing.T) {
 	t.Parallel()
-	d := submits(pending(), nil)
+	d := submitReturns(pending(), nil)
 	d.wait = func(context.Context, uuid.UUID) (*submission.Submission, error) {
 		return nil, refusal.New(refusal.DatabaseUnavailable, "no database")
 	}
@@ -96,7 +96,7 @@ func TestFaultInWaitingIsNoFailure(t *testing.T) {
 		t.Errorf("status %d, Location %q, want 202 and the status: %s", resp.StatusCode, resp.Header.Get("Location"), body)
 	}
 	if !strings.Contains(f.log.String(), "waiting for an outcome failed") {
-		t.Errorf("the fault is not logged: %s", f.log)
+		t.Errorf("the error is not logged: %s", f.log)
 	}
 }
 
@@ -106,15 +106,15 @@ func TestInternalErrors(t *testing.T) {
 		domains *domains
 		request *http.Request
 	}{
-		"an error of a domain's":                   {submits(nil, errors.New("disk on fire")), post("/transact", transactBody())},
-		"a wrapped error of a domain's":            {submits(nil, fmt.Errorf("accept: %w", errors.New("disk on fire"))), post("/withdraw", transactBody())},
-		"a failure without a reason":               {submits(failed(nil), nil), post("/transact", transactBody())},
+		"an error of a domain":                     {submitReturns(nil, errors.New("disk on fire")), post("/transact", transactBody())},
+		"a wrapped error of a domain":              {submitReturns(nil, fmt.Errorf("accept: %w", errors.New("disk on fire"))), post("/withdraw", transactBody())},
+		"a failure without a reason":               {submitReturns(failed(nil), nil), post("/transact", transactBody())},
 		"the status of a failure without a reason": {&domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return failed(nil), nil }}, get("/status/" + submissionID.String())},
-		"a failure whose fields are garbled":       {&domains{get: garbledFailure}, get("/status/" + submissionID.String())},
-		"a refusal that cannot be encoded":         {submits(nil, refusal.New(refusal.PoolBusy, "busy").With("f", func() {})), post("/transact", transactBody())},
-		"a deadline that the domain let pass":      {submits(nil, context.DeadlineExceeded), post("/transact", transactBody())},
-		"a cancellation that is not the client's": {
-			submits(nil, context.Canceled), post("/transact", transactBody()),
+		"a failure with a field of the wrong type": {&domains{get: failureWithInvalidField}, get("/status/" + submissionID.String())},
+		"a refusal that cannot be encoded":         {submitReturns(nil, refusal.New(refusal.PoolBusy, "busy").With("f", func() {})), post("/transact", transactBody())},
+		"a deadline exceeded in a domain":          {submitReturns(nil, context.DeadlineExceeded), post("/transact", transactBody())},
+		"a cancellation that the client did not cause": {
+			submitReturns(nil, context.Canceled), post("/transact", transactBody()),
 		},
 	}
 	for name, tt := range tests {
@@ -127,7 +127,7 @@ func TestInternalErrors(t *testing.T) {
 			}
 			got := object(t, body)
 			if len(got) != 4 || got["code"] != "internal" || got["request_id"] != "exchange-1" {
-				t.Errorf("body %s, want error, code, message and the exchange's request_id alone", body)
+				t.Errorf("body %s, want only error, code, message and the exchange's request_id", body)
 			}
 			if strings.Contains(string(body), "fire") {
 				t.Errorf("the cause reaches the client: %s", body)
@@ -139,7 +139,7 @@ func TestInternalErrors(t *testing.T) {
 	}
 }
 
-func garbledFailure(context.Context, uuid.UUID) (*submission.Submission, error) {
+func failureWithInvalidField(context.Context, uuid.UUID) (*submission.Submission, error) {
 	return failed(refusal.New(refusal.NullifierSpent, "spent").With("nullifier_index", "first")), nil
 }
 
@@ -149,9 +149,9 @@ func TestPanics(t *testing.T) {
 		panics  func()
 		wantLog string
 	}{
-		"with text":              {func() { panic("canary in a panic") }, "value of type string"},
-		"with an error":          {func() { panic(errors.New("canary in a panic")) }, "value of type *errors.errorString"},
-		"by a fault at run time": {func() { _ = bytes.Repeat(nil, 1)[len("canary"):] }, "slice bounds out of range [6:0]"},
+		"with text":          {func() { panic("canary in a panic") }, "value of type string"},
+		"with an error":      {func() { panic(errors.New("canary in a panic")) }, "value of type *errors.errorString"},
+		"by a runtime error": {func() { _ = bytes.Repeat(nil, 1)[len("canary"):] }, "slice bounds out of range [6:0]"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -168,16 +168,16 @@ func TestPanics(t *testing.T) {
 			}
 			log := f.log.String()
 			if !strings.Contains(log, tt.wantLog) || !strings.Contains(log, "behaviour_test.go") || strings.Contains(log, "canary") {
-				t.Errorf("log must have %q and the place, and not the value: %s", tt.wantLog, log)
+				t.Errorf("log must have %q and the source file, without the panic's value: %s", tt.wantLog, log)
 			}
-			if diff := cmp.Diff([]seen{{"POST", "/transact", 500}}, f.seen.seen); diff != "" {
+			if diff := cmp.Diff([]exchange{{"POST", "/transact", 500}}, f.observer.exchanges); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestClientThatLeavesIsNoError(t *testing.T) {
+func TestClientDisconnectIsNotLoggedAsError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &domains{submit: func(ctx context.Context, _ submission.Request) (*submission.Submission, error) {
@@ -187,9 +187,9 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 	f := newFixture(t, d)
 	f.handler.ServeHTTP(httptest.NewRecorder(), post("/transact", transactBody()).WithContext(ctx))
 	if log := f.log.String(); strings.Contains(log, "ERROR") || strings.Contains(log, "WARN") {
-		t.Errorf("a client that left is logged as a fault: %s", log)
+		t.Errorf("a disconnected client is logged as an error: %s", log)
 	}
-	if diff := cmp.Diff([]seen{{"POST", "/transact", 499}}, f.seen.seen); diff != "" {
+	if diff := cmp.Diff([]exchange{{"POST", "/transact", 499}}, f.observer.exchanges); diff != "" {
 		t.Errorf("observed (-want +got):\n%s", diff)
 	}
 }
@@ -209,15 +209,15 @@ func TestCallsHaveADeadline(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ sent, want string }{
-		"none gets one":                  {"", "exchange-1"},
-		"a harmless one is kept":         {"Trace_1.a-B", "Trace_1.a-B"},
-		"the longest is kept":            {strings.Repeat("a", 64), strings.Repeat("a", 64)},
-		"a longer one is replaced":       {strings.Repeat("a", 65), "exchange-1"},
-		"one with a space is replaced":   {"a b", "exchange-1"},
-		"one with a quote is replaced":   {`a"b`, "exchange-1"},
-		"one beyond ASCII is replaced":   {"ä", "exchange-1"},
-		"one with markup is replaced":    {"<a>", "exchange-1"},
-		"one with a newline is replaced": {"a\nb", "exchange-1"},
+		"a missing id is generated":           {"", "exchange-1"},
+		"a valid id is kept":                  {"Trace_1.a-B", "Trace_1.a-B"},
+		"an id of the maximum length is kept": {strings.Repeat("a", 64), strings.Repeat("a", 64)},
+		"a longer id is replaced":             {strings.Repeat("a", 65), "exchange-1"},
+		"an id with a space is replaced":      {"a b", "exchange-1"},
+		"an id with a quote is replaced":      {`a"b`, "exchange-1"},
+		"an id beyond ASCII is replaced":      {"ä", "exchange-1"},
+		"an id with markup is replaced":       {"<a>", "exchange-1"},
+		"an id with a newline is replaced":    {"a\nb", "exchange-1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestRequestID(t *testing.T) {
 				t.Errorf("X-Request-Id is %q, want %q", got, tt.want)
 			}
 			if !strings.Contains(f.log.String(), `"request_id":"`+tt.want+`"`) {
-				t.Errorf("the log does not name the exchange %s: %s", tt.want, f.log)
+				t.Errorf("the log does not have the request_id %s: %s", tt.want, f.log)
 			}
 		})
 	}
@@ -246,7 +246,7 @@ func TestRateLimit(t *testing.T) {
 		}
 		return r
 	}
-	lines := func(values ...string) *http.Request {
+	headerLines := func(values ...string) *http.Request {
 		r := from("10.0.0.1:1", "", "")
 		for _, v := range values {
 			r.Header.Add("X-Forwarded-For", v)
@@ -258,17 +258,17 @@ func TestRateLimit(t *testing.T) {
 		first, next *http.Request
 		wantLimited bool
 	}{
-		"the same last line, after other lines of the client":  {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("2.2.2.2", "203.0.113.7"), true},
-		"another last line, after the same line of the client": {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("1.1.1.1", "203.0.113.8"), false},
-		"the same address again":                               {"", from("203.0.113.7:1", "", ""), from("203.0.113.7:2", "", ""), true},
-		"another address":                                      {"", from("203.0.113.7:1", "", ""), from("203.0.113.8:1", "", ""), false},
-		"the same /64 of IPv6":                                 {"", from("[2001:db8::1]:1", "", ""), from("[2001:db8::2]:1", "", ""), true},
-		"a header is ignored unless configured":                {"", from("203.0.113.7:1", "X-Real-Ip", "10.0.0.1"), from("203.0.113.7:1", "X-Real-Ip", "10.0.0.2"), true},
-		"two clients behind the proxy":                         {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.8"), false},
-		"one client behind two proxies":                        {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.2:1", "X-Real-Ip", "203.0.113.7"), true},
-		"the same last address, after others of the client":    {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
-		"a header without an address counts as the peer's":     {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "unknown"), from("10.0.0.1:2", "", ""), true},
-		"an IPv4-mapped IPv6 address is the same client":       {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "::ffff:203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), true},
+		"the same last header line after different lines":        {"X-Forwarded-For", headerLines("1.1.1.1", "203.0.113.7"), headerLines("2.2.2.2", "203.0.113.7"), true},
+		"a different last header line after the same line":       {"X-Forwarded-For", headerLines("1.1.1.1", "203.0.113.7"), headerLines("1.1.1.1", "203.0.113.8"), false},
+		"the same address again":                                 {"", from("203.0.113.7:1", "", ""), from("203.0.113.7:2", "", ""), true},
+		"another address":                                        {"", from("203.0.113.7:1", "", ""), from("203.0.113.8:1", "", ""), false},
+		"the same /64 of IPv6":                                   {"", from("[2001:db8::1]:1", "", ""), from("[2001:db8::2]:1", "", ""), true},
+		"a header is ignored unless configured":                  {"", from("203.0.113.7:1", "X-Real-Ip", "10.0.0.1"), from("203.0.113.7:1", "X-Real-Ip", "10.0.0.2"), true},
+		"two clients behind the proxy":                           {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.8"), false},
+		"one client behind two proxies":                          {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), from("10.0.0.2:1", "X-Real-Ip", "203.0.113.7"), true},
+		"the same last address after different addresses":        {"X-Forwarded-For", from("10.0.0.1:1", "X-Forwarded-For", "1.1.1.1, 203.0.113.7"), from("10.0.0.1:1", "X-Forwarded-For", "2.2.2.2,203.0.113.7"), true},
+		"a header without an address: the peer's address counts": {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "unknown"), from("10.0.0.1:2", "", ""), true},
+		"an IPv4-mapped IPv6 address is the same client":         {"X-Real-IP", from("10.0.0.1:1", "X-Real-Ip", "::ffff:203.0.113.7"), from("10.0.0.1:1", "X-Real-Ip", "203.0.113.7"), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestRateLimit(t *testing.T) {
 		rec := httptest.NewRecorder()
 		f.operations.ServeHTTP(rec, get("/compliance-key"))
 		if rec.Code != http.StatusNotFound {
-			t.Errorf("another route is answered %d: %s", rec.Code, rec.Body)
+			t.Errorf("GET /compliance-key is answered %d, want 404: %s", rec.Code, rec.Body)
 		}
 	})
 	t.Run("no limit", func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestCORS(t *testing.T) {
 		t.Parallel()
 		resp, _ := newFixture(t, &domains{}).do(t, preflight())
 		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("status %d, headers %v, want 405 and no permission", resp.StatusCode, resp.Header)
+			t.Errorf("status %d, headers %v, want 405 and the origin not allowed", resp.StatusCode, resp.Header)
 		}
 	})
 	on := func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} }
@@ -344,17 +344,17 @@ func TestCORS(t *testing.T) {
 		rec := httptest.NewRecorder()
 		newFixture(t, &domains{}, on).handler.ServeHTTP(rec, preflight())
 		if rec.Code != http.StatusOK || rec.Header().Get("Access-Control-Allow-Origin") != "https://app.example" || rec.Header().Get("Access-Control-Allow-Headers") == "" {
-			t.Errorf("status %d, headers %v, want permission", rec.Code, rec.Header())
+			t.Errorf("status %d, headers %v, want 200 and the origin allowed", rec.Code, rec.Header())
 		}
 	})
-	t.Run("errors can be read by the origin too", func(t *testing.T) {
+	t.Run("an allowed origin can read errors", func(t *testing.T) {
 		t.Parallel()
 		r := get("/nowhere")
 		r.Header.Set("Origin", "https://app.example")
 		resp, _ := newFixture(t, &domains{}, on).do(t, r)
 		exposed := strings.ToLower(resp.Header.Get("Access-Control-Expose-Headers"))
 		if resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(exposed, "retry-after") || !strings.Contains(exposed, "etag") {
-			t.Errorf("headers %v, want permission", resp.Header)
+			t.Errorf("headers %v, want the origin allowed and Retry-After and ETag exposed", resp.Header)
 		}
 	})
 	t.Run("another origin", func(t *testing.T) {
@@ -363,7 +363,7 @@ func TestCORS(t *testing.T) {
 		r.Header.Set("Origin", "https://evil.example")
 		resp, _ := newFixture(t, &domains{}, on).do(t, r)
 		if got := resp.Header.Get("Access-Control-Allow-Origin"); got != "" {
-			t.Errorf("another origin is permitted: %q", got)
+			t.Errorf("Access-Control-Allow-Origin of another origin is %q, want none", got)
 		}
 	})
 }
@@ -376,28 +376,28 @@ func TestAccessLog(t *testing.T) {
 		domains *domains
 		want    map[string]any
 	}{
-		"what reads is logged at debug, by the route's pattern": {
+		"a read is logged at debug with the route's pattern": {
 			request: get("/status/" + submissionID.String()),
 			domains: &domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return pending(), nil }},
 			want:    map[string]any{"level": "DEBUG", "method": "GET", "route": "/status/{id}", "status": 200.0},
 		},
-		"what changes state is logged at info": {
-			request: post("/withdraw", transactBody()), domains: submits(pending(), nil),
+		"a request that changes state is logged at info": {
+			request: post("/withdraw", transactBody()), domains: submitReturns(pending(), nil),
 			want: map[string]any{"level": "INFO", "method": "POST", "route": "/withdraw", "status": 202.0},
 		},
-		"a refusal has its code": {
+		"a refusal is logged with its code": {
 			request: post("/transact", "{}"), domains: &domains{},
 			want: map[string]any{"level": "INFO", "method": "POST", "route": "/transact", "status": 400.0, "code": "invalid_request"},
 		},
-		"an unknown path is not logged": {
+		"the text of an unknown path is not logged": {
 			request: get("/canary/path?canary=1"), domains: &domains{},
 			want: map[string]any{"level": "DEBUG", "method": "GET", "route": "unmatched", "status": 404.0, "code": "route_not_found"},
 		},
-		"an unknown method is not logged": {
+		"the name of an unknown method is not logged": {
 			request: httptest.NewRequest("CANARY", "/transact", nil), domains: &domains{},
 			want: map[string]any{"level": "DEBUG", "method": "other", "route": "unmatched", "status": 405.0, "code": "method_not_allowed"},
 		},
-		"a HEAD is the route's": {
+		"a HEAD request is logged with the route": {
 			request: httptest.NewRequest(http.MethodHead, "/", nil), domains: &domains{},
 			want: map[string]any{"level": "DEBUG", "method": "HEAD", "route": "/", "status": 200.0},
 		},
@@ -416,22 +416,22 @@ func TestAccessLog(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
-			wantSeen := []seen{{tt.want["method"].(string), tt.want["route"].(string), int(tt.want["status"].(float64))}}
-			if diff := cmp.Diff(wantSeen, f.seen.seen); diff != "" {
+			wantSeen := []exchange{{tt.want["method"].(string), tt.want["route"].(string), int(tt.want["status"].(float64))}}
+			if diff := cmp.Diff(wantSeen, f.observer.exchanges); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestCanary sends recognisable values in every field and header of every route,
-// valid and invalid. It looks for them in all that the relay writes: its log, its
+// TestCanary sends recognisable values in every field and header of every route, valid
+// and invalid. It looks for them in everything that the relay writes: its log, its
 // metrics' labels and its answers.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	const canary = "CANARYcanary0123456789"
 	canaries := []string{canary, "Q0FOQVJZ", "43414e415259", "203.0.113.99", "9876543210987654", outputMint.String(), outputATA.String()}
-	leaked := func(where, text string) {
+	checkNoCanary := func(where, text string) {
 		for _, c := range canaries {
 			if strings.Contains(text, c) {
 				t.Errorf("%s contains %s: %s", where, c, text)
@@ -468,10 +468,10 @@ func TestCanary(t *testing.T) {
 	}
 	requests = append(requests, post("/transact", transactBody(), "X-Request-Id", canary+" 1"))
 
-	faults := map[string]error{
+	submitErrors := map[string]error{
 		"accepted": nil, "refused": refusal.New(refusal.ProofInvalid, "no"), "failed": errors.New("no"),
 	}
-	for outcome, err := range faults {
+	for outcome, err := range submitErrors {
 		d := &domains{
 			submit: func(context.Context, submission.Request) (*submission.Submission, error) { return pending(), err },
 			wait:   func(context.Context, uuid.UUID) (*submission.Submission, error) { return pending(), nil },
@@ -480,23 +480,23 @@ func TestCanary(t *testing.T) {
 			},
 			health: healthy,
 		}
-		f := newFixture(t, d, func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} }, swapping)
+		f := newFixture(t, d, func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} }, enableSwaps)
 		for _, r := range requests {
 			raw, err := io.ReadAll(r.Body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := r.Clone(t.Context())
-			again.RemoteAddr = "203.0.113.99:4242"
-			r.Body, again.Body = io.NopCloser(bytes.NewReader(raw)), io.NopCloser(bytes.NewReader(raw))
+			sent := r.Clone(t.Context())
+			sent.RemoteAddr = "203.0.113.99:4242"
+			r.Body, sent.Body = io.NopCloser(bytes.NewReader(raw)), io.NopCloser(bytes.NewReader(raw))
 			rec := httptest.NewRecorder()
-			f.handler.ServeHTTP(rec, again)
-			leaked(outcome+": the answer to "+r.Method+" "+r.URL.Path, fmt.Sprint(rec.Header(), rec.Body))
+			f.handler.ServeHTTP(rec, sent)
+			checkNoCanary(outcome+": the answer to "+r.Method+" "+r.URL.Path, fmt.Sprint(rec.Header(), rec.Body))
 		}
-		leaked(outcome+": the log", f.log.String())
-		leaked(outcome+": what is observed", fmt.Sprint(f.seen.seen))
-		if len(f.seen.seen) != len(requests) {
-			t.Errorf("%d exchanges observed, want %d", len(f.seen.seen), len(requests))
+		checkNoCanary(outcome+": the log", f.log.String())
+		checkNoCanary(outcome+": the observed exchanges", fmt.Sprint(f.observer.exchanges))
+		if len(f.observer.exchanges) != len(requests) {
+			t.Errorf("%d exchanges observed, want %d", len(f.observer.exchanges), len(requests))
 		}
 	}
 }
@@ -507,25 +507,25 @@ func TestOptionsAreChecked(t *testing.T) {
 		change func(*httpapi.Options)
 		want   string
 	}{
-		"admission":             {func(o *httpapi.Options) { o.Admission = nil }, "Admission is missing"},
-		"submissions":           {func(o *httpapi.Options) { o.Submissions = nil }, "Submissions is missing"},
-		"commitments":           {func(o *httpapi.Options) { o.Commitments = nil }, "Commitments is missing"},
-		"tree":                  {func(o *httpapi.Options) { o.Tree = nil }, "Tree is missing"},
-		"viewing keys":          {func(o *httpapi.Options) { o.ViewingKeys = nil }, "ViewingKeys is missing"},
-		"health":                {func(o *httpapi.Options) { o.Health = nil }, "Health is missing"},
-		"log":                   {func(o *httpapi.Options) { o.Log = nil }, "Log is missing"},
-		"observer":              {func(o *httpapi.Options) { o.Observer = nil }, "Observer is missing"},
-		"clock":                 {func(o *httpapi.Options) { o.Now = nil }, "Now is missing"},
-		"ids":                   {func(o *httpapi.Options) { o.NewID = nil }, "NewID is missing"},
-		"call timeout":          {func(o *httpapi.Options) { o.CallTimeout = 0 }, "CallTimeout is missing"},
-		"profile":               {func(o *httpapi.Options) { o.Info.Profile = nil }, "Info.Profile with a mint is missing"},
-		"compliance key":        {func(o *httpapi.Options) { o.Info.ComplianceKey = [32]byte{} }, "Info.ComplianceKey is missing"},
-		"note bounds":           {func(o *httpapi.Options) { o.Info.NoteBounds = nil }, "Info.NoteBounds of a transfer is missing"},
-		"version":               {func(o *httpapi.Options) { o.Info.Version = "v1.0" }, `version "v1.0" is not of the form X.Y.Z`},
-		"negative wait":         {func(o *httpapi.Options) { o.WaitDefault = -1 }, "expected 0 or more"},
-		"wait beyond most":      {func(o *httpapi.Options) { o.WaitMax = time.Second }, "the longest not below the default"},
-		"rate":                  {func(o *httpapi.Options) { o.RatePerMinute = -1 }, "rate of -1 a minute"},
-		"everything is missing": {func(o *httpapi.Options) { *o = httpapi.Options{} }, "NewID is missing\nCallTimeout is missing"},
+		"admission":                      {func(o *httpapi.Options) { o.Admission = nil }, "Admission is missing"},
+		"submissions":                    {func(o *httpapi.Options) { o.Submissions = nil }, "Submissions is missing"},
+		"commitments":                    {func(o *httpapi.Options) { o.Commitments = nil }, "Commitments is missing"},
+		"tree":                           {func(o *httpapi.Options) { o.Tree = nil }, "Tree is missing"},
+		"viewing keys":                   {func(o *httpapi.Options) { o.ViewingKeys = nil }, "ViewingKeys is missing"},
+		"health":                         {func(o *httpapi.Options) { o.Health = nil }, "Health is missing"},
+		"log":                            {func(o *httpapi.Options) { o.Log = nil }, "Log is missing"},
+		"observer":                       {func(o *httpapi.Options) { o.Observer = nil }, "Observer is missing"},
+		"clock":                          {func(o *httpapi.Options) { o.Now = nil }, "Now is missing"},
+		"ids":                            {func(o *httpapi.Options) { o.NewID = nil }, "NewID is missing"},
+		"call timeout":                   {func(o *httpapi.Options) { o.CallTimeout = 0 }, "CallTimeout is missing"},
+		"profile":                        {func(o *httpapi.Options) { o.Info.Profile = nil }, "Info.Profile with a mint is missing"},
+		"compliance key":                 {func(o *httpapi.Options) { o.Info.ComplianceKey = [32]byte{} }, "Info.ComplianceKey is missing"},
+		"note bounds":                    {func(o *httpapi.Options) { o.Info.NoteBounds = nil }, "Info.NoteBounds of a transfer is missing"},
+		"version":                        {func(o *httpapi.Options) { o.Info.Version = "v1.0" }, `version "v1.0" is not of the form X.Y.Z`},
+		"negative wait":                  {func(o *httpapi.Options) { o.WaitDefault = -1 }, "expected 0 or more"},
+		"default wait above the maximum": {func(o *httpapi.Options) { o.WaitMax = time.Second }, "WaitMax not below WaitDefault"},
+		"rate":                           {func(o *httpapi.Options) { o.RatePerMinute = -1 }, "rate of -1 a minute"},
+		"everything is missing":          {func(o *httpapi.Options) { *o = httpapi.Options{} }, "NewID is missing\nCallTimeout is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

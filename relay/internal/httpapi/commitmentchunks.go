@@ -21,8 +21,8 @@ const (
 	maxChunks = 256
 
 	leafText, indexText, entryEnd = `{"commitment":"`, `","index":`, `},`
-	// entrySize is the bytes of an entry with its comma, without the digits of its
-	// index.
+	// entrySize is the size in bytes of an entry with its comma, without the digits of
+	// its index.
 	entrySize = len(leafText) + 2*32 + len(indexText) + len(entryEnd)
 )
 
@@ -45,10 +45,9 @@ func newChunks(source Commitments, timeout time.Duration) *chunks {
 	return &chunks{source: source, timeout: timeout, cached: map[chunkName][]byte{}}
 }
 
-// read returns the encoded leaves from the index from up to the index to, exclusive,
-// or up to the end of the chunk that from is in. Each entry has a comma after it;
-// next is the index of the first leaf after them. Only fully published chunks are
-// shared between readers.
+// read returns the encoded leaves [from, to), but none after the end of the chunk of
+// the leaf from. Each entry ends with a comma; next is the index after the last entry.
+// Only fully published chunks are shared between readers.
 func (c *chunks) read(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
 	number := from / chunkLeaves
 	first, end := number*chunkLeaves, (number+1)*chunkLeaves
@@ -65,7 +64,7 @@ func (c *chunks) read(ctx context.Context, pos commitments.Position, from, to ui
 }
 
 // cachedOrRead returns a chunk. One read serves all concurrent requests for it, and a
-// client that leaves does not cancel the read for the others.
+// client that disconnects does not cancel the read for the others.
 func (c *chunks) cachedOrRead(ctx context.Context, name chunkName) ([]byte, error) {
 	c.mu.Lock()
 	text := c.cached[name]
@@ -92,8 +91,8 @@ func (c *chunks) cachedOrRead(ctx context.Context, name chunkName) ([]byte, erro
 	}
 }
 
-// store caches a chunk. It drops chunks of other generations, and any others while the
-// cache is full: which ones hardly matters, because a list is read from end to end.
+// store caches a chunk. It drops the chunks of other generations, and arbitrary chunks
+// while the cache is full: which ones hardly matters, because clients read whole lists.
 func (c *chunks) store(name chunkName, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +131,7 @@ func (c *chunks) readChunk(ctx context.Context, generation, from, to uint64) ([]
 	return text, nil
 }
 
-// textSize is the bytes of the entries from the index from up to the index to,
-// exclusive, each with its comma.
+// textSize is the size in bytes of the entries [from, to), each with its comma.
 func textSize(from, to uint64) int64 {
 	size := int64(to-from) * int64(entrySize) //nolint:gosec // an answer's leaves at most
 	for from < to {

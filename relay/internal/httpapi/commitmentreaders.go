@@ -52,8 +52,8 @@ func (r *readers) leave(address string) {
 	}
 }
 
-// writeList writes the answer chunk by chunk. Each write has a deadline, which cuts
-// off a stalled reader. The whole answer has another, which cuts off a client that
+// writeList writes the answer chunk by chunk. Each write has a deadline, which cuts off
+// a stalled reader. The whole answer has a deadline too, which cuts off a client that
 // reads a byte now and then.
 func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
 	control := http.NewResponseController(w)

@@ -24,7 +24,7 @@ const (
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
 
-// list is one answer: the leaves from the index from up to the index to, exclusive.
+// list is one answer: the leaves [from, to).
 type list struct {
 	pos      commitments.Position
 	from, to uint64
@@ -37,7 +37,7 @@ type list struct {
 
 func (l *list) end() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
 
-// size is the length of the whole answer: the last entry has no comma.
+// size is the length of the whole answer, whose last entry has no comma.
 func (l *list) size() int64 {
 	size := int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.end()))
 	if l.to > l.from {
@@ -114,15 +114,14 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
 		return l, nil
 	}
-	// A generation's leaves do not change, but after a restore of the database its
-	// number may stand for other leaves. The last leaf in the tag shows the
-	// difference.
+	// A generation's leaves do not change, but after a restore of the database the same
+	// number may stand for other leaves. The last leaf in the tag shows the difference.
 	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
 	if err != nil {
 		return nil, err
 	}
-	const named = 8 // bytes of the leaf in the tag
-	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:named]))
+	const tagBytes = 8 // bytes of the leaf in the tag
+	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:tagBytes]))
 	l.text, l.next, err = a.chunks.read(ctx, pos, l.from, l.to)
 	return l, err
 }
@@ -134,8 +133,8 @@ func matches(header, tag string) bool {
 	if len(header) > longest {
 		return false
 	}
-	for _, one := range strings.Split(header, ",") {
-		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+	for _, candidate := range strings.Split(header, ",") {
+		if candidate = strings.TrimSpace(candidate); candidate == "*" || strings.TrimPrefix(candidate, "W/") == tag {
 			return true
 		}
 	}

@@ -56,7 +56,7 @@ func TestPagesOfCommitments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rec := httptest.NewRecorder()
-			newFixture(t, publishes(leaves)).handler.ServeHTTP(rec, get("/commitments"+tt.query))
+			newFixture(t, publishedLeaves(leaves)).handler.ServeHTTP(rec, get("/commitments"+tt.query))
 			if tt.wantCode != "" {
 				if code := object(t, rec.Body.Bytes())["code"]; code != tt.wantCode {
 					t.Fatalf("code %v, want %s: %s", code, tt.wantCode, rec.Body)
@@ -86,7 +86,7 @@ func TestPagesOfCommitments(t *testing.T) {
 // each full chunk.
 func TestFullChunksAreReadOnce(t *testing.T) {
 	t.Parallel()
-	d := publishes(3*1024 + 10)
+	d := publishedLeaves(3*1024 + 10)
 	var mu sync.Mutex
 	read := map[uint64]int{}
 	inner := d.read
@@ -110,20 +110,20 @@ func TestFullChunksAreReadOnce(t *testing.T) {
 
 func TestUnchangedListIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	d := publishes(2000)
+	d := publishedLeaves(2000)
 	f := newFixture(t, d)
 	resp, _ := f.do(t, get("/commitments?from_index=3"))
 	tag := resp.Header.Get("Etag")
-	again := func(query, tag string) int {
+	requestWithTag := func(query, tag string) int {
 		r := get("/commitments" + query)
 		r.Header.Set("If-None-Match", tag)
 		resp, body := f.do(t, r)
 		if resp.StatusCode == http.StatusNotModified && (len(body) > 0 || resp.Header.Get("Etag") != tag) {
-			t.Errorf("304 has a body of %d bytes and the tag %s", len(body), resp.Header.Get("Etag"))
+			t.Errorf("304 has a body of %d bytes and the tag %s, want no body and the tag of the request", len(body), resp.Header.Get("Etag"))
 		}
 		return resp.StatusCode
 	}
-	if got := again("?from_index=3", tag); got != http.StatusNotModified {
+	if got := requestWithTag("?from_index=3", tag); got != http.StatusNotModified {
 		t.Errorf("unchanged list: status %d, want 304", got)
 	}
 	for _, header := range []string{"*", `"other", W/` + tag} {
@@ -133,15 +133,15 @@ func TestUnchangedListIsNotSentAgain(t *testing.T) {
 			t.Errorf("If-None-Match %s: status %d, want 304", header, resp.StatusCode)
 		}
 	}
-	if got := again("?from_index=4", tag); got != http.StatusOK {
+	if got := requestWithTag("?from_index=4", tag); got != http.StatusOK {
 		t.Errorf("another list: status %d, want 200", got)
 	}
-	*d = *publishes(2001)
-	if got := again("?from_index=3", tag); got != http.StatusOK {
+	*d = *publishedLeaves(2001)
+	if got := requestWithTag("?from_index=3", tag); got != http.StatusOK {
 		t.Errorf("list with one more leaf: status %d, want 200", got)
 	}
 	inner := d.read
-	*d = *publishes(2000)
+	*d = *publishedLeaves(2000)
 	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		leaves, err := inner(generation, from, limit)
 		if err == nil && limit == 1 {
@@ -149,7 +149,7 @@ func TestUnchangedListIsNotSentAgain(t *testing.T) {
 		}
 		return leaves, err
 	}
-	if got := again("?from_index=3", tag); got != http.StatusOK {
+	if got := requestWithTag("?from_index=3", tag); got != http.StatusOK {
 		t.Errorf("list of the same length with another leaf: status %d, want 200", got)
 	}
 }
@@ -157,8 +157,8 @@ func TestUnchangedListIsNotSentAgain(t *testing.T) {
 // TestListNeverMixesGenerations: the generation changes while a list is read.
 func TestListNeverMixesGenerations(t *testing.T) {
 	t.Parallel()
-	generations := func(moves func(read int) bool) *domains {
-		d := publishes(5000)
+	generations := func(changesAt func(read int) bool) *domains {
+		d := publishedLeaves(5000)
 		var generation uint64 = 1
 		var reads int
 		inner := d.read
@@ -166,7 +166,7 @@ func TestListNeverMixesGenerations(t *testing.T) {
 			return commitments.Position{Leaves: 5000, Published: 5000, Generation: generation}, nil
 		}
 		d.read = func(of, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
-			if reads++; moves(reads) {
+			if reads++; changesAt(reads) {
 				generation++
 			}
 			if of != generation {
@@ -180,19 +180,19 @@ func TestListNeverMixesGenerations(t *testing.T) {
 		t.Parallel()
 		resp, body := newFixture(t, generations(func(read int) bool { return read == 1 })).do(t, get("/commitments"))
 		if resp.StatusCode != http.StatusOK || object(t, body)["count"] != 5000.0 {
-			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
+			t.Errorf("answered %d with %.100s, want 200 with 5000 leaves", resp.StatusCode, body)
 		}
 	})
 	t.Run("a generation that keeps changing is refused", func(t *testing.T) {
 		t.Parallel()
 		resp, body := newFixture(t, generations(func(int) bool { return true })).do(t, get("/commitments"))
 		if resp.StatusCode != http.StatusServiceUnavailable || object(t, body)["code"] != string(refusal.ChainUnavailable) {
-			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
+			t.Errorf("answered %d with %.100s, want 503 chain_unavailable", resp.StatusCode, body)
 		}
 	})
 	t.Run("a short chunk is neither served as full nor cached", func(t *testing.T) {
 		t.Parallel()
-		d := publishes(5000)
+		d := publishedLeaves(5000)
 		inner, short := d.read, true
 		d.read = func(of, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 			out, err := inner(of, from, limit)
@@ -216,7 +216,7 @@ func TestListNeverMixesGenerations(t *testing.T) {
 		f.handler.ServeHTTP(rec, get("/commitments"))
 		declared, err := strconv.Atoi(rec.Header().Get("Content-Length"))
 		if err != nil || declared <= rec.Body.Len() || json.Valid(rec.Body.Bytes()) {
-			t.Errorf("%d bytes of %d are sent (%v), want fewer and invalid JSON", rec.Body.Len(), declared, err)
+			t.Errorf("%d bytes are sent, Content-Length is %d (%v); want fewer bytes and invalid JSON", rec.Body.Len(), declared, err)
 		}
 		if !strings.Contains(f.log.String(), "another relay has moved") || strings.Contains(f.log.String(), `"level":"ERROR"`) {
 			t.Errorf("the log lacks the change of generation, or has an error: %s", f.log)
@@ -224,7 +224,7 @@ func TestListNeverMixesGenerations(t *testing.T) {
 	})
 	t.Run("an unreachable database answers 503", func(t *testing.T) {
 		t.Parallel()
-		d := publishes(5000)
+		d := publishedLeaves(5000)
 		d.read = func(uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
 			return nil, refusal.New(refusal.DatabaseUnavailable, "no database")
 		}
@@ -236,7 +236,7 @@ func TestListNeverMixesGenerations(t *testing.T) {
 
 func TestHeadOfAListReadsOneChunk(t *testing.T) {
 	t.Parallel()
-	d := publishes(50_000)
+	d := publishedLeaves(50_000)
 	var reads int
 	inner := d.read
 	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
@@ -245,17 +245,17 @@ func TestHeadOfAListReadsOneChunk(t *testing.T) {
 	}
 	resp, body := newFixture(t, d).do(t, httptest.NewRequest(http.MethodHead, "/commitments", nil))
 	if resp.StatusCode != http.StatusOK || len(body) > 0 || resp.Header.Get("Content-Length") == "" || reads > 2 {
-		t.Errorf("answered %d with %d bytes, Content-Length %q, after %d readings", resp.StatusCode, len(body), resp.Header.Get("Content-Length"), reads)
+		t.Errorf("answered %d with %d bytes, Content-Length %q, after %d reads; want 200, an empty body, a Content-Length and at most 2 reads", resp.StatusCode, len(body), resp.Header.Get("Content-Length"), reads)
 	}
 }
 
-// deadlines records the deadline of each write. Writes fail after most bytes; 0 for no
+// deadlines records the deadline of each write. Writes fail after maxBytes bytes; 0 for no
 // limit.
 type deadlines struct {
 	*httptest.ResponseRecorder
-	set    []time.Time
-	writes []int
-	most   int
+	set      []time.Time
+	writes   []int
+	maxBytes int
 }
 
 func (d *deadlines) SetWriteDeadline(at time.Time) error {
@@ -265,7 +265,7 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 
 func (d *deadlines) Write(p []byte) (int, error) {
 	d.writes = append(d.writes, len(d.set))
-	if d.most > 0 && d.Body.Len() > d.most {
+	if d.maxBytes > 0 && d.Body.Len() > d.maxBytes {
 		return 0, errors.New("write tcp 203.0.113.7:51234: broken pipe")
 	}
 	return d.ResponseRecorder.Write(p)
@@ -276,7 +276,7 @@ func (d *deadlines) Write(p []byte) (int, error) {
 func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	clock := now
-	f := newFixture(t, publishes(100_000), func(o *httpapi.Options) {
+	f := newFixture(t, publishedLeaves(100_000), func(o *httpapi.Options) {
 		o.ListStall, o.ListTime = 10*time.Second, time.Minute
 		o.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	})
@@ -292,7 +292,7 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 			t.Fatalf("write %d uses deadline %d", i+1, w.writes[i])
 		}
 		if at.Before(latest) || at.After(began.Add(63*time.Second)) || at.After(began.Add(time.Duration(i+13)*time.Second)) {
-			t.Errorf("write %d may take until %v after the beginning", i+1, at.Sub(began))
+			t.Errorf("write %d has its deadline %v after the start of the request", i+1, at.Sub(began))
 		}
 		latest = at
 	}
@@ -300,8 +300,8 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 
 func TestCutOffListIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, publishes(100_000))
-	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), most: 1 << 20}, get("/commitments"))
+	f := newFixture(t, publishedLeaves(100_000))
+	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), maxBytes: 1 << 20}, get("/commitments"))
 	log := f.log.String()
 	if !strings.Contains(log, "sending a list response failed") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
 		t.Errorf("the log must report the cut-off without the client's address: %s", log)

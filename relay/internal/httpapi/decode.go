@@ -55,7 +55,7 @@ func checkMediaType(h http.Header) error {
 		return refusal.New(refusal.UnsupportedMediaType, "the body's Content-Type is not application/json")
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return refusal.New(refusal.UnsupportedMediaType, "the body's charset is another: expected utf-8")
+		return refusal.New(refusal.UnsupportedMediaType, "the body has another charset: expected utf-8")
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// object is a JSON object's members, undecoded. It distinguishes a missing member
-// from one of the wrong kind, and a name from the same name in other letter case.
+// object is a JSON object's members, undecoded. It distinguishes a missing member from
+// one of the wrong kind, and names that differ only in letter case.
 type object map[string]json.RawMessage
 
 // parseObject parses one JSON object and nothing after it.

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// FuzzDecodeSubmission: every body gives a request, or a refusal that blames the
-// client and repeats nothing of the body. Decoded bytes have only one valid text.
+// FuzzDecodeSubmission: every body is decoded to a request, or refused as a client
+// error that repeats nothing of the body. Decoded bytes have only one valid encoding.
 func FuzzDecodeSubmission(f *testing.F) {
 	for _, seed := range []string{
 		`{"proof_bytes":"AAEC","public_inputs":"AwQ=","recipient":"x","encrypted_notes":["qrvM",""]}`,
@@ -33,7 +33,7 @@ func FuzzDecodeSubmission(f *testing.F) {
 		for _, b := range append([][]byte{req.Proof, req.PublicInputs}, req.Notes...) {
 			// Unless the JSON escapes it, the body must contain exactly this text.
 			if text := base64.StdEncoding.EncodeToString(b); !bytes.Contains(raw, []byte(text)) && !bytes.ContainsRune(raw, '\\') {
-				t.Errorf("%d bytes were decoded from another text than their own", len(b))
+				t.Errorf("%d bytes were decoded from a text that is not their standard base64", len(b))
 			}
 		}
 	})
@@ -59,7 +59,7 @@ func FuzzDecodeSwap(f *testing.F) {
 			t.Fatalf("a swap was decoded without terms: %+v", req.Swap)
 		}
 		if digits := strconv.FormatUint(req.Swap.MinOutput, 10); !bytes.Contains(raw, []byte(digits)) && !bytes.ContainsRune(raw, '\\') {
-			t.Error("the amount is another than the body's")
+			t.Error("the body does not contain the decoded amount")
 		}
 	})
 }
@@ -83,12 +83,12 @@ func checkRefusal(t *testing.T, raw []byte, err error) {
 	t.Helper()
 	ref, ok := refusal.As(err)
 	if !ok || ref.Code.HTTPStatus() != http.StatusBadRequest {
-		t.Fatalf("error %v is no refusal of the client's fault", err)
+		t.Fatalf("error %v, want a refusal with status 400", err)
 	}
 	if !utf8.ValidString(ref.Message) || ref.Cause != nil {
-		t.Errorf("message %q or cause %v", ref.Message, ref.Cause)
+		t.Errorf("message %q, cause %v; want valid UTF-8 and no cause", ref.Message, ref.Cause)
 	}
-	// The rest of the message is known, so a long piece of the body in it is a leak.
+	// A message that contains a long piece of the body leaks it.
 	const piece = 24
 	for i := 0; i+piece <= len(raw); i++ {
 		if strings.Contains(ref.Message, string(raw[i:i+piece])) && !strings.Contains(strings.Join(sentences, ""), string(raw[i:i+piece])) {
@@ -97,7 +97,7 @@ func checkRefusal(t *testing.T, raw []byte, err error) {
 	}
 }
 
-// sentences are the messages' own words, which a fuzzer sooner or later puts into a body.
+// sentences are parts of the messages. A fuzzer sooner or later puts them into a body.
 var sentences = []string{
 	"proof_bytes is missing: expected a string, bytes in standard base64",
 	"public_inputs is missing: expected a string, bytes in standard base64",

@@ -68,24 +68,24 @@ func (o object) amount(name string) (uint64, error) {
 
 const amountText = "a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone"
 
-// parseAmount returns the amount, or why the text is not one.
+// parseAmount returns the amount, or why the text is not an amount.
 func parseAmount(text string) (amount uint64, fault string) {
 	if len(text) > maxAmountLength {
 		return 0, "of " + strconv.Itoa(len(text)) + " characters"
 	}
-	other := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	nonDigit := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	switch {
 	case text == "":
 		return 0, "that is empty"
 	case text[0] == '-':
 		return 0, "that is negative or begins with a minus"
-	case other >= 0 && strings.Trim(text, "0123456789.eE+-") != "":
+	case nonDigit >= 0 && strings.Trim(text, "0123456789.eE+-") != "":
 		return 0, "with other characters than digits"
 	case strings.ContainsAny(text, "eE"):
 		return 0, "with an exponent"
 	case strings.Contains(text, "."):
 		return 0, "with a fraction"
-	case other >= 0:
+	case nonDigit >= 0:
 		return 0, "with a sign"
 	case text == "0":
 		return 0, "that is zero"

@@ -22,19 +22,20 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestALongFieldCostsNothing: the time to decode base58 grows with the square of the
-// length: 40 ms for the longest text that fits a body. Each request is well-formed
-// except for one text, and goes to the real decoders. The test compares the least
-// processor time of ten requests, which load on the machine does not increase.
-func TestALongFieldCostsNothing(t *testing.T) {
+// TestOverlongFieldsAreRefusedCheaply: the time to decode base58 grows with the square
+// of the length, and reaches 40 ms for the longest text that fits a body. Each request
+// is well-formed except for one overlong text, and goes to the real decoders. The test
+// takes the least processor time of ten requests, which other load on the machine
+// hardly increases.
+func TestOverlongFieldsAreRefusedCheaply(t *testing.T) {
 	t.Parallel()
 	const most = 10 * time.Millisecond  // a refusal takes 0.3 ms, and 1.5 ms with the race detector
-	long := strings.Repeat("z", 12_000) // not '1', which base58 decodes at no cost
+	long := strings.Repeat("z", 12_000) // not '1', which is cheap to decode
 	in := shieldpool.PublicInputs{PublicAmount: -1_000_000_000, MintAddress: shieldpool.Development().Mints[0].Field, Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
 	inputs := with("public_inputs", b64(in.Bytes()))
 	withdrawal := func(text string) string { return transactBody(inputs, with("recipient", text)) }
 	swap := func(name string) string { return swapBody(inputs, with(name, long)) }
-	key := func(name string) string {
+	registration := func(name string) string {
 		return registerBody(with("user_pubkey", outputMint.String()), with("viewing_key", hex32), with(name, long))
 	}
 	tests := map[string]struct{ path, body string }{
@@ -43,10 +44,10 @@ func TestALongFieldCostsNothing(t *testing.T) {
 		"the recipient of a swap":          {"/transact_swap", swap("recipient")},
 		"the mint of a swap":               {"/transact_swap", swap("output_mint")},
 		"the token account of a swap":      {"/transact_swap", swap("recipient_ata")},
-		"the wallet of a viewing key":      {"/viewing-key/register", key("user_pubkey")},
-		"the signature over a viewing key": {"/viewing-key/register", key("signature")},
+		"the wallet of a viewing key":      {"/viewing-key/register", registration("user_pubkey")},
+		"the signature over a viewing key": {"/viewing-key/register", registration("signature")},
 	}
-	api := earnest(t)
+	api := newRealAPI(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,13 +64,13 @@ func TestALongFieldCostsNothing(t *testing.T) {
 				}
 			}
 			if least > most {
-				t.Errorf("a refusal takes %s of a processor, want %s at most", least, most)
+				t.Errorf("a refusal takes %s of processor time, want at most %s", least, most)
 			}
 		})
 	}
 }
 
-// processorTime is the processor time of this thread.
+// processorTime is how much processor time this thread has used.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -79,9 +80,9 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// earnest makes an API with the real admission and registration. What comes after
-// their checks is missing, because no refused request gets there.
-func earnest(t *testing.T) http.Handler {
+// newRealAPI makes an API with the real admission and registration. The parts behind
+// their checks are missing, because no refused request reaches them.
+func newRealAPI(t *testing.T) http.Handler {
 	t.Helper()
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -89,13 +90,13 @@ func earnest(t *testing.T) http.Handler {
 		t.Fatal(err)
 	}
 	store := struct{ submission.Store }{}
-	signs, err := submission.NewProofAPolicy("plain", store, [32]byte{}, time.Now)
+	proofAPolicy, err := submission.NewProofAPolicy("plain", store, [32]byte{}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	admission, err := admission.New(admission.Options{
 		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ txmgr.Spending }{},
-		Key: new(groth16.Key), ProofA: signs, Observer: struct{ submission.Observer }{}, Submissions: new(submission.Handler), Ready: func() error { return nil }, Now: time.Now, NewID: uuid.New,
+		Key: new(groth16.Key), ProofA: proofAPolicy, Observer: struct{ submission.Observer }{}, Submissions: new(submission.Handler), Ready: func() error { return nil }, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func earnest(t *testing.T) http.Handler {
 		t.Fatal(err)
 	}
 	d := &domains{submit: admission.Submit}
-	return newFixture(t, d, swapping, func(o *httpapi.Options) { o.ViewingKeys = keys }).handler
+	return newFixture(t, d, enableSwaps, func(o *httpapi.Options) { o.ViewingKeys = keys }).handler
 }
 
 // noPayers is an empty set of fee payers.

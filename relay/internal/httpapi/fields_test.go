@@ -20,19 +20,19 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 )
 
-// textField is a text in a request.
+// textField is a text field of a request.
 type textField struct {
-	// operation is the document's, such as "POST /transact".
+	// operation is the operation in the OpenAPI document, such as "POST /transact".
 	operation string
 	// in is query, header, path or body.
 	in, name string
-	// longest is the document's maxLength; 0 when it names none.
+	// longest is the document's maxLength; 0 without one.
 	longest uint64
 }
 
 func (f textField) String() string { return f.operation + " " + f.in + " " + f.name }
 
-// textFields are all texts of all routes, from the document.
+// textFields lists the text fields of all routes in the document.
 func textFields(t testing.TB) (fields []textField) {
 	t.Helper()
 	doc, err := spec.GetSpec()
@@ -55,7 +55,7 @@ func textFields(t testing.TB) (fields []textField) {
 	}
 	slices.SortFunc(fields, func(a, b textField) int { return strings.Compare(a.String(), b.String()) })
 	if len(fields) < 20 {
-		t.Fatalf("the document has %d texts, which cannot be all", len(fields))
+		t.Fatalf("the document has %d text fields, want at least 20", len(fields))
 	}
 	return fields
 }
@@ -69,7 +69,7 @@ func members(s *openapi3.SchemaRef) map[string]*openapi3.SchemaRef {
 	return all
 }
 
-// texts lists the texts in a value.
+// texts lists the text fields in a value.
 func texts(operation, in, name string, s *openapi3.SchemaRef) (fields []textField) {
 	switch {
 	case s.Value.Type.Is("string"):
@@ -87,7 +87,7 @@ func texts(operation, in, name string, s *openapi3.SchemaRef) (fields []textFiel
 	return fields
 }
 
-// request makes a request whose field has that length and which is otherwise well-formed.
+// request makes a well-formed request, except that the field has the given length.
 func (f textField) request(length int) *http.Request {
 	text := strings.Repeat("1", length)
 	method, path, _ := strings.Cut(f.operation, " ")
@@ -123,45 +123,45 @@ func (f textField) request(length int) *http.Request {
 	return r
 }
 
-// ignored are headers that are ignored when they are too long.
-var ignored = []string{"Prefer", "If-None-Match"}
+// ignoredHeaders are headers that are ignored when they are too long.
+var ignoredHeaders = []string{"Prefer", "If-None-Match"}
 
-// refuser makes an API whose domains count the requests that reach them.
-func refuser(t testing.TB) (f *fixture, reached *int) {
+// newCountingFixture makes an API whose domains count the requests that reach them.
+func newCountingFixture(t testing.TB) (f *fixture, reached *int) {
 	reached = new(int)
-	d := publishes(1)
+	d := publishedLeaves(1)
 	d.submit = func(context.Context, submission.Request) (*submission.Submission, error) {
 		*reached++
 		return completed(), nil
 	}
 	d.register = func(viewingkey.Registration) (string, error) { *reached++; return hex32, nil }
 	d.get = func(context.Context, uuid.UUID) (*submission.Submission, error) { *reached++; return completed(), nil }
-	return newFixture(t, d, swapping), reached
+	return newFixture(t, d, enableSwaps), reached
 }
 
-// TestNoFieldIsLongerThanItCanBe: the document states the longest valid length of
+// TestOverlongFieldsAreRefused: the document states the longest valid length of
 // each text of each route. A longer text is refused before any code whose time grows
 // with its length.
-func TestNoFieldIsLongerThanItCanBe(t *testing.T) {
+func TestOverlongFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	const most = 12_000 // within the limits of the body and of the headers
 	for _, field := range textFields(t) {
 		t.Run(field.String(), func(t *testing.T) {
 			t.Parallel()
 			if field.longest == 0 {
-				t.Fatal("the document names no maxLength")
+				t.Fatal("the field has no maxLength in the document")
 			}
 			for _, length := range []int{int(field.longest) + 1, most} {
-				f, reached := refuser(t)
+				f, reached := newCountingFixture(t)
 				resp, body := f.do(t, field.request(length))
-				if slices.Contains(ignored, field.name) {
+				if slices.Contains(ignoredHeaders, field.name) {
 					if resp.StatusCode != http.StatusOK || resp.Header.Get("Preference-Applied") != "" {
 						t.Errorf("%d characters are answered %d, want them ignored: %s", length, resp.StatusCode, body)
 					}
 					continue
 				}
 				if resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnauthorized || *reached > 0 {
-					t.Errorf("%d characters are answered %d and reach %d domains, want a refusal and none: %s", length, resp.StatusCode, *reached, body)
+					t.Errorf("%d characters are answered %d and reach %d domains, want a refusal before any domain: %s", length, resp.StatusCode, *reached, body)
 				}
 				if field.in == "body" && !strings.Contains(string(body), fmt.Sprintf("%d", length)) {
 					t.Errorf("the refusal does not name the length, %d: %s", length, body)
@@ -171,19 +171,20 @@ func TestNoFieldIsLongerThanItCanBe(t *testing.T) {
 	}
 }
 
-// TestTheLongestFieldsAreAccepted: the bound is no shorter than what is valid.
-func TestTheLongestFieldsAreAccepted(t *testing.T) {
+// TestLongestFieldsAreAccepted: a text of exactly the maximum length is valid.
+func TestLongestFieldsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, field := range textFields(t) {
 		if field.in != "body" || field.name == "min_output_amount" {
-			continue // these have forms of their own, which other tests send
+			continue // these have their own formats, which other tests check
 		}
 		t.Run(field.String(), func(t *testing.T) {
 			t.Parallel()
-			f, reached := refuser(t)
+			f, reached := newCountingFixture(t)
 			resp, body := f.do(t, field.request(int(field.longest)))
 			if field.name == "proof_bytes" || field.name == "public_inputs" {
-				// A valid text of this length ends in padding.
+				// A valid text of this length ends in padding, which this text lacks.
+				// It must not be refused for its length.
 				if text := object(t, body); text["code"] != nil && !strings.Contains(fmt.Sprint(text["message"]), "at most") {
 					return
 				}
@@ -198,7 +199,7 @@ func TestTheLongestFieldsAreAccepted(t *testing.T) {
 func BenchmarkRefusalOfALongField(b *testing.B) {
 	for _, field := range textFields(b) {
 		b.Run(field.String(), func(b *testing.B) {
-			f, _ := refuser(b)
+			f, _ := newCountingFixture(b)
 			for b.Loop() {
 				f.handler.ServeHTTP(httptest.NewRecorder(), field.request(12_000))
 			}
@@ -206,8 +207,8 @@ func BenchmarkRefusalOfALongField(b *testing.B) {
 	}
 }
 
-// TestFieldsOfRefusals: the bodies that these tests send are valid JSON.
-func TestFieldsOfRefusals(t *testing.T) {
+// TestFieldRequestsAreValidJSON: the bodies that these tests send are valid JSON.
+func TestFieldRequestsAreValidJSON(t *testing.T) {
 	t.Parallel()
 	for _, field := range textFields(t) {
 		if r := field.request(1); r.Method == http.MethodPost {

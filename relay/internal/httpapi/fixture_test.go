@@ -74,11 +74,11 @@ func (d *domains) Check(context.Context) httpapi.HealthReport { return d.health(
 
 // observed is what the API reported to its observer.
 type observed struct {
-	mu   sync.Mutex
-	seen []seen
+	mu        sync.Mutex
+	exchanges []exchange
 }
 
-type seen struct {
+type exchange struct {
 	Method, Route string
 	Status        int
 }
@@ -86,15 +86,15 @@ type seen struct {
 func (o *observed) Request(method, route string, status int, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.seen = append(o.seen, seen{method, route, status})
+	o.exchanges = append(o.exchanges, exchange{method, route, status})
 }
 
-// fixture is an API over fake domains, with all that it logs and counts.
+// fixture is an API over fake domains, with its log and its observer.
 type fixture struct {
 	handler    http.Handler
 	operations http.Handler
 	log        *syncBuffer
-	seen       *observed
+	observer   *observed
 }
 
 type syncBuffer struct {
@@ -142,8 +142,8 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 
 func newFixture(t testing.TB, d *domains, change ...func(*httpapi.Options)) *fixture {
 	t.Helper()
-	f := &fixture{log: &syncBuffer{}, seen: &observed{}}
-	o := options(d, f.log, f.seen)
+	f := &fixture{log: &syncBuffer{}, observer: &observed{}}
+	o := options(d, f.log, f.observer)
 	for _, c := range change {
 		c(&o)
 	}
@@ -186,7 +186,7 @@ func object(t testing.TB, body []byte) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal(body, &v); err != nil {
-		t.Fatalf("the body is no JSON object: %v: %s", err, body)
+		t.Fatalf("the body is not a JSON object: %v: %s", err, body)
 	}
 	return v
 }
@@ -250,12 +250,13 @@ func failed(r *refusal.Refusal) *submission.Submission {
 	return s
 }
 
-func submits(s *submission.Submission, err error) *domains {
+func submitReturns(s *submission.Submission, err error) *domains {
 	return &domains{submit: func(context.Context, submission.Request) (*submission.Submission, error) { return s, err }}
 }
 
-// publishes fakes a tree with that many published leaves, which are made as they are read.
-func publishes(leaves uint64) *domains {
+// publishedLeaves fakes a tree with that many published leaves. The leaves are
+// generated on read.
+func publishedLeaves(leaves uint64) *domains {
 	return &domains{
 		position: func() (commitments.Position, error) {
 			return commitments.Position{Leaves: leaves, Published: leaves, Generation: 1}, nil

@@ -20,9 +20,9 @@ type health struct {
 	at     time.Time
 }
 
-// readHealth returns the last report, or a new one once the last is healthMaxAge old. Requests
-// during a check wait for it. A request that leaves does not cancel the check for the
-// others.
+// readHealth returns the last report, or a new one once the last is healthMaxAge old.
+// Requests during a check wait for it. A client that disconnects does not cancel the
+// check for the others.
 func (a *api) readHealth(ctx context.Context) HealthReport {
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-func sick() httpapi.HealthReport {
+func degraded() httpapi.HealthReport {
 	return httpapi.HealthReport{Status: openapi.HealthStatusDegraded, Checks: map[string]openapi.HealthCheck{
 		"database":   {Status: openapi.HealthStatusOk, Message: pointer("ok")},
 		"fee_payers": {Status: openapi.HealthStatusDegraded, Message: pointer("fee payer canary holds 7 lamports")},
 	}}
 }
 
-// TestPublicHealthHasNoDetails: names, balances and caps are the operator's.
+// TestPublicHealthHasNoDetails: only the operator may see names, balances and caps.
 func TestPublicHealthHasNoDetails(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, &domains{health: sick})
+	f := newFixture(t, &domains{health: degraded})
 	_, public := f.do(t, get("/health"))
 	want := map[string]any{"database": map[string]any{"status": "ok"}, "fee_payers": map[string]any{"status": "degraded"}}
 	if diff := cmp.Diff(want, object(t, public)["checks"]); diff != "" {
@@ -32,37 +32,38 @@ func TestPublicHealthHasNoDetails(t *testing.T) {
 	f.handler = f.operations
 	resp, details := f.do(t, get("/health"))
 	if resp.StatusCode != http.StatusOK || !strings.Contains(string(details), "fee payer canary holds 7 lamports") {
-		t.Errorf("the operations port answers %d: %s, want what is wrong", resp.StatusCode, details)
+		t.Errorf("the operations port answers %d: %s, want 200 with the details", resp.StatusCode, details)
 	}
 }
 
-// TestHealthIsCheckedOnceForAll: many requests cause no more health checks than one does.
-func TestHealthIsCheckedOnceForAll(t *testing.T) {
+// TestConcurrentHealthRequestsShareOneCheck: many requests cause no more health checks
+// than one request.
+func TestConcurrentHealthRequestsShareOneCheck(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	clock, looks := now, 0
+	clock, checks := now, 0
 	d := &domains{health: func() httpapi.HealthReport {
 		mu.Lock()
 		defer mu.Unlock()
-		looks++
-		return sick()
+		checks++
+		return degraded()
 	}}
 	f := newFixture(t, d, func(o *httpapi.Options) {
 		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return clock }
 	})
 	operations := *f
 	operations.handler = f.operations
-	flood := func() {
-		var asking sync.WaitGroup
+	sendRequests := func() {
+		var requests sync.WaitGroup
 		for range 20 {
-			asking.Go(func() { f.do(t, get("/health")); operations.do(t, get("/health")) })
+			requests.Go(func() { f.do(t, get("/health")); operations.do(t, get("/health")) })
 		}
-		asking.Wait()
+		requests.Wait()
 	}
 	for want := 1; want <= 3; want++ {
-		flood()
-		if looks != want {
-			t.Fatalf("the parts were checked %d times within %d seconds, want once each", looks, want)
+		sendRequests()
+		if checks != want {
+			t.Fatalf("health was checked %d times in %d seconds, want once a second", checks, want)
 		}
 		mu.Lock()
 		clock = clock.Add(time.Second)

@@ -39,10 +39,10 @@ type Admission interface {
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
-// Submissions reads submissions; errors are as Admission's.
+// Submissions reads submissions. Its errors are like Admission's.
 type Submissions interface {
-	// Wait returns the submission once it is done, or as it is when ctx ends or
-	// the relay drains.
+	// Wait returns the submission once it is done, or in its current state when ctx
+	// ends or the relay drains.
 	Wait(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
 	// Get reads a submission; not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
@@ -54,13 +54,14 @@ type Submissions interface {
 type Commitments interface {
 	// Position returns how many leaves are published, and of which generation.
 	Position(ctx context.Context) (commitments.Position, error)
-	// Read returns at most limit leaves of a generation, starting at an index;
-	// commitments.ErrMoved when the generation has changed or has no leaf there.
+	// Read returns at most limit leaves of a generation, starting at the index from. It
+	// returns commitments.ErrMoved when the generation has changed or has no leaf
+	// there.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
 }
 
-// Tree reads the newest root on the chain. The mint is one of the pool's, in
-// base58, or empty for the first.
+// Tree reads the newest root on the chain. The mint is a mint of the pool, in base58,
+// or empty for the pool's first mint.
 type Tree interface {
 	Root(ctx context.Context, mint string) (onchain.Root, error)
 }
@@ -70,7 +71,7 @@ type ViewingKeys interface {
 	Register(ctx context.Context, r viewingkey.Registration) (string, error)
 }
 
-// Health checks the relay's parts. It must return even when they do not answer.
+// Health checks the relay's parts. Check must return even when a part does not answer.
 type Health interface {
 	Check(ctx context.Context) HealthReport
 }
@@ -81,8 +82,8 @@ type HealthReport struct {
 	Checks map[string]openapi.HealthCheck
 }
 
-// Observer counts exchanges. Method and route are from fixed sets: the route is
-// the document's, such as /status/{id}, or "unmatched".
+// Observer counts exchanges. Method and route are from fixed sets: the route is a path
+// of the document, such as /status/{id}, or "unmatched".
 type Observer interface {
 	Request(method, route string, status int, took time.Duration)
 }
@@ -93,8 +94,8 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are the bytes of note envelope that fit each kind of transaction: a
-	// transfer, a withdrawal and a swap.
+	// NoteBounds are how many bytes of note envelope fit into each kind of transaction:
+	// a transfer, a withdrawal and a swap.
 	NoteBounds map[shieldpool.Kind]int
 	// Swaps says how this relay swaps; nil when it does not.
 	Swaps *Swaps
@@ -102,7 +103,7 @@ type Info struct {
 	ComplianceKey [32]byte
 }
 
-// Swaps is how a relay swaps.
+// Swaps is what clients can know about how a relay swaps.
 type Swaps struct {
 	// RouterProgram is the program on the chain that the router's instructions call.
 	RouterProgram solana.PublicKey
@@ -182,7 +183,7 @@ func (o *Options) validate() error {
 		faults = append(faults, fmt.Errorf("version %q is not of the form X.Y.Z, which clients expect", o.Info.Version))
 	}
 	if o.WaitDefault < 0 || o.WaitMax < o.WaitDefault {
-		faults = append(faults, fmt.Errorf("waits of %v, at most %v: expected 0 or more, and the longest not below the default", o.WaitDefault, o.WaitMax))
+		faults = append(faults, fmt.Errorf("WaitDefault %v, WaitMax %v: expected 0 or more, and WaitMax not below WaitDefault", o.WaitDefault, o.WaitMax))
 	}
 	if o.RatePerMinute < 0 {
 		faults = append(faults, fmt.Errorf("rate of %d a minute: expected 0, for no limit, or more", o.RatePerMinute))
@@ -209,11 +210,11 @@ type API struct {
 	operations http.Handler
 }
 
-// Operations serves GET /backlog, for what scales the fleet, and GET /health with
-// details. Neither needs an API key, and no rate limit applies.
+// Operations serves GET /backlog, for autoscalers, and GET /health with details.
+// Neither needs an API key, and no rate limit applies.
 func (a *API) Operations() http.Handler { return a.operations }
 
-// New makes the handler of every route. Its error lists every fault of the options.
+// New makes the handler of every route. Its error lists all invalid options.
 func New(o Options) (*API, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("http api: %w", err)

@@ -25,7 +25,8 @@ import (
 
 const (
 	requestIDHeader = "X-Request-Id"
-	// unmatched is the route of a path without a route: a path is the client's text.
+	// unmatched is the route label of an unknown path, which is text of the client and
+	// must not be logged.
 	unmatched = "unmatched"
 	// statusClientClosed is the status in log and metrics when the client left
 	// before the answer; it is never sent.
@@ -52,8 +53,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return &exchange{}
 }
 
-// identify names the exchange and sets the headers that every answer has. A client's
-// own id is kept only when it is short and safe to log.
+// identify gives the exchange an id and sets the headers that every answer has. A
+// client's own id is kept only when it is short and safe to log.
 func (a *api) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{id: r.Header.Get(requestIDHeader)}
@@ -152,8 +153,8 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 	a.internal(w, r)
 }
 
-// describePanic returns a runtime error's text, which contains only lengths and
-// types. Of any other value it returns only the type.
+// describePanic returns a runtime error's text, which contains only lengths and types.
+// For any other value it returns only the type.
 func describePanic(v any) string {
 	if err, ok := v.(runtime.Error); ok {
 		return err.Error()
@@ -218,7 +219,7 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 }
 
 // knownKey returns the hash of a valid key. It compares with every key, so that its
-// duration reveals nothing.
+// duration reveals nothing about the keys.
 func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
 	const longest = 1024
 	if len(header) > longest {
@@ -251,8 +252,8 @@ func authorizationKind(h http.Header) string {
 	}
 }
 
-// clientAddress is the address by which a client is counted. For IPv6 it is the
-// network, because one client has all addresses in it.
+// clientAddress is the address by which a client is counted. For IPv6 it is the /64
+// network, because one client has all its addresses.
 func (a *api) clientAddress(r *http.Request) string {
 	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }

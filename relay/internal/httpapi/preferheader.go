@@ -14,15 +14,15 @@ type preference struct {
 	applied string
 }
 
-// preferred parses a Prefer header (RFC 7240). The first of two equal preferences
-// counts. It ignores what is unknown or malformed, as the RFC demands, and a header
-// longer than any meaningful one.
-func (a *api) preferred(header *string) preference {
+// parsePrefer parses a Prefer header (RFC 7240). The first of two equal preferences
+// counts. Unknown and malformed preferences are ignored, as the RFC demands, and so is
+// an overlong header.
+func (a *api) parsePrefer(header *string) preference {
 	const longest = 256
 	if header == nil || len(*header) > longest {
 		return preference{wait: a.WaitDefault}
 	}
-	var async, timed bool
+	var async, hasWait bool
 	var wait time.Duration
 	for _, part := range strings.Split(*header, ",") {
 		// These preferences have no parameters after ';'.
@@ -33,8 +33,8 @@ func (a *api) preferred(header *string) preference {
 			async = true
 		case "wait":
 			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
-			if err == nil && !timed {
-				timed, wait = true, time.Duration(seconds)*time.Second
+			if err == nil && !hasWait {
+				hasWait, wait = true, time.Duration(seconds)*time.Second
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func (a *api) preferred(header *string) preference {
 		p.wait = 0
 		applied = append(applied, "respond-async")
 	}
-	if timed {
+	if hasWait {
 		p.wait = min(wait, a.WaitMax)
 		applied = append(applied, "wait="+strconv.FormatInt(int64(p.wait/time.Second), 10))
 	}

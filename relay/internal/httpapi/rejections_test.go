@@ -19,9 +19,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// TestRejectedBeforeTheDomains checks what the API refuses by itself: the fake
+// TestInvalidRequestsDoNotReachDomains checks what the API refuses by itself: the fake
 // domains have no functions, so calling one panics, which is answered 500.
-func TestRejectedBeforeTheDomains(t *testing.T) {
+func TestInvalidRequestsDoNotReachDomains(t *testing.T) {
 	t.Parallel()
 	header := func(r *http.Request, name, value string) *http.Request {
 		r.Header.Set(name, value)
@@ -44,7 +44,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", `{"proof_bytes":`), wantCode: refusal.InvalidJSON,
 			wantMessage: "the body is not JSON: it goes wrong at byte 15 of 15; expected one JSON object and nothing after it",
 		},
-		"something after the object": {
+		"text after the object": {
 			request: post("/transact", `{} x`), wantCode: refusal.InvalidJSON,
 			wantMessage: "the body is not JSON: it goes wrong at byte 4 of 4; expected one JSON object and nothing after it",
 		},
@@ -64,7 +64,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", `null`), wantCode: refusal.InvalidRequest,
 			wantMessage: "the body is a JSON null: expected an object",
 		},
-		"nested deeper than the decoder goes": {
+		"nested deeper than the decoder allows": {
 			request: post("/transact", strings.Repeat("[", 12000)), wantCode: refusal.InvalidJSON,
 			wantMessage: "the body is not JSON: it goes wrong at byte 10001 of 12000; expected one JSON object and nothing after it",
 		},
@@ -132,11 +132,11 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 			request: post("/transact", transactBody(with("encrypted_notes", []any{"AA==AAAA"}))), wantCode: refusal.InvalidEncoding,
 			wantMessage: "encrypted_notes[0] is not standard base64: its padding is wrong; expected = only at the end, and unused bits zero",
 		},
-		"the retired body of withdraw with a proof and an object of inputs": {
+		"the retired body of withdraw with a proof and inputs in an object": {
 			request:  post("/withdraw", `{"outputs":[{"address":"a","amount":1}],"policy":{"fee_bps":50},"public_inputs":{"root":"00","nf":"00"},"proof_bytes":"00"}`),
 			wantCode: refusal.LegacyWithdrawRetired, wantMessage: "this body, with outputs, policy or nf, is of a retired form of POST /withdraw: send proof_bytes and public_inputs, as text, to POST /withdraw or POST /transact; update the client SDK",
 		},
-		"outputs beside a proof without inputs are no retired body": {
+		"outputs with a proof and no inputs are not a retired body": {
 			request: post("/withdraw", `{"outputs":[],"proof_bytes":"AA=="}`), wantCode: refusal.InvalidRequest,
 			wantMessage: "public_inputs is missing: expected a string, bytes in standard base64",
 		},
@@ -174,7 +174,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"another charset": {
 			request: header(post("/transact", transactBody()), "Content-Type", "application/json; charset=latin1"), wantCode: refusal.UnsupportedMediaType,
-			wantMessage: "the body's charset is another: expected utf-8",
+			wantMessage: "the body has another charset: expected utf-8",
 		},
 		"a compressed body": {
 			request: header(post("/transact", transactBody()), "Content-Encoding", "gzip"), wantCode: refusal.UnsupportedMediaType,
@@ -194,7 +194,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"an id that is no UUID": {
 			request: get("/status/42"), wantCode: refusal.InvalidRequest,
-			wantMessage: "id is malformed: expected a UUID of 36 characters, the request_id that a submission was answered with",
+			wantMessage: "id is malformed: expected a UUID of 36 characters, the request_id of a submission",
 		},
 		"an idempotency key with a space": {
 			request: post("/transact", transactBody(), "Idempotency-Key", "a key"), wantCode: refusal.InvalidRequest,
@@ -210,7 +210,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"two idempotency keys": {
 			request: post("/transact", transactBody(), "Idempotency-Key", "a", "Idempotency-Key", "b"), wantCode: refusal.InvalidRequest,
-			wantMessage: "Idempotency-Key is there 2 times: expected it once",
+			wantMessage: "Idempotency-Key is present 2 times: expected once",
 		},
 		"a page whose start is not a number": {
 			request: get("/commitments?from_index=x"), wantCode: refusal.InvalidRequest,
@@ -226,19 +226,19 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 		},
 		"an unknown route": {
 			request: get("/transactions"), wantCode: refusal.RouteNotFound,
-			wantMessage: "this path is no route of the relay: GET / lists them",
+			wantMessage: "this path is not a route of the relay: GET / lists the routes",
 		},
 		"a route with a slash after it": {
 			request: get("/health/"), wantCode: refusal.RouteNotFound,
-			wantMessage: "this path is no route of the relay: GET / lists them",
+			wantMessage: "this path is not a route of the relay: GET / lists the routes",
 		},
 		"a status without an id": {
 			request: get("/status/"), wantCode: refusal.RouteNotFound,
-			wantMessage: "this path is no route of the relay: GET / lists them",
+			wantMessage: "this path is not a route of the relay: GET / lists the routes",
 		},
 		"an unknown method, on no route": {
 			request: httptest.NewRequest("BREW", "/coffee", nil), wantCode: refusal.RouteNotFound,
-			wantMessage: "this path is no route of the relay: GET / lists them",
+			wantMessage: "this path is not a route of the relay: GET / lists the routes",
 		},
 	}
 	for name, tt := range tests {
@@ -254,7 +254,7 @@ func TestRejectedBeforeTheDomains(t *testing.T) {
 				t.Errorf("status %d, want %d", resp.StatusCode, tt.wantCode.HTTPStatus())
 			}
 			if strings.Contains(f.log.String(), `"level":"ERROR"`) {
-				t.Errorf("a client's fault is logged as an error: %s", f.log)
+				t.Errorf("a client error is logged as an error of the relay: %s", f.log)
 			}
 		})
 	}
@@ -283,7 +283,7 @@ func TestValidBodies(t *testing.T) {
 	for name, r := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resp, body := newFixture(t, submits(pending(), nil)).do(t, r)
+			resp, body := newFixture(t, submitReturns(pending(), nil)).do(t, r)
 			if resp.StatusCode != http.StatusAccepted {
 				t.Errorf("status %d, want 202: %s", resp.StatusCode, body)
 			}
@@ -299,7 +299,7 @@ func TestEveryRefusal(t *testing.T) {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			ref := refusal.New(code, "what is wrong").With("nullifier_index", 1).Because(errors.New("the operator's reason"))
-			d := submits(nil, ref)
+			d := submitReturns(nil, ref)
 			d.register = func(viewingkey.Registration) (string, error) { return "", ref }
 			d.get = func(context.Context, uuid.UUID) (*submission.Submission, error) { return nil, ref }
 			f := newFixture(t, d)
@@ -344,7 +344,7 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resp, _ := newFixture(t, submits(nil, refusal.New(tt.code, "no").Retry(tt.after))).do(t, post("/transact", transactBody()))
+			resp, _ := newFixture(t, submitReturns(nil, refusal.New(tt.code, "no").Retry(tt.after))).do(t, post("/transact", transactBody()))
 			if got := resp.Header.Get("Retry-After"); got != tt.want {
 				t.Errorf("Retry-After is %q, want %q", got, tt.want)
 			}
@@ -352,12 +352,13 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestStaleRootBody checks the one error of which clients read more than code and message.
+// TestStaleRootBody checks the only error with a field that clients read in addition to
+// code and message.
 func TestStaleRootBody(t *testing.T) {
 	t.Parallel()
 	message := "RootNotFound (stale Merkle root): proof root 1069673dcdb12263 not in root history (current root 0101010101010101)"
 	ref := refusal.New(refusal.RootNotFound, "%s", message).With("current_root", hex32)
-	resp, body := newFixture(t, submits(nil, ref)).do(t, post("/transact", transactBody()))
+	resp, body := newFixture(t, submitReturns(nil, ref)).do(t, post("/transact", transactBody()))
 	want := map[string]any{"current_root": hex32, "error": true, "code": "root_not_found", "message": message}
 	if diff := cmp.Diff(want, object(t, body)); diff != "" || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d, body (-want +got):\n%s", resp.StatusCode, diff)

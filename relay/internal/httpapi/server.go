@@ -37,16 +37,16 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 		WriteTimeout:      readTimeout + longest + writeMargin,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       boundBuffer,
+		ConnContext:       limitSendBuffer,
 		// OPTIONS * is answered like any unknown path.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     log.New(newErrorLog(l), "", 0),
 	}
 }
 
-func boundBuffer(ctx context.Context, c net.Conn) context.Context {
+func limitSendBuffer(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // it fails on a closed connection, whose first read then fails too
+		_ = tcp.SetWriteBuffer(sendBuffer) // an error means a closed connection, which the first read reports too
 	}
 	return ctx
 }

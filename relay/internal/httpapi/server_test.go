@@ -19,7 +19,7 @@ func TestServerTimeouts(t *testing.T) {
 	const longest = 75 * time.Second
 	s := httpapi.NewServer("127.0.0.1:8080", http.NotFoundHandler(), longest, slog.New(slog.DiscardHandler))
 	if s.Addr != "127.0.0.1:8080" {
-		t.Errorf("address %q", s.Addr)
+		t.Errorf("address %q, want 127.0.0.1:8080", s.Addr)
 	}
 	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout, "ReadTimeout": s.ReadTimeout, "IdleTimeout": s.IdleTimeout} {
 		if d <= 0 {
@@ -34,14 +34,14 @@ func TestServerTimeouts(t *testing.T) {
 	}
 }
 
-func TestServerComplaintsHaveNoAddresses(t *testing.T) {
+func TestServerErrorLogHasNoAddresses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ complaint, want string }{
-		"an IPv4 client":     {"http: TLS handshake error from 203.0.113.7:51234: EOF", "http: TLS handshake error from (address): EOF"},
-		"an IPv6 client":     {"http: TLS handshake error from [2001:db8::7]:51234: EOF", "http: TLS handshake error from (address): EOF"},
-		"a zone":             {"http: error from [fe80::7%eth0]:51234: EOF", "http: error from (address): EOF"},
-		"a panic":            {"http: panic serving 203.0.113.7:51234: canary\ngoroutine 7 [running]:\ncanary(0x1)", "http: panic outside the API's own recovery"},
-		"an accept's errors": {"http: Accept error: accept tcp 127.0.0.1:8080: accept4: too many open files; retrying in 5ms", "http: Accept error: accept tcp (address): accept4: too many open files; retrying in 5ms"},
+		"an IPv4 client":  {"http: TLS handshake error from 203.0.113.7:51234: EOF", "http: TLS handshake error from (address): EOF"},
+		"an IPv6 client":  {"http: TLS handshake error from [2001:db8::7]:51234: EOF", "http: TLS handshake error from (address): EOF"},
+		"a zone":          {"http: error from [fe80::7%eth0]:51234: EOF", "http: error from (address): EOF"},
+		"a panic":         {"http: panic serving 203.0.113.7:51234: canary\ngoroutine 7 [running]:\ncanary(0x1)", "http: panic outside the API's own recovery"},
+		"an accept error": {"http: Accept error: accept tcp 127.0.0.1:8080: accept4: too many open files; retrying in 5ms", "http: Accept error: accept tcp (address): accept4: too many open files; retrying in 5ms"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,9 +56,9 @@ func TestServerComplaintsHaveNoAddresses(t *testing.T) {
 	}
 }
 
-// TestPathsOnTheWire sends what no well-behaved client sends, to the real server over
-// a real connection.
-func TestPathsOnTheWire(t *testing.T) {
+// TestMalformedRequestsOnTheWire sends requests that no well-behaved client sends, to
+// the real server over a real connection.
+func TestMalformedRequestsOnTheWire(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = httpapi.NewServer("", newFixture(t, &domains{}).handler, time.Minute, slog.New(slog.DiscardHandler))
@@ -68,15 +68,15 @@ func TestPathsOnTheWire(t *testing.T) {
 		request    string
 		wantStatus int
 	}{
-		"an encoded slash":                {"GET /status%2F1 HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"a path with dots":                {"GET /../etc/passwd HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"two slashes":                     {"GET //health HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"an id with an encoded slash":     {"GET /status/a%2Fb HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"an id with a broken escape":      {"GET /status/%25zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"a query with a broken escape":    {"GET /commitments?limit=%zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
-		"the options of the whole server": {"OPTIONS * HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
-		"a body longer than its limit":    {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", httpapi.MaxBody+1), 413},
-		"a malformed chunked body":        {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+		"an encoded slash":             {"GET /status%2F1 HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"a path with dots":             {"GET /../etc/passwd HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"two slashes":                  {"GET //health HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"an id with an encoded slash":  {"GET /status/a%2Fb HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"an id with a broken escape":   {"GET /status/%25zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"a query with a broken escape": {"GET /commitments?limit=%zz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 400},
+		"OPTIONS of the whole server":  {"OPTIONS * HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n", 404},
+		"a body longer than its limit": {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", httpapi.MaxBody+1), 413},
+		"a malformed chunked body":     {"POST /transact HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 )
 
-// serveList serves a tree by the real server, over real connections.
+// serveList serves the leaves of d with the real server, over real connections, and
+// returns its address.
 func serveList(t *testing.T, d *domains, change ...func(*httpapi.Options)) string {
 	t.Helper()
 	f := newFixture(t, d, append([]func(*httpapi.Options){func(o *httpapi.Options) {
@@ -60,12 +61,12 @@ func stall(t *testing.T, address, client, query string) (c net.Conn, status int)
 	return c, status
 }
 
-// TestStalledReadersCostLittle: a thousand clients with different addresses ask for
+// TestStalledReadersUseLittleMemory: a thousand clients with different addresses ask for
 // the longest answers from a tree of a million leaves, each from another index, and
 // do not read them.
-func TestStalledReadersCostLittle(t *testing.T) {
+func TestStalledReadersUseLittleMemory(t *testing.T) {
 	const clients, leaves, most = 1000, 1_000_000, 100 << 20
-	address := serveList(t, publishes(leaves))
+	address := serveList(t, publishedLeaves(leaves))
 	answers := map[int]int{}
 	for i := range clients {
 		_, status := stall(t, address, fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), fmt.Sprintf("?from_index=%d", i*(leaves-100_000)/clients))
@@ -76,23 +77,23 @@ func TestStalledReadersCostLittle(t *testing.T) {
 	runtime.ReadMemStats(&m)
 	t.Logf("%d answers are under way and %d were refused: %d MiB of heap are in use", answers[http.StatusOK], answers[http.StatusTooManyRequests], m.HeapInuse>>20)
 	if answers[http.StatusOK] == 0 || answers[http.StatusOK]+answers[http.StatusTooManyRequests] != clients {
-		t.Errorf("answers by status: %v, want 200 and 429 alone, and some of the first", answers)
+		t.Errorf("answers by status: %v, want only 200 and 429, and at least one 200", answers)
 	}
 	if m.HeapInuse > most {
-		t.Errorf("%d readers who stall keep %d MiB of heap, want at most %d", clients, m.HeapInuse>>20, most>>20)
+		t.Errorf("%d stalled readers keep %d MiB of heap, want at most %d", clients, m.HeapInuse>>20, most>>20)
 	}
 }
 
 func TestConcurrentReaders(t *testing.T) {
 	t.Parallel()
-	const perAddress, all = 8, 128
-	d := publishes(200_000)
+	const perAddress, total = 8, 128
+	d := publishedLeaves(200_000)
 	f := newFixture(t, d, func(o *httpapi.Options) { o.ClientIPHeader = "X-Real-IP" })
 	var waiting, done sync.WaitGroup
-	open := make(chan struct{})
+	release := make(chan struct{})
 	d.position = func() (commitments.Position, error) {
 		waiting.Done()
-		<-open
+		<-release
 		return commitments.Position{}, nil
 	}
 	from := func(client string) *http.Request {
@@ -100,58 +101,59 @@ func TestConcurrentReaders(t *testing.T) {
 		r.Header.Set("X-Real-IP", client)
 		return r
 	}
-	read := func(client string) {
+	startReader := func(client string) {
 		waiting.Add(1)
 		done.Go(func() {
 			if resp, body := f.do(t, from(client)); resp.StatusCode != http.StatusOK {
-				t.Errorf("a reader that has a place is answered %d: %s", resp.StatusCode, body)
+				t.Errorf("a reader within the limits is answered %d, want 200: %s", resp.StatusCode, body)
 			}
 		})
 	}
-	refused := func(client, why string) {
+	checkRefused := func(client, why string) {
 		t.Helper()
 		resp, body := f.do(t, from(client))
 		if resp.StatusCode != http.StatusTooManyRequests || object(t, body)["code"] != "rate_limited" || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: answered %d: %s", why, resp.StatusCode, body)
+			t.Errorf("%s: answered %d, want 429 rate_limited with Retry-After: %s", why, resp.StatusCode, body)
 		}
 	}
 	for range perAddress {
-		read("203.0.113.7")
+		startReader("203.0.113.7")
 	}
 	waiting.Wait()
-	refused("203.0.113.7", "one more from an address that reads as many as it may")
-	for i := range all - perAddress {
-		read(fmt.Sprintf("198.51.100.%d", i+1))
+	checkRefused("203.0.113.7", "one more reader from an address at its limit")
+	for i := range total - perAddress {
+		startReader(fmt.Sprintf("198.51.100.%d", i+1))
 	}
 	waiting.Wait()
-	refused("192.0.2.1", "one more than the relay serves at once")
-	close(open)
+	checkRefused("192.0.2.1", "one more reader than the relay serves at once")
+	close(release)
 	done.Wait()
-	read("203.0.113.7") // the capacity is released
+	startReader("203.0.113.7") // the capacity is released
 	done.Wait()
 }
 
-// TestStalledReadersEnd: a client that reads nothing is cut off, which frees
+// TestStalledReadersAreCutOff: a client that reads nothing is cut off, which frees
 // its capacity for the next.
-func TestStalledReadersEnd(t *testing.T) {
+func TestStalledReadersAreCutOff(t *testing.T) {
 	t.Parallel()
-	address := serveList(t, publishes(200_000), func(o *httpapi.Options) { o.ListStall = time.Second })
-	const client, places = "203.0.113.7", 8
+	address := serveList(t, publishedLeaves(200_000), func(o *httpapi.Options) { o.ListStall = time.Second })
+	const client, perAddress = "203.0.113.7", 8
 	var stalled []net.Conn
-	for len(stalled) < places {
+	for len(stalled) < perAddress {
 		if c, status := stall(t, address, client, ""); status == http.StatusOK {
 			stalled = append(stalled, c)
 		}
 	}
-	// As many new readers are served only once the stalled ones are cut off.
-	for served := 0; served < places; {
+	// The same number of new readers is served only after the stalled readers are cut
+	// off.
+	for served := 0; served < perAddress; {
 		if _, status := stall(t, address, client, ""); status == http.StatusOK {
 			served++
 		}
 	}
 	for _, c := range stalled {
 		if n, err := io.Copy(io.Discard, c); err == nil && n > 9<<20 {
-			t.Errorf("a reader who stalled was sent all of its answer, %d bytes", n)
+			t.Errorf("a stalled reader was sent its whole answer, %d bytes", n)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.Tr
 		a.fail(w, r, err)
 		return
 	}
-	prefer := a.preferred(params.Prefer)
+	prefer := a.parsePrefer(params.Prefer)
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
@@ -66,7 +66,7 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 		return
 	}
 	if s.Kind == submission.KindSwapExecution {
-		a.refuse(w, r, refusal.New(refusal.NotFound, "no submission has this id: follow a swap by the request_id that POST /transact_swap was answered with"))
+		a.refuse(w, r, refusal.New(refusal.NotFound, "no submission has this id: follow a swap by the request_id in the answer of POST /transact_swap"))
 		return
 	}
 	data, err := submissionStatus(s)
@@ -125,11 +125,11 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 
 func checkIdempotencyKey(key string) error {
 	const longest = 255
-	fine := key != "" && len(key) <= longest
-	for i := 0; fine && i < len(key); i++ {
-		fine = key[i] > ' ' && key[i] <= '~'
+	valid := key != "" && len(key) <= longest
+	for i := 0; valid && i < len(key); i++ {
+		valid = key[i] > ' ' && key[i] <= '~'
 	}
-	if !fine {
+	if !valid {
 		return refusal.New(refusal.InvalidRequest, "Idempotency-Key has %d bytes: expected 1 to %d printable ASCII characters without spaces, such as a UUID", len(key), longest)
 	}
 	return nil
@@ -157,7 +157,7 @@ func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submis
 
 func statusPath(id uuid.UUID) string { return "/status/" + id.String() }
 
-// failure is the refusal that a failed submission is answered with.
+// failure is the refusal in the answer for a failed submission.
 func failure(s *submission.Submission) error {
 	if s.Failure == nil {
 		return errors.New("a failed submission has no reason")
@@ -175,8 +175,8 @@ func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error
 		if s.Failure == nil {
 			return data, errors.New("a failed submission has no reason")
 		}
-		// The failure's own fields have the same names as the answer's; the ones
-		// below overwrite them.
+		// The failure's fields have the same names as the answer's fields. Fields that
+		// are set below overwrite them.
 		fields, err := json.Marshal(s.Failure.Fields)
 		if err != nil {
 			return data, fmt.Errorf("encode the fields of a failure: %w", err)

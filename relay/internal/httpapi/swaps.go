@@ -22,7 +22,7 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 		a.fail(w, r, err)
 		return
 	}
-	prefer := a.preferred(params.Prefer)
+	prefer := a.parsePrefer(params.Prefer)
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
@@ -52,18 +52,18 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 		status = http.StatusOK
 	}
 	w.Header().Set("Location", statusPath(idOf(s)))
-	names, err := a.namesOf(s)
+	ids, err := a.swapIdentifiers(s)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	progress, leg := progressOf(s), signatureOf(s)
 	a.answer(w, r, status, openapi.SwapAnswer{
-		Success: true, RequestID: idOf(s), Signature: leg, SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
+		Success: true, RequestID: idOf(s), Signature: leg, SwapStatePda: ids.SwapStatePda, Nullifier: ids.Nullifier,
 		Data: openapi.SwapResult{
 			RequestID: idOf(s), Status: statusOf(s), Signature: leg, TxID: leg, SolanaSignature: leg,
 			Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
-			SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
+			SwapStatePda: ids.SwapStatePda, Nullifier: ids.Nullifier,
 			SwapPhase: progress.SwapPhase, SwapSignature: progress.SwapSignature, RefundSignature: progress.RefundSignature,
 			SwapTimeoutSlot: progress.SwapTimeoutSlot, SwapWaits: progress.SwapWaits,
 		},
@@ -72,12 +72,12 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 
 // addSwap adds the fields of the swap's second leg.
 func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) error {
-	names, err := a.namesOf(s)
+	ids, err := a.swapIdentifiers(s)
 	if err != nil {
 		return err
 	}
 	progress := progressOf(s)
-	data.SwapStatePda, data.Nullifier = names.SwapStatePda, names.Nullifier
+	data.SwapStatePda, data.Nullifier = ids.SwapStatePda, ids.Nullifier
 	data.SwapPhase, data.SwapTimeoutSlot, data.SwapWaits = progress.SwapPhase, progress.SwapTimeoutSlot, progress.SwapWaits
 	data.SwapSignature, data.RefundSignature = progress.SwapSignature, progress.RefundSignature
 	if s.State != submission.Completed {
@@ -86,9 +86,9 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 	data.Status, data.CompletedAt = statusOf(s), nil
 	data.Finalized = s.Finalized && swapEnded(s) && s.Swap.Finalized
 	if isRefunded(s) {
-		why := swapRefunded()
-		code := string(why.Code)
-		data.Error, data.ErrorCode = &why.Message, &code
+		ref := swapRefunded()
+		code := string(ref.Code)
+		data.Error, data.ErrorCode = &ref.Message, &code
 	}
 	if swapEnded(s) && s.Swap.EndedAt != nil {
 		at := s.Swap.EndedAt.UTC()
@@ -97,15 +97,14 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 	return nil
 }
 
-// swapRefunded is the refusal that a refunded swap is answered with.
+// swapRefunded is the refusal in the answer for a refunded swap.
 func swapRefunded() *refusal.Refusal {
 	return refusal.New(refusal.SwapRefunded,
 		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
 }
 
-// The second leg counts only while the first is completed. When a fork dies, the
-// first leg is processing again, and what is stored of the second leg belongs to the
-// dead fork.
+// The second leg counts only while the first is completed. When a fork dies, the first
+// leg is processing again, and the stored second leg belongs to the dead fork.
 
 func swapEnded(s *submission.Submission) bool {
 	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
@@ -163,27 +162,27 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 	return p
 }
 
-// namesOf derives the identifiers of a swap: its first nullifier and its state
+// swapIdentifiers derives the identifiers of a swap: its first nullifier and its state
 // account. The account is left out when the swap is of another pool than this
 // relay's.
-func (a *api) namesOf(s *submission.Submission) (names openapi.SwapFields, err error) {
+func (a *api) swapIdentifiers(s *submission.Submission) (ids openapi.SwapFields, err error) {
 	if s.Call == nil || s.Call.Inputs == nil {
-		return names, nil
+		return ids, nil
 	}
 	nullifier := s.Call.Inputs.Nullifiers[0]
 	text := hex.EncodeToString(nullifier[:])
-	names.Nullifier = &text
+	ids.Nullifier = &text
 	pool := a.pools[s.Call.Inputs.MintAddress]
 	if pool == nil || !pool.Address.Equals(s.Pool) {
-		return names, nil
+		return ids, nil
 	}
 	state, _, err := pool.SwapState(nullifier)
 	if err != nil {
-		return names, fmt.Errorf("derive swap_state address: %w", err)
+		return ids, fmt.Errorf("derive swap_state address: %w", err)
 	}
 	address := state.String()
-	names.SwapStatePda = &address
-	return names, nil
+	ids.SwapStatePda = &address
+	return ids, nil
 }
 
 // poolsOf returns the pools of a profile, by the field element of their mint.

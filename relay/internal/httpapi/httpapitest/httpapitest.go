@@ -40,7 +40,7 @@ func Validate(t testing.TB, req *http.Request, resp *http.Response) []byte {
 	return body
 }
 
-// document is read once for all tests of a process.
+// document is the OpenAPI document, read once for all tests of a process.
 var document = sync.OnceValues(func() (*parsed, error) {
 	doc, err := spec.GetSpec()
 	if err != nil {
@@ -94,7 +94,7 @@ func check(req *http.Request, resp *http.Response, body []byte) error {
 	return checkCode(resp.StatusCode, body)
 }
 
-// findRoute finds the operation; HEAD is answered as GET is.
+// findRoute finds the operation of a request; HEAD has the operation of GET.
 func findRoute(router routers.Router, req *http.Request) (*routers.Route, map[string]string, error) {
 	if req.Method == http.MethodHead {
 		req = req.Clone(req.Context())
@@ -121,8 +121,8 @@ func (p *parsed) checkEnvelope(body []byte) error {
 	return p.envelope.VisitJSON(v)
 }
 
-// checkCode checks that an error's status belongs to its code. GET /health that
-// reports down is no error, and has no code.
+// checkCode checks that an error's status belongs to its code. An answer of GET /health
+// that reports down is not an error and has no code.
 func checkCode(status int, body []byte) error {
 	var envelope struct {
 		Error any          `json:"error"`

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestValidateFindsFaults shows that the helper can fail: every other test would pass
-// with one that cannot.
+// TestValidateFindsFaults checks that Validate can fail: if it could not, all other
+// tests would pass with it.
 func TestValidateFindsFaults(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -21,10 +21,10 @@ func TestValidateFindsFaults(t *testing.T) {
 		"a documented answer is accepted": {
 			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":[]}`,
 		},
-		"an unknown route in the envelope is accepted": {
+		"an unknown route answered with the error envelope is accepted": {
 			path: "/nowhere", status: 404, body: `{"error":true,"code":"route_not_found","message":"m"}`,
 		},
-		"an unknown route outside the envelope": {
+		"an unknown route answered without the error envelope": {
 			path: "/nowhere", status: 404, body: `{"message":"not found"}`, wantFault: "property",
 		},
 		"a route that the document lacks": {
@@ -33,7 +33,7 @@ func TestValidateFindsFaults(t *testing.T) {
 		"a status that the document lacks": {
 			path: "/backlog", status: 418, body: `{"error":true,"code":"internal","message":"m"}`, wantFault: "status is not supported",
 		},
-		"a field missing": {
+		"a missing field": {
 			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"queued_jobs":[]}`, wantFault: "oldest_age_seconds",
 		},
 		"a field of the wrong type": {
@@ -42,14 +42,14 @@ func TestValidateFindsFaults(t *testing.T) {
 		"a null list": {
 			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":null}`, wantFault: "queued_jobs",
 		},
-		"a code with another's status": {
+		"a code with the status of another code": {
 			path: "/backlog", status: 503, header: map[string]string{"Retry-After": "5"},
 			body: `{"error":true,"code":"internal","message":"m"}`, wantFault: "belongs to status 500",
 		},
 		"a code that the document lacks": {
 			path: "/backlog", status: 500, body: `{"error":true,"code":"oops","message":"m"}`, wantFault: "code",
 		},
-		"a required header missing": {
+		"a missing required header": {
 			path: "/backlog", status: 503, body: `{"error":true,"code":"pool_busy","message":"m"}`, wantFault: "Retry-After",
 		},
 		"no request id": {
@@ -58,7 +58,7 @@ func TestValidateFindsFaults(t *testing.T) {
 		"another content type": {
 			path: "/backlog", status: 200, header: map[string]string{"Content-Type": "text/plain"}, body: `{}`, wantFault: "Content-Type",
 		},
-		"no JSON": {
+		"a body that is not JSON": {
 			path: "/backlog", status: 200, body: `internal server error`, wantFault: "decode",
 		},
 		"a HEAD with a body": {
@@ -86,7 +86,7 @@ func TestValidateFindsFaults(t *testing.T) {
 			case tt.wantFault == "" && err != nil:
 				t.Errorf("refused: %v", err)
 			case tt.wantFault != "" && (err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(tt.wantFault))):
-				t.Errorf("error %v, want one that speaks of %q", err, tt.wantFault)
+				t.Errorf("error %v, want one that contains %q", err, tt.wantFault)
 			}
 		})
 	}
