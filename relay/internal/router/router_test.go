@@ -179,7 +179,7 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	const canary = "c4n4ry"
 	tests := map[string]struct {

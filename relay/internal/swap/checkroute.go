@@ -27,16 +27,17 @@ func forbiddenPrograms() []solana.PublicKey {
 	}
 }
 
-// routeGuard decides which accounts a router's instruction may name. The pool program passes on
-// the permissions that accounts have in the whole transaction, whatever the router's list
-// says: an account that is a signer or writable elsewhere in the transaction is so for the
-// router too. So forbidden accounts are refused by address, even as read-only ones.
+// routeGuard decides which accounts a router's instruction may name. The pool program
+// passes on the permissions that accounts have in the whole transaction: an account
+// that is a signer or writable elsewhere in the transaction has that permission in the
+// router's call too, whatever the router's instruction says. So forbidden accounts are
+// refused by address, even if the instruction only reads them.
 type routeGuard struct {
 	program solana.PublicKey
 	// state is the swap state. It may sign but must not be writable: only the program that
 	// owns it moves its lamports.
 	state solana.PublicKey
-	// ownAccounts are the state's token accounts, of the input and of the output.
+	// ownAccounts are the state's token accounts for the input and the output.
 	ownAccounts [2]solana.PublicKey
 	// forbidden are accounts that no router may name: fee payers and their token accounts,
 	// the pool's own accounts, and the recipient's wallet and token account, which the
@@ -84,7 +85,7 @@ func (g *routeGuard) forbid(outputMint solana.PublicKey, payers ...solana.Public
 }
 
 // check returns an *rejectedByGuard for an instruction that must not be signed, and
-// errTooLarge for one that fits no transaction.
+// errTooLarge for an instruction that fits no transaction.
 func (g *routeGuard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
 		return &rejectedByGuard{RejectedRoute{What: RejectedProgram}}

@@ -24,8 +24,8 @@ const (
 	ReasonQuoteStale = "swap_quote_stale"
 	// ReasonRecipientFrozen: the mint's authority froze the recipient's account.
 	ReasonRecipientFrozen = "swap_recipient_frozen"
-	// ReasonAccountUnusable: a token account of the swap is frozen, or not of the expected
-	// owner and mint.
+	// ReasonAccountUnusable: a token account of the swap is frozen, or does not have
+	// the expected owner and mint.
 	ReasonAccountUnusable = "swap_account_unusable"
 	// ReasonWalletUnknown: it is not known which wallet owns the recipient's token account.
 	ReasonWalletUnknown = "swap_wallet_unknown"
@@ -52,14 +52,14 @@ func Reasons() []string {
 	}
 }
 
-// causeOf is the error of a deferral that no failed call caused.
+// causeOf is the cause of a deferral for the reason, unless a failed call is its cause.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
-		ReasonPrice:           "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
-		ReasonRouteTooLarge:   "no route of the swap router fits a transaction that makes the swap's token accounts too, not even a direct one",
+		ReasonPrice:           "the market gives less than the user's minimum: the relay asks for new quotes until the timeout slot, then refunds the lamports",
+		ReasonRouteTooLarge:   "no route of the swap router fits a transaction that also creates the swap's token accounts, not even a direct route",
 		ReasonQuoteStale:      "the quote was too old before it could be signed: the router or the RPC is slow",
 		ReasonRecipientFrozen: "the recipient's token account is frozen by the mint's authority",
-		ReasonAccountUnusable: "a token account of the swap is frozen, or no account of the expected owner and mint",
+		ReasonAccountUnusable: "a token account of the swap is frozen, or does not have the expected owner and mint",
 		ReasonWalletUnknown:   "no known wallet owns the associated token account in the swap's terms: neither the submission's recipient nor the account's owner does",
 		ReasonStateMissing:    "the swap state does not exist, and no history shows its end: the first leg may be on another fork",
 		ReasonStateWrong:      "the swap state differs from what the user proved: check the program profile's layout; the lamports are refunded after the timeout slot",
@@ -83,10 +83,10 @@ const (
 	slotTime = 400 * time.Millisecond
 )
 
-// pause is for how long a swap of the given age is deferred: at least atLeast, which a
-// router may ask for, and at most atMost otherwise. left is the number of slots until the
-// timeout; the wait ends within a slot after it. left is 0 when the timeout has passed or
-// is not known.
+// pause is for how long a swap of the given age is deferred: at most atMost, unless the
+// router asked for a longer wait, atLeast. left is the number of slots until the
+// timeout, 0 when it has passed or is not known. The wait ends at most one slot after
+// the timeout.
 func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
 	if left > 0 && left < uint64(maxSlotsLeft) {

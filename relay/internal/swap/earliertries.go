@@ -14,21 +14,21 @@ const (
 	rememberedFor = 10 * time.Minute
 )
 
-// swapNotes are what earlier rounds found out about one swap. Losing them costs a few requests,
-// so they are kept only in memory.
+// swapNotes are what earlier tries found out about one swap. Losing them costs a few
+// requests, so they are kept only in memory.
 type swapNotes struct {
 	// level is the index in routeWidths to ask for first.
 	level int
-	// other says that a refund has to take the other form, wrapped or not, than the
-	// accounts suggest.
-	other bool
-	// notReached is when the program last refused a refund because the timeout was not
-	// reached.
-	notReached time.Time
-	// held is the newest slot at which the chain showed the state; 0 for none.
-	held uint64
-	// warnedOf is the last kind of rejected answer that was logged.
-	warnedOf string
+	// otherForm says that the next refund must take the other form, wrapped or
+	// unwrapped, than the accounts suggest.
+	otherForm bool
+	// refusedAsEarly is when the program last refused a refund because the timeout was
+	// not reached.
+	refusedAsEarly time.Time
+	// stateSeen is the newest slot at which the chain showed the state; 0 for none.
+	stateSeen uint64
+	// lastRejection is the kind of the last rejected answer that was logged.
+	lastRejection string
 	// used is when the notes were last used.
 	used time.Time
 }
@@ -60,7 +60,7 @@ func (m *memory) update(id uuid.UUID, now time.Time, change func(*swapNotes)) {
 	change(k)
 }
 
-// dropOldest drops the notes that have been unused for longest.
+// dropOldest drops the notes that have been unused for the longest time.
 func (m *memory) dropOldest() {
 	var oldest uuid.UUID
 	var at time.Time

@@ -41,50 +41,51 @@ func testWallet() solana.PublicKey {
 type fakeChain struct {
 	accounts map[solana.PublicKey]*onchain.Account
 	slot     uint64
-	settled  *onchain.SwapEnd
-	// err fails every call; tables only those that read a lookup table.
-	err, tables error
-	floor       uint64
-	// alone says that no second endpoint confirms the slot.
-	alone bool
-	// searched counts the searches of the history; first and last bound the newest one.
-	searched    int
+	swapEnd  *onchain.SwapEnd
+	// err is the error of every call, and tableErr of calls that read a lookup table.
+	err, tableErr  error
+	minContextSlot uint64
+	// uncorroborated says that no second endpoint confirms the slot.
+	uncorroborated bool
+	// searches counts the searches of the history; first and last are the range of the
+	// last search.
+	searches    int
 	first, last uint64
 }
 
-func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
+func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	if c.err != nil {
 		return nil, 0, c.err
 	}
 	if commitment != onchain.Confirmed {
-		panic("the chain is read at " + string(commitment))
+		panic("the chain is read at commitment " + string(commitment))
 	}
 	out := make([]*onchain.Account, len(keys))
 	for i, k := range keys {
 		out[i] = c.accounts[k]
-		if out[i] != nil && out[i].Owner == solana.AddressLookupTableProgramID && c.tables != nil {
-			return nil, 0, c.tables
+		if out[i] != nil && out[i].Owner == solana.AddressLookupTableProgramID && c.tableErr != nil {
+			return nil, 0, c.tableErr
 		}
 	}
-	c.floor = floor
+	c.minContextSlot = minContextSlot
 	return out, c.slot, nil
 }
 
-func (c *fakeChain) Corroborated(uint64) bool { return !c.alone }
+func (c *fakeChain) Corroborated(uint64) bool { return !c.uncorroborated }
 
 func (c *fakeChain) FindSwapEnd(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	c.searched++
+	c.searches++
 	c.first, c.last = first, last
-	return c.settled, c.err
+	return c.swapEnd, c.err
 }
 
-// fakeRouter is honest unless a test makes it otherwise.
+// fakeRouter is honest unless a test changes its answers.
 type fakeRouter struct {
 	w *world
-	// out is the output that the lamports bring.
+	// out is the output for the lamports.
 	out uint64
-	// padding returns how many unused accounts the instruction names too, by the request for
-	// its quote; nil for none. A test's lookup table may hold them.
+	// padding returns how many unused accounts the instruction names, for the request
+	// of its quote; nil for none. A test's lookup table may hold them.
 	padding  func(QuoteRequest) int
 	table    *solana.PublicKey
 	quoteErr func(QuoteRequest) error
@@ -93,12 +94,11 @@ type fakeRouter struct {
 	changeQuote func(*Quote)
 	changeIx    func(*Instructions)
 
-	asked   []QuoteRequest
-	carried int
+	requests []QuoteRequest
 }
 
 func (f *fakeRouter) Quote(_ context.Context, r QuoteRequest) (*Quote, error) {
-	f.asked = append(f.asked, r)
+	f.requests = append(f.requests, r)
 	if f.quoteErr != nil {
 		if err := f.quoteErr(r); err != nil {
 			return nil, err
@@ -115,13 +115,12 @@ func (f *fakeRouter) Quote(_ context.Context, r QuoteRequest) (*Quote, error) {
 }
 
 func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.PublicKey) (*Instructions, error) {
-	f.carried++
 	if f.ixErr != nil {
 		return nil, f.ixErr
 	}
 	ix := f.w.instructions(user, q)
 	if f.padding != nil {
-		for i := range f.padding(f.asked[len(f.asked)-1]) {
+		for i := range f.padding(f.requests[len(f.requests)-1]) {
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
 		}
 	}
@@ -134,16 +133,16 @@ func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 	return ix, nil
 }
 
-// events is what a planner has reported.
+// events are what a planner has reported and logged.
 type events struct {
-	mu      sync.Mutex
-	waits   []string
-	hostile []string
-	log     bytes.Buffer
+	mu        sync.Mutex
+	deferrals []string
+	rejected  []string
+	log       bytes.Buffer
 }
 
-func (e *events) SwapDeferred(reason string) { e.waits = append(e.waits, reason) }
-func (e *events) RouteRejected(what string)  { e.hostile = append(e.hostile, what) }
+func (e *events) SwapDeferred(reason string) { e.deferrals = append(e.deferrals, reason) }
+func (e *events) RouteRejected(what string)  { e.rejected = append(e.rejected, what) }
 func (e *events) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,27 +153,26 @@ type keys []solana.PublicKey
 
 func (k keys) Keys() []solana.PublicKey { return k }
 
-// world is a swap that was funded at testCreated, a chain that shows it, and the planner that
-// runs it.
+// world is a swap that was funded at testCreated, its chain and its planner.
 type world struct {
-	t      *testing.T
-	now    time.Time
-	pool   *shieldpool.Pool
-	swap   *shieldpool.Swap
-	wallet solana.PublicKey
-	c      *submission.Submission
-	chain  *fakeChain
-	router *fakeRouter
-	seen   *events
-	saga   *Planner
-	own    *shieldpool.LookupTable
-	payer  solana.PublicKey
+	t          *testing.T
+	now        time.Time
+	pool       *shieldpool.Pool
+	swap       *shieldpool.Swap
+	wallet     solana.PublicKey
+	submission *submission.Submission
+	chain      *fakeChain
+	router     *fakeRouter
+	events     *events
+	planner    *Planner
+	ownTable   *shieldpool.LookupTable
+	payer      solana.PublicKey
 }
 
 func (w *world) options() Options {
 	return Options{
-		Chain: w.chain, Router: w.router, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.seen,
-		Log: slog.New(slog.NewTextHandler(w.seen, nil)), Now: func() time.Time { return w.now }, Table: w.own,
+		Chain: w.chain, Router: w.router, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.events,
+		Log: slog.New(slog.NewTextHandler(w.events, nil)), Now: func() time.Time { return w.now }, Table: w.ownTable,
 	}
 }
 
@@ -187,7 +185,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pool: pool, wallet: testWallet(), payer: key(50), seen: new(events)}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pool: pool, wallet: testWallet(), payer: key(50), events: new(events)}
 	mint := key(3)
 	ata, err := shieldpool.AssociatedTokenAccount(w.wallet, mint)
 	if err != nil {
@@ -199,7 +197,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		t.Fatal(err)
 	}
 	parent := uuid.UUID{1}
-	w.c = &submission.Submission{
+	w.submission = &submission.Submission{
 		ID: uuid.UUID{2}, Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing,
 		Call: &shieldpool.Call{
 			Inputs:      &shieldpool.PublicInputs{PublicAmount: -testLamports, Nullifiers: nullifiers},
@@ -210,18 +208,18 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	}
 	w.chain = &fakeChain{accounts: map[solana.PublicKey]*onchain.Account{}, slot: testCreated + 10}
 	w.router = &fakeRouter{w: w, out: 2 * testMinimum}
-	w.fund(nil)
+	w.putSwapState(nil)
 	if change != nil {
 		change(w)
 	}
-	if w.saga, err = New(w.options()); err != nil {
+	if w.planner, err = New(w.options()); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// fund puts the swap state on the chain; change may be nil.
-func (w *world) fund(change func(*shieldpool.SwapState)) {
+// putSwapState puts the swap state on the chain; change may be nil.
+func (w *world) putSwapState(change func(*shieldpool.SwapState)) {
 	s := &shieldpool.SwapState{
 		Nullifier: w.swap.Nullifier, Lamports: testLamports, OutputMint: w.swap.Terms.OutputMint, RecipientATA: w.swap.Terms.RecipientATA,
 		MinOutput: testMinimum, CreatedSlot: testCreated, TimeoutSlot: testTimeout, Bump: w.swap.Bump,
@@ -232,8 +230,8 @@ func (w *world) fund(change func(*shieldpool.SwapState)) {
 	w.chain.accounts[w.swap.State] = &onchain.Account{Owner: w.pool.Profile.ProgramID, Lamports: testLamports + 2_011_440, Data: s.Bytes()}
 }
 
-// tokens puts a token account on the chain.
-func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen bool) {
+// putTokenAccount puts a token account on the chain.
+func (w *world) putTokenAccount(at, owner, mint solana.PublicKey, amount uint64, frozen bool) {
 	data := make([]byte, shieldpool.TokenAccountLength)
 	copy(data, mint[:])
 	copy(data[32:], owner[:])
@@ -248,15 +246,15 @@ func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen b
 	w.chain.accounts[at] = &onchain.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
 }
 
-// ready puts all three token accounts on the chain, without tokens.
-func (w *world) ready() {
-	w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 0, false)
-	w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, false)
-	w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
+// createTokenAccounts puts all three token accounts on the chain, without tokens.
+func (w *world) createTokenAccounts() {
+	w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, 0, false)
+	w.putTokenAccount(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, false)
+	w.putTokenAccount(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
 }
 
-// publish puts a lookup table on the chain.
-func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
+// putTable puts a lookup table on the chain.
+func (w *world) putTable(at solana.PublicKey, addresses ...solana.PublicKey) {
 	data := make([]byte, 56, 56+32*len(addresses))
 	data[0] = 1
 	binary.LittleEndian.PutUint64(data[4:], ^uint64(0))
@@ -288,9 +286,9 @@ type instruction struct {
 	data     []byte
 }
 
-// decode builds a draft's transaction, decodes it from its bytes and checks what holds for all:
-// version 0, the payer's signature alone, and a size that the network accepts. It returns the
-// instructions without those of the compute budget.
+// decode builds a draft's transaction, decodes it from its bytes and checks what holds
+// for every transaction: version 0, only the payer's signature, and a size that the
+// network accepts. It returns the instructions without compute-budget instructions.
 func (w *world) decode(d *txmgr.Draft) []instruction {
 	w.t.Helper()
 	tx, err := d.Build(w.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
@@ -307,7 +305,7 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 		w.t.Fatal(err)
 	}
 	if len(raw) > shieldpool.MaxTransactionSize {
-		w.t.Fatalf("transaction has %d bytes", len(raw))
+		w.t.Fatalf("transaction has %d bytes, want at most %d", len(raw), shieldpool.MaxTransactionSize)
 	}
 	tx, err := solana.TransactionFromBytes(raw)
 	if err != nil {
@@ -315,7 +313,7 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 	}
 	m := tx.Message
 	if m.GetVersion() != solana.MessageVersionV0 || m.Header.NumRequiredSignatures != 1 || m.AccountKeys[0] != w.payer || m.RecentBlockhash != (solana.Hash{1}) {
-		w.t.Fatal("transaction is not v0, or signed by another than the payer alone, or names another blockhash")
+		w.t.Fatal("transaction is not v0, or has other signers than the payer, or another blockhash")
 	}
 	writable, readonly := solana.PublicKeySlice{}, solana.PublicKeySlice{}
 	for _, l := range m.AddressTableLookups {
@@ -339,12 +337,12 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 	}
 	var out []instruction
 	for _, ix := range m.Instructions {
-		one := instruction{program: all[ix.ProgramIDIndex], data: ix.Data}
+		decoded := instruction{program: all[ix.ProgramIDIndex], data: ix.Data}
 		for _, a := range ix.Accounts {
-			one.accounts = append(one.accounts, meta(a))
+			decoded.accounts = append(decoded.accounts, meta(a))
 		}
-		if one.program != solana.ComputeBudget {
-			out = append(out, one)
+		if decoded.program != solana.ComputeBudget {
+			out = append(out, decoded)
 		}
 	}
 	return out
@@ -352,5 +350,5 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 
 func (w *world) next() (Order, error) {
 	w.t.Helper()
-	return w.saga.Next(w.t.Context(), w.c, testCreated+5)
+	return w.planner.Next(w.t.Context(), w.submission, testCreated+5)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// Store has the writes of swaps that the manager does not make.
+// Store writes the parts of a swap that the manager does not write.
 type Store interface {
 	// UpdateSwap writes the phase of a second leg, as the chain shows it, and the slot of
 	// its timeout.
@@ -20,18 +20,18 @@ type Store interface {
 // Handler runs the second legs of swaps. It implements txmgr.Handler.
 type Handler struct {
 	planner interface {
-		Next(ctx context.Context, s *submission.Submission, floor uint64) (Order, error)
+		Next(ctx context.Context, s *submission.Submission, minContextSlot uint64) (Order, error)
 		Rejected(s *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error
 	}
 	manager *txmgr.Manager
 	store   Store
 }
 
-// Serve makes the submissions' manager run second legs too, in a lane of their own with the
-// given number of places: a slow router must not delay clients' proofs.
-func (p *Planner) Serve(h *submission.Handler, places int) error {
+// Serve makes the submissions' manager run second legs too, in their own lane with the
+// given capacity: a slow router must not delay clients' proofs.
+func (p *Planner) Serve(h *submission.Handler, capacity int) error {
 	lane := &txmgr.Lane{
-		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Capacity: places, ReleaseWhenSent: true,
+		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Capacity: capacity, ReleaseWhenSent: true,
 	}
 	h.SecondLegDue = lane.ClaimSoon
 	return h.Manager.Add(lane)
@@ -54,8 +54,8 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	if err != nil {
 		return txmgr.Next{}, txmgr.Unreachable(j, err)
 	}
-	// Attempts that still count as live cannot land any more: at most, the history that
-	// would show their outcome is missing.
+	// Attempts that still count as live cannot land any more, even if no history shows
+	// their outcome.
 	if err := h.manager.MarkDead(ctx, j); err != nil {
 		return txmgr.Next{}, err
 	}
@@ -74,15 +74,15 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	return txmgr.Next{}, h.planner.Rejected(submission.FromJob(j), order.Draft, failure)
 }
 
-// order asks the planner what to do, once no attempt of the second leg can land any more.
-// It stores the swap's phase and timeout when the chain shows others than are stored.
+// order asks the planner what to do, once no attempt of the second leg can land any
+// more. It stores the swap's phase and timeout when the chain shows new values.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64) (Order, error) {
 	s := submission.FromJob(j)
 	order, err := h.planner.Next(ctx, s, minContextSlot)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
-		// The swap state is gone and no history shows how the swap ended: an attempt of
-		// ours that counts as dead may have ended it.
-		if own, searchErr := h.findOwn(ctx, j, wait); own != nil || searchErr != nil {
+		// The swap state is gone and no history shows how the swap ended: one of the
+		// relay's attempts that counts as dead may have ended it.
+		if own, searchErr := h.findOwnEnd(ctx, j, wait); own != nil || searchErr != nil {
 			order, err = Order{Ended: own}, searchErr
 		}
 	}
@@ -96,11 +96,10 @@ func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64
 	return order, err
 }
 
-// findOwn searches for an attempt of the relay's own, dead ones included, that ended the
-// swap.
-func (h *Handler) findOwn(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
+// findOwnEnd searches for the relay's own attempt, live or dead, that ended the swap.
+func (h *Handler) findOwnEnd(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
 	if wait.Reason != txmgr.HoldHistory {
-		return nil, nil //nolint:nilnil // nil is "none of ours", as FindLanding's
+		return nil, nil //nolint:nilnil // nil: no own attempt ended the swap, as for FindLanding
 	}
 	// An earlier release created token accounts in separate attempts, which did not end the
 	// swap.

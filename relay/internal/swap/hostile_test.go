@@ -30,35 +30,35 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-var swapDepth = flag.Int("swap.depth", 2, "how many hostile transactions TestNoOrderOfHostileTransactionsPays puts between ours, in every order")
+var swapDepth = flag.Int("swap.depth", 2, "how many hostile transactions TestAttacksBetweenTransactionsDoNotPay puts between the relay's, in every order")
 
 const (
-	// mostRent is the most that a swap can cost the relay in addition to fees, in lamports, and
-	// mostSent the most transactions of one swap for which the relay pays the fee:
+	// maxRent is the most that a swap can cost the relay in addition to fees, in lamports, and
+	// maxSent the most transactions of one swap for which the relay pays the fee:
 	// docs/guides/swaps.md, "What a swap costs", states both.
-	mostRent = 2*890_880 + tokenRent
-	mostSent = 8
-	// mostGained is the most lamports of the relay that clients and strangers together can gain
+	maxRent = 2*890_880 + tokenRent
+	maxSent = 8
+	// maxGained is the most lamports of the relay that clients and strangers together can gain
 	// from one swap: the rent of the recipient's account, or of the state.
-	mostGained = tokenRent
+	maxGained = tokenRent
 
 	marketLamports, marketTokens = 10_000 * solana.LAMPORTS_PER_SOL, 1_500_000_000_000
-	hostileGaps                  = 4
-	finalAfter                   = 32
+	attackGaps                   = 4
+	finalizeAfter                = 32
 )
 
-// arena is a chain with the pool, on which many swaps are attacked one after another.
+// arena is a chain with the pool, on which one swap after the other is attacked.
 type arena struct {
 	*bank.Bank
-	t      *testing.T
-	pool   *shieldpool.Pool
-	keys   *trapdoor.Key
-	at     *market.Market
-	mint   solana.PublicKey
-	swaps  uint64
-	faucet solana.PrivateKey
-	admin  solana.PrivateKey
-	fallen bool
+	t        *testing.T
+	pool     *shieldpool.Pool
+	keys     *trapdoor.Key
+	market   *market.Market
+	mint     solana.PublicKey
+	swaps    uint64
+	faucet   solana.PrivateKey
+	admin    solana.PrivateKey
+	priceLow bool
 }
 
 func newArena(t *testing.T) *arena {
@@ -66,14 +66,14 @@ func newArena(t *testing.T) *arena {
 	a := &arena{t: t, keys: trapdoor.New("hostile", shieldpool.SignalCount), mint: keyOf("usd").PublicKey(), faucet: keyOf("faucet"), admin: keyOf("admin")}
 	profile := shieldpool.Development()
 	a.pool = must[*shieldpool.Pool](t)(profile.Pool(profile.Mints[0]))
-	a.at = must[*market.Market](t)(market.For(a.mint))
-	accounts := a.at.Genesis(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, 30, marketTokens*100)
+	a.market = must[*market.Market](t)(market.For(a.mint))
+	accounts := a.market.Genesis(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, 30, marketTokens*100)
 	authority := a.admin.PublicKey()
 	accounts[solana.WrappedSol] = localtoken.NativeMint()
 	accounts[a.mint] = localtoken.MintAccount(token.Mint{MintAuthority: &authority, Supply: marketTokens * 100, Decimals: 6, IsInitialized: true, FreezeAuthority: &authority})
 	program := must[bank.Program](t)(poolprogram.New(profile, must[*groth16.Key](t)(groth16.ParseKey(must[[]byte](t)(a.keys.VerifyingKey())))))
 	a.Bank = must[*bank.Bank](t)(bank.New(bank.Options{
-		Genesis: sha256.Sum256([]byte("hostile")), ConfirmAfter: 1, FinalizeAfter: finalAfter, History: 300,
+		Genesis: sha256.Sum256([]byte("hostile")), ConfirmAfter: 1, FinalizeAfter: finalizeAfter, History: 300,
 		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
 		Programs: slices.Concat([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()}, localtoken.Programs()),
 		Accounts: accounts, Faucet: a.faucet.PublicKey(), FaucetLamports: 1_000_000_000 * solana.LAMPORTS_PER_SOL,
@@ -84,7 +84,8 @@ func newArena(t *testing.T) *arena {
 	return a
 }
 
-// run signs, lands and confirms a transaction of any signer; a failing one costs its fee.
+// run signs, lands and confirms a transaction of any signer. A failed transaction costs
+// its fee.
 func (a *arena) run(payer solana.PrivateKey, instructions ...solana.Instruction) *bank.TransactionError {
 	a.t.Helper()
 	return a.land(payer, must[*solana.Transaction](a.t)(shieldpool.Versioned(payer.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, a.hash(), nil, instructions...)))
@@ -95,7 +96,7 @@ func (a *arena) land(payer solana.PrivateKey, tx *solana.Transaction) *bank.Tran
 	tx.Signatures = []solana.Signature{must[solana.Signature](a.t)(payer.Sign(must[[]byte](a.t)(tx.Message.MarshalBinary())))}
 	landed, failure := a.Submit(must[*bank.Transaction](a.t)(bank.DecodeTransaction(must[[]byte](a.t)(tx.MarshalBinary()))))
 	if !landed {
-		a.t.Fatalf("a transaction does not land: %v", failure)
+		a.t.Fatalf("the transaction does not land: %v", failure)
 	}
 	a.Advance(2)
 	return failure
@@ -141,43 +142,45 @@ func (a *arena) lamports(keys ...solana.PublicKey) (n uint64) {
 	return n
 }
 
-// price sets the market's price, in hundredths of its first price.
-func (a *arena) price(hundredths uint64) {
+// price sets the market's price, in percent of its first price.
+func (a *arena) price(percent uint64) {
 	a.t.Helper()
-	a.fallen = hundredths < 100
-	a.mustRun(a.admin, a.at.SetReserves(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens / 100 * hundredths}))
+	a.priceLow = percent < 100
+	a.mustRun(a.admin, a.market.SetReserves(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens / 100 * percent}))
 }
 
-// attacked is a swap in which client and strangers work against the relay. It implements the
-// planner's chain and router, and carries out the planner's orders as the engine does.
-type attacked struct {
+// attackedSwap is a swap in which the client and strangers attack the relay. It
+// implements the planner's chain and router, and carries out the planner's orders as
+// the engine does.
+type attackedSwap struct {
 	*arena
 	// relay pays for both legs; wallet belongs to the client, stranger to another attacker.
 	relay, wallet, stranger solana.PrivateKey
 	swap                    *shieldpool.Swap
-	saga                    *swap.Planner
-	c                       *submission.Submission
+	planner                 *swap.Planner
+	submission              *submission.Submission
 	net                     uint64
-	// crowded: routes leave no room for the token accounts unless fewer accounts are asked for.
-	crowded bool
-	// attack acts in the nth gap between two actions of the relay.
-	attack func(s *attacked, gap int)
-	gap    int
-	dipped bool
+	// wideRoutes: routes leave no room for the token accounts unless fewer accounts are
+	// requested.
+	wideRoutes bool
+	// attack runs in each gap between two actions of the relay.
+	attack       func(s *attackedSwap, gap int)
+	gap          int
+	priceDropped bool
 	// sent counts the relay's transactions.
 	sent     int
-	how      shieldpool.SwapEnding
+	ending   shieldpool.SwapEnding
 	refunded bool
 }
 
 // Accounts implements swap.Chain.
-func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, _ uint64) (out []*onchain.Account, slot uint64, err error) {
+func (s *attackedSwap) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, _ uint64) (out []*onchain.Account, slot uint64, err error) {
 	s.Read(bank.Confirmed, func(v bank.View) {
 		slot = v.Slot()
 		for _, key := range keys {
 			var found *onchain.Account
-			if held := v.Account(key); held != nil {
-				found = &onchain.Account{Owner: held.Owner, Lamports: held.Lamports, Data: held.Data}
+			if account := v.Account(key); account != nil {
+				found = &onchain.Account{Owner: account.Owner, Lamports: account.Lamports, Data: account.Data}
 			}
 			out = append(out, found)
 		}
@@ -186,30 +189,30 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchai
 }
 
 // Corroborated implements swap.Chain.
-func (s *attacked) Corroborated(uint64) bool { return true }
+func (s *attackedSwap) Corroborated(uint64) bool { return true }
 
 // FindSwapEnd implements swap.Chain.
-func (s *attacked) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
-	return &onchain.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
+func (s *attackedSwap) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
+	return &onchain.SwapEnd{How: s.ending, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
 }
 
-func (s *attacked) output() uint64 {
-	return must[*market.State](s.t)(market.ParseState(s.account(s.at.Address).Data)).Output(s.net)
+func (s *attackedSwap) output() uint64 {
+	return must[*market.State](s.t)(market.ParseState(s.account(s.market.Address).Data)).Output(s.net)
 }
 
 // Quote implements swap.Router.
-func (s *attacked) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, error) {
+func (s *attackedSwap) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, error) {
 	out := s.output()
 	quote := &swap.Quote{InAmount: r.Amount, OutAmount: out, Threshold: out - out*uint64(r.SlippageBps)/10_000, Received: s.now()}
-	if s.crowded && (r.MaxAccounts == 0 || r.MaxAccounts > 20) {
-		quote.ContextSlot = s.slot() // shows Instructions that the route is wide
+	if s.wideRoutes && (r.MaxAccounts == 0 || r.MaxAccounts > 20) {
+		quote.ContextSlot = s.slot() // tells Instructions that the route is wide
 	}
 	return quote, nil
 }
 
 // Instructions implements swap.Router.
-func (s *attacked) Instructions(_ context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
-	trade := s.at.Swap(market.Trade{User: user, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: q.InAmount, MinOut: q.Threshold})
+func (s *attackedSwap) Instructions(_ context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
+	trade := s.market.Swap(market.Trade{User: user, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: q.InAmount, MinOut: q.Threshold})
 	ix := &swap.Instructions{Program: market.ProgramID, Data: trade.DataBytes}
 	for _, meta := range trade.AccountValues {
 		ix.Accounts = append(ix.Accounts, *meta)
@@ -223,24 +226,24 @@ func (s *attacked) Instructions(_ context.Context, q *swap.Quote, user solana.Pu
 }
 
 // Keys implements swap.Payers.
-func (s *attacked) Keys() []solana.PublicKey { return []solana.PublicKey{s.relay.PublicKey()} }
+func (s *attackedSwap) Keys() []solana.PublicKey { return []solana.PublicKey{s.relay.PublicKey()} }
 
 // now is a clock that advances with the slots.
-func (s *attacked) now() time.Time {
+func (s *attackedSwap) now() time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(s.slot()) * 400 * time.Millisecond)
 }
 
-// begin funds all parties and lands the first leg, which the relay pays for.
-func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
+// startSwap funds all parties and lands the first leg, which the relay pays for.
+func (a *arena) startSwap(wideRoutes bool, attack func(*attackedSwap, int)) *attackedSwap {
 	a.t.Helper()
 	a.swaps++
 	n := a.swaps
 	name := func(who string) solana.PrivateKey { return keyOf(fmt.Sprint(who, n)) }
-	s := &attacked{arena: a, relay: name("relay"), wallet: name("wallet"), stranger: name("stranger"), crowded: crowded, attack: attack}
+	s := &attackedSwap{arena: a, relay: name("relay"), wallet: name("wallet"), stranger: name("stranger"), wideRoutes: wideRoutes, attack: attack}
 	a.fund(deposit, s.relay.PublicKey(), s.wallet.PublicKey(), s.stranger.PublicKey())
 	var ok bool
 	if s.net, ok = a.pool.Profile.Fees.Net(deposit); !ok {
-		a.t.Fatal("the fee takes it all")
+		a.t.Fatal("the fee is more than the deposit")
 	}
 	terms := shieldpool.SwapTerms{
 		OutputMint: a.mint, RecipientATA: must[solana.PublicKey](a.t)(shieldpool.AssociatedTokenAccount(s.wallet.PublicKey(), a.mint)), MinOutput: s.output() / 100 * 97,
@@ -268,65 +271,66 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	s.sent++
 	state := must[*shieldpool.SwapState](a.t)(shieldpool.ParseSwapState(a.account(s.swap.State).Data))
 	parent := uuid.New()
-	s.c = &submission.Submission{
+	s.submission = &submission.Submission{
 		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: s.now(),
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: state.TimeoutSlot},
 	}
-	s.saga = must[*swap.Planner](a.t)(swap.New(swap.Options{
-		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(counted), Log: slog.New(slog.DiscardHandler), Now: s.now,
+	s.planner = must[*swap.Planner](a.t)(swap.New(swap.Options{
+		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(countingObserver), Log: slog.New(slog.DiscardHandler), Now: s.now,
 	}))
 	return s
 }
 
-// hostile lets the attackers act in the next gap. A price that fell for a moment recovers before
-// that.
-func (s *attacked) hostile() {
-	s.rise()
+// runAttack runs the attack in the next gap, after it has restored a price that fell
+// for a moment.
+func (s *attackedSwap) runAttack() {
+	s.restorePrice()
 	s.attack(s, s.gap)
 	s.gap++
 	s.noteEnd(nil, false)
 }
 
-func (s *attacked) rise() {
-	if s.dipped {
-		s.dipped = false
+func (s *attackedSwap) restorePrice() {
+	if s.priceDropped {
+		s.priceDropped = false
 		s.price(100)
 	}
 }
 
-// noteEnd records how the swap ended, if it has.
-func (s *attacked) noteEnd(d *txmgr.Draft, ours bool) {
-	if held := s.account(s.swap.State); s.how != "" || held != nil && held.Owner.Equals(s.pool.Profile.ProgramID) {
+// noteEnd records how the swap ended, if it has ended.
+func (s *attackedSwap) noteEnd(d *txmgr.Draft, byRelay bool) {
+	if found := s.account(s.swap.State); s.ending != "" || found != nil && found.Owner.Equals(s.pool.Profile.ProgramID) {
 		return
 	}
-	s.how = shieldpool.Executed
-	if ours && d.Purpose == txmgr.PurposeRefund || !ours && s.refunded {
-		s.how = shieldpool.Refunded
+	s.ending = shieldpool.Executed
+	if byRelay && d.Purpose == txmgr.PurposeRefund || !byRelay && s.refunded {
+		s.ending = shieldpool.Refunded
 	}
-	s.refunded = s.how == shieldpool.Refunded
+	s.refunded = s.ending == shieldpool.Refunded
 }
 
-// carry runs the swap to its end as the engine does: a draft that would fail is deferred, and
-// after a transaction that failed on the chain no other is sent before that failure is final.
-func (s *attacked) carry() {
+// runToEnd runs the swap to its end as the engine does: a draft that would fail is
+// deferred, and after a transaction failed on the chain, the next is sent only once the
+// failure is final.
+func (s *attackedSwap) runToEnd() {
 	s.t.Helper()
-	s.hostile()
+	s.runAttack()
 	for range 200 {
-		late := s.slot() >= s.c.Swap.TimeoutSlot
-		order, err := s.saga.Next(s.t.Context(), s.c, 0)
+		late := s.slot() >= s.submission.Swap.TimeoutSlot
+		order, err := s.planner.Next(s.t.Context(), s.submission, 0)
 		if err == nil && order.Ended != nil {
 			return
 		}
 		if err == nil {
-			err = s.try(order.Draft)
+			err = s.simulateAndLand(order.Draft)
 		}
 		var wait *txmgr.Deferral
 		if errors.As(err, &wait) {
-			s.rise()
+			s.restorePrice()
 			s.Skip(max(uint64(wait.Delay/(400*time.Millisecond)), 1))
 			s.Advance(2)
-			if !late && s.slot() >= s.c.Swap.TimeoutSlot {
-				s.hostile()
+			if !late && s.slot() >= s.submission.Swap.TimeoutSlot {
+				s.runAttack()
 			}
 		} else if err != nil {
 			s.t.Fatal(err)
@@ -335,8 +339,9 @@ func (s *attacked) carry() {
 	s.t.Fatal("the swap does not end")
 }
 
-// try simulates a draft and, when it would succeed, signs and lands it.
-func (s *attacked) try(d *txmgr.Draft) error {
+// simulateAndLand simulates a draft and, if the simulation succeeds, signs and lands
+// it.
+func (s *attackedSwap) simulateAndLand(d *txmgr.Draft) error {
 	s.t.Helper()
 	build := func(hash solana.Hash) (*solana.Transaction, error) {
 		return d.Build(s.relay.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, hash)
@@ -348,146 +353,154 @@ func (s *attacked) try(d *txmgr.Draft) error {
 	tx.Signatures = make([]solana.Signature, 1)
 	failure := s.Simulate(must[*bank.Transaction](s.t)(bank.DecodeTransaction(must[[]byte](s.t)(tx.MarshalBinary()))), bank.Processed, true).Meta.Err
 	if failure != nil {
-		return s.saga.Rejected(s.c, d, &txmgr.Failure{Err: must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON())))})
+		return s.planner.Rejected(s.submission, d, &txmgr.Failure{Err: must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON())))})
 	}
 	if tx, err = build(s.hash()); err != nil {
 		return err
 	}
-	s.hostile()
-	_ = s.land(s.relay, tx) // some orders make the transaction fail
+	s.runAttack()
+	_ = s.land(s.relay, tx) // some attacks make the transaction fail
 	s.sent++
 	s.noteEnd(d, true)
-	if s.how == "" {
-		s.Advance(finalAfter)
+	if s.ending == "" {
+		s.Advance(finalizeAfter)
 	}
-	s.hostile()
+	s.runAttack()
 	return nil
 }
 
-// hostileAct is an action of an attacker between two of the relay's transactions. A transaction
-// that the chain refuses costs the attacker the fee.
-type hostileAct struct {
+// attackAction is an action of an attacker between two of the relay's transactions. A
+// failed transaction costs the attacker its fee.
+type attackAction struct {
 	what string
-	do   func(*attacked)
+	do   func(*attackedSwap)
 }
 
-func hostileActs() []hostileAct {
-	return []hostileAct{
-		{"nothing", func(*attacked) {}},
-		{"the recipient opens his account", func(s *attacked) { s.attempt(s.wallet, s.swap.Accounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2]) }},
-		{"the recipient closes his account", (*attacked).closeAccount},
-		{"a stranger makes the state's accounts", func(s *attacked) {
+func attackActions() []attackAction {
+	return []attackAction{
+		{"nothing", func(*attackedSwap) {}},
+		{"the recipient creates the account", func(s *attackedSwap) {
+			s.attempt(s.wallet, s.swap.Accounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2])
+		}},
+		{"the recipient closes the account", (*attackedSwap).closeAccount},
+		{"a stranger creates the state's accounts", func(s *attackedSwap) {
 			s.attempt(s.stranger, s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())[:2]...)
 		}},
-		{"a stranger wraps the lamports", func(s *attacked) { s.attempt(s.stranger, append(s.accountsBy()[:2], s.prepareBy())...) }},
-		{"a stranger executes", func(s *attacked) { s.attempt(s.stranger, append(s.accountsBy(), s.prepareBy(), s.executeBy())...) }},
-		{"a stranger refunds", (*attacked).refundBy},
-		{"a stranger sends lamports to all accounts", func(s *attacked) {
+		{"a stranger wraps the lamports", func(s *attackedSwap) {
+			s.attempt(s.stranger, append(s.strangerCreatesAccounts()[:2], s.strangerPrepares())...)
+		}},
+		{"a stranger executes", func(s *attackedSwap) {
+			s.attempt(s.stranger, append(s.strangerCreatesAccounts(), s.strangerPrepares(), s.strangerExecutes())...)
+		}},
+		{"a stranger refunds", (*attackedSwap).strangerRefunds},
+		{"a stranger sends lamports to all accounts", func(s *attackedSwap) {
 			for _, to := range []solana.PublicKey{s.swap.State, s.swap.WSOL, s.swap.Output, s.swap.Terms.RecipientATA} {
 				s.attempt(s.stranger, system.NewTransferInstruction(3_000_000, s.stranger.PublicKey(), to).Build())
 			}
 		}},
-		{"the mint freezes the recipient's account, or thaws it", (*attacked).freeze},
-		{"the price falls", func(s *attacked) { s.price(50) }},
-		{"the price falls for a moment", func(s *attacked) { s.price(50); s.dipped = true }},
+		{"the mint's authority freezes or thaws the recipient's account", (*attackedSwap).toggleFreeze},
+		{"the price falls", func(s *attackedSwap) { s.price(50) }},
+		{"the price falls for a moment", func(s *attackedSwap) { s.price(50); s.priceDropped = true }},
 	}
 }
 
 // attempt sends a transaction that the chain may refuse.
-func (s *attacked) attempt(by solana.PrivateKey, instructions ...solana.Instruction) {
+func (s *attackedSwap) attempt(by solana.PrivateKey, instructions ...solana.Instruction) {
 	_ = s.run(by, instructions...)
 }
 
-func (s *attacked) accountsBy() []solana.Instruction {
+func (s *attackedSwap) strangerCreatesAccounts() []solana.Instruction {
 	return s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())
 }
 
-func (s *attacked) prepareBy() solana.Instruction {
+func (s *attackedSwap) strangerPrepares() solana.Instruction {
 	return must[solana.Instruction](s.t)(s.swap.Prepare(s.stranger.PublicKey()))
 }
 
-// executeBy trades honestly: a worse trade would only cost the client.
-func (s *attacked) executeBy() solana.Instruction {
-	trade := s.at.Swap(market.Trade{User: s.swap.State, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: s.net})
+// strangerExecutes trades at the market price: a worse trade would only harm the
+// client.
+func (s *attackedSwap) strangerExecutes() solana.Instruction {
+	trade := s.market.Swap(market.Trade{User: s.swap.State, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: s.net})
 	return must[solana.Instruction](s.t)(s.swap.Execute(s.stranger.PublicKey(), market.ProgramID, trade.AccountValues, trade.DataBytes))
 }
 
-func (s *attacked) refundBy() {
+func (s *attackedSwap) strangerRefunds() {
 	for _, wrapped := range []bool{false, true} {
 		if failure := s.run(s.stranger, must[solana.Instruction](s.t)(s.swap.Close(s.stranger.PublicKey(), s.wallet.PublicKey(), wrapped))); failure == nil {
-			s.refunded = s.how == ""
+			s.refunded = s.ending == ""
 		}
 	}
 }
 
-func (s *attacked) recipient() *shieldpool.TokenAccount {
-	held := s.account(s.swap.Terms.RecipientATA)
-	if held == nil || !held.Owner.Equals(solana.TokenProgramID) {
+func (s *attackedSwap) recipientAccount() *shieldpool.TokenAccount {
+	found := s.account(s.swap.Terms.RecipientATA)
+	if found == nil || !found.Owner.Equals(solana.TokenProgramID) {
 		return nil
 	}
-	return must[*shieldpool.TokenAccount](s.t)(shieldpool.ParseTokenAccount(held.Data))
+	return must[*shieldpool.TokenAccount](s.t)(shieldpool.ParseTokenAccount(found.Data))
 }
 
 // closeAccount burns the recipient's tokens and closes the account, which pays its rent to the
 // wallet.
-func (s *attacked) closeAccount() {
+func (s *attackedSwap) closeAccount() {
 	var instructions []solana.Instruction
 	ata, wallet := s.swap.Terms.RecipientATA, s.wallet.PublicKey()
-	if held := s.recipient(); held != nil && held.Amount > 0 {
-		instructions = append(instructions, token.NewBurnInstruction(held.Amount, ata, s.mint, wallet, nil).Build())
+	if found := s.recipientAccount(); found != nil && found.Amount > 0 {
+		instructions = append(instructions, token.NewBurnInstruction(found.Amount, ata, s.mint, wallet, nil).Build())
 	}
 	s.attempt(s.wallet, append(instructions, token.NewCloseAccountInstruction(ata, wallet, wallet, nil).Build())...)
 }
 
-func (s *attacked) freeze() {
-	switch held := s.recipient(); {
-	case held == nil:
-	case held.Frozen:
+func (s *attackedSwap) toggleFreeze() {
+	switch found := s.recipientAccount(); {
+	case found == nil:
+	case found.Frozen:
 		s.attempt(s.admin, token.NewThawAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
 	default:
 		s.attempt(s.admin, token.NewFreezeAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
 	}
 }
 
-// judge runs the swap to its end and lets all parties collect what they can. It returns how
-// many lamports the relay spent and the others gained.
-func (s *attacked) judge() (spent, gained int64) {
+// runAndCollect runs the swap to its end and lets all parties collect the lamports that
+// they can get. It returns how many lamports the relay spent and the others gained.
+func (s *attackedSwap) runAndCollect() (spent, gained int64) {
 	s.t.Helper()
 	others := []solana.PublicKey{s.wallet.PublicKey(), s.stranger.PublicKey()}
-	s.carry()
-	if held := s.recipient(); held != nil && held.Frozen {
-		s.freeze()
+	s.runToEnd()
+	if found := s.recipientAccount(); found != nil && found.Frozen {
+		s.toggleFreeze()
 	}
-	if s.recipient() != nil {
+	if s.recipientAccount() != nil {
 		s.closeAccount()
 	}
-	if s.fallen {
+	if s.priceLow {
 		s.price(100)
 	}
 	spent = int64(deposit) - int64(s.lamports(s.relay.PublicKey()))
 	gained = int64(s.lamports(others...)) - 2*int64(deposit)
-	if s.how == shieldpool.Refunded {
+	if s.ending == shieldpool.Refunded {
 		gained -= int64(s.net)
 	}
 	return spent, gained
 }
 
-// TestNoOrderOfHostileTransactionsPays: client and strangers put transactions between the
-// relay's own. They do so in every order of up to swap.depth transactions, or again and again
-// before each read and before each landing. A swap then costs the relay no more than
-// docs/guides/swaps.md states, and brings the attackers less than the pool's fee has cost them.
-func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
+// TestAttacksBetweenTransactionsDoNotPay: the client and strangers put transactions
+// between the relay's transactions: up to swap.depth transactions in every order, or
+// the same action before each read and another before each landing. A swap then costs
+// the relay no more than docs/guides/swaps.md states, and brings the attackers less
+// than they paid for the pool's fee.
+func TestAttacksBetweenTransactionsDoNotPay(t *testing.T) {
 	t.Parallel()
-	acts := hostileActs()
-	for name, crowded := range map[string]bool{"routes that leave room for the accounts": false, "crowded routes": true} {
+	actions := attackActions()
+	for name, wideRoutes := range map[string]bool{"routes that leave room for the accounts": false, "wide routes": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newArena(t)
-			h := &held{arena: a, crowded: crowded}
+			h := &boundsCheck{arena: a, wideRoutes: wideRoutes}
 			// One action before each read, and another before each landing.
-			for _, before := range acts {
-				for _, between := range acts {
-					h.hold(fmt.Sprintf("always %s, then %s", before.what, between.what), func(s *attacked, gap int) {
+			for _, before := range actions {
+				for _, between := range actions {
+					h.check(fmt.Sprintf("always %s, then %s", before.what, between.what), func(s *attackedSwap, gap int) {
 						if gap%2 == 0 {
 							before.do(s)
 						} else {
@@ -497,50 +510,51 @@ func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 				}
 			}
 			depth := *swapDepth
-			if testing.Short() || !crowded {
+			if testing.Short() || !wideRoutes {
 				depth = 1
 			}
-			h.orders(make([][]hostileAct, hostileGaps), depth, 0)
-			t.Logf("%d orders; the dearest cost the relay %d lamports of rent, the one with most transactions had %d, and the most that others gained is %d",
+			h.tryOrders(make([][]attackAction, attackGaps), depth, 0)
+			t.Logf("%d orders of attacks; the maximum is %d lamports of rent, %d transactions, and %d lamports gained by others",
 				h.count, h.rent, h.sent, h.gained)
 		})
 	}
 }
 
-// held checks the bounds over many orders.
-type held struct {
+// boundsCheck checks the bounds over many orders.
+type boundsCheck struct {
 	*arena
-	crowded bool
-	count   int
-	rent    int64
-	sent    int
-	gained  int64
+	wideRoutes bool
+	count      int
+	rent       int64
+	sent       int
+	gained     int64
 }
 
-func (h *held) hold(what string, attack func(*attacked, int)) {
+func (h *boundsCheck) check(what string, attack func(*attackedSwap, int)) {
 	h.t.Helper()
 	if h.t.Failed() {
 		return
 	}
 	h.count++
-	s := h.begin(h.crowded, attack)
-	spent, gained := s.judge()
+	s := h.startSwap(h.wideRoutes, attack)
+	spent, gained := s.runAndCollect()
 	rent := spent - int64(s.sent)*5000
 	h.rent, h.sent, h.gained = max(h.rent, rent), max(h.sent, s.sent), max(h.gained, gained)
-	if rent > mostRent || s.sent > mostSent {
-		h.t.Errorf("%s: it was %s, and cost the relay %d lamports of rent and %d fees, want at most %d and %d", what, s.how, rent, s.sent, mostRent, mostSent)
+	if rent > maxRent || s.sent > maxSent {
+		h.t.Errorf("%s: the swap was %s and cost the relay %d lamports of rent and %d fees, want at most %d and %d", what, s.ending, rent, s.sent, maxRent, maxSent)
 	}
-	if gained > mostGained || gained >= int64(s.pool.Profile.Fees.Base) {
-		h.t.Errorf("%s: it was %s, and others gained %d lamports, want at most %d, and less than the least fee of the pool, %d", what, s.how, gained, mostGained, s.pool.Profile.Fees.Base)
+	if gained > maxGained || gained >= int64(s.pool.Profile.Fees.Base) {
+		h.t.Errorf("%s: the swap was %s and others gained %d lamports, want at most %d, and less than the minimum fee of the pool, %d", what, s.ending, gained, maxGained, s.pool.Profile.Fees.Base)
 	}
 }
 
-// orders goes through all ways to put up to left more acts into the gaps, starting at gap from.
-func (h *held) orders(gaps [][]hostileAct, left, from int) {
-	h.hold(described(gaps), func(s *attacked, gap int) {
+// tryOrders tries all ways to put up to left more actions into the gaps, starting at
+// gap from.
+func (h *boundsCheck) tryOrders(gaps [][]attackAction, left, from int) {
+	h.check(describe(gaps), func(s *attackedSwap, gap int) {
 		if gap < len(gaps) {
-			for _, act := range gaps[gap] {
-				act.do(s)
+			for _, action := range gaps[gap] {
+				action.do(s)
 			}
 		}
 	})
@@ -548,18 +562,18 @@ func (h *held) orders(gaps [][]hostileAct, left, from int) {
 		return
 	}
 	for gap := from; gap < len(gaps); gap++ {
-		for _, act := range hostileActs()[1:] {
-			gaps[gap] = append(gaps[gap], act)
-			h.orders(gaps, left-1, gap)
+		for _, action := range attackActions()[1:] {
+			gaps[gap] = append(gaps[gap], action)
+			h.tryOrders(gaps, left-1, gap)
 			gaps[gap] = gaps[gap][:len(gaps[gap])-1]
 		}
 	}
 }
 
-func described(gaps [][]hostileAct) (text string) {
-	for i, acts := range gaps {
-		for _, act := range acts {
-			text += fmt.Sprintf("in gap %d %s; ", i, act.what)
+func describe(gaps [][]attackAction) (text string) {
+	for i, actions := range gaps {
+		for _, action := range actions {
+			text += fmt.Sprintf("in gap %d %s; ", i, action.what)
 		}
 	}
 	return text

@@ -37,32 +37,32 @@ const (
 	tokenRent = 2_039_280
 )
 
-// counted is what a planner has counted.
-type counted struct{ waits, hostile []string }
+// countingObserver records what a planner reports.
+type countingObserver struct{ deferrals, rejected []string }
 
-func (c *counted) SwapDeferred(reason string) { c.waits = append(c.waits, reason) }
-func (c *counted) RouteRejected(what string)  { c.hostile = append(c.hostile, what) }
+func (c *countingObserver) SwapDeferred(reason string) { c.deferrals = append(c.deferrals, reason) }
+func (c *countingObserver) RouteRejected(what string)  { c.rejected = append(c.rejected, what) }
 
 type payerKeys []solana.PublicKey
 
 func (k payerKeys) Keys() []solana.PublicKey { return k }
 
-// local is a local chain with its router, whose slots the test advances, and one swap on it
-// that was funded a few slots ago.
-type local struct {
+// localSwap is a local chain and router, and one swap on it that was funded a few slots
+// ago. The test advances the slots.
+type localSwap struct {
 	*localnet.Chain
 	t   *testing.T
 	rpc *chain.Endpoints
 	// node reads blockhashes, because rpc caches them by the clock.
-	node   *rpc.Client
-	pool   *shieldpool.Pool
-	payer  solana.PrivateKey
-	wallet solana.PublicKey
-	saga   *swap.Planner
-	seen   counted
-	swap   *shieldpool.Swap
-	c      *submission.Submission
-	net    uint64
+	node       *rpc.Client
+	pool       *shieldpool.Pool
+	payer      solana.PrivateKey
+	wallet     solana.PublicKey
+	planner    *swap.Planner
+	observer   countingObserver
+	swap       *shieldpool.Swap
+	submission *submission.Submission
+	net        uint64
 }
 
 func keyOf(label string) solana.PrivateKey {
@@ -80,11 +80,12 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newLocal makes a chain, and a swap whose minimum is that percentage of the market's price.
-func newLocal(t *testing.T, minimum uint64) *local {
+// newLocalSwap makes a chain, and a swap with the given minimum, in percent of the
+// market's price.
+func newLocalSwap(t *testing.T, minimum uint64) *localSwap {
 	t.Helper()
 	keys := trapdoor.New("swap", shieldpool.SignalCount)
-	l := &local{t: t, payer: keyOf("payer"), wallet: keyOf("wallet").PublicKey()}
+	l := &localSwap{t: t, payer: keyOf("payer"), wallet: keyOf("wallet").PublicKey()}
 	l.Chain = must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: must[[]byte](t)(keys.VerifyingKey()), Initialised: true}))
 	server, routing := httptest.NewServer(l.Chain), httptest.NewServer(l.Router())
 	l.rpc = must[*chain.Endpoints](t)(chain.NewEndpoints(chain.EndpointsOptions{
@@ -93,8 +94,8 @@ func newLocal(t *testing.T, minimum uint64) *local {
 	}))
 	transport := rpc.NewHTTPClient()
 	l.node = must[*rpc.Client](t)(rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
-	// The clock of router and planner stands still, so that no quote is too old on a slow
-	// machine.
+	// The clock of router and planner does not advance, so that no quote is too old on
+	// a slow machine.
 	now := time.Now()
 	clock := func() time.Time { return now }
 	client := must[*router.Client](t)(router.New(router.Options{
@@ -118,20 +119,20 @@ func newLocal(t *testing.T, minimum uint64) *local {
 		}
 	}
 	l.Finalize()
-	l.saga = must[*swap.Planner](t)(swap.New(swap.Options{
+	l.planner = must[*swap.Planner](t)(swap.New(swap.Options{
 		Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
-		SlippageBps: 50, Observer: &l.seen, Log: slog.New(slog.DiscardHandler), Now: clock,
+		SlippageBps: 50, Observer: &l.observer, Log: slog.New(slog.DiscardHandler), Now: clock,
 	}))
-	l.begin(keys, now, minimum)
+	l.startSwap(keys, now, minimum)
 	return l
 }
 
-// begin lands the first leg.
-func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
+// startSwap lands the first leg.
+func (l *localSwap) startSwap(keys *trapdoor.Key, now time.Time, minimum uint64) {
 	l.t.Helper()
 	var ok bool
 	if l.net, ok = l.pool.Profile.Fees.Net(deposit); !ok {
-		l.t.Fatal("the fee takes it all")
+		l.t.Fatal("the fee is more than the deposit")
 	}
 	out := must[*market.State](l.t)(l.MarketState()).Output(l.net)
 	terms := shieldpool.SwapTerms{
@@ -154,19 +155,19 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 	call.Proof = must[[]byte](l.t)(keys.Prove(signals[:], 1))
 	call.Recipient = l.wallet
 	l.swap = must[*shieldpool.Swap](l.t)(l.pool.Swap(call.Inputs.Nullifiers[0], terms))
-	began := l.land(func(hash solana.Hash) (*solana.Transaction, error) {
+	firstLegSlot := l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		return l.pool.Transaction(l.payer.PublicKey(), call, shieldpool.Compute{Limit: 400_000, Price: 1}, hash, nil)
 	})
 	parent := uuid.New()
-	l.c = &submission.Submission{
+	l.submission = &submission.Submission{
 		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: now,
-		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: began + l.pool.Profile.SwapTimeout},
+		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstLegSlot + l.pool.Profile.SwapTimeout},
 	}
 }
 
-// land signs and sends a transaction of the payer's, and returns the slot in which it landed,
-// which is then confirmed.
-func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot uint64) {
+// land signs, sends and confirms a transaction of the payer, and returns the slot in
+// which it landed.
+func (l *localSwap) land(build func(solana.Hash) (*solana.Transaction, error)) (slot uint64) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	hash := must[onchain.Blockhash](l.t)(l.node.LatestBlockhash(ctx))
@@ -183,11 +184,11 @@ func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot
 	return statuses[0].Slot
 }
 
-// step carries out the planner's order as the engine does: it simulates a draft, and lands it when
-// it would succeed.
-func (l *local) step() (swap.Order, error) {
+// step carries out the planner's order as the engine does: it simulates a draft, and
+// lands it if the simulation succeeds.
+func (l *localSwap) step() (swap.Order, error) {
 	l.t.Helper()
-	order, err := l.saga.Next(l.t.Context(), l.c, 0)
+	order, err := l.planner.Next(l.t.Context(), l.submission, 0)
 	if err != nil || order.Draft == nil {
 		return order, err
 	}
@@ -201,28 +202,28 @@ func (l *local) step() (swap.Order, error) {
 	tx.Signatures = make([]solana.Signature, 1)
 	sim := must[onchain.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
 	if sim.Err != nil {
-		return order, l.saga.Rejected(l.c, order.Draft, &txmgr.Failure{Err: sim.Err})
+		return order, l.planner.Rejected(l.submission, order.Draft, &txmgr.Failure{Err: sim.Err})
 	}
 	l.land(build)
 	return order, nil
 }
 
-// steps repeats step until the swap has ended or an error comes. It returns the purposes of the
-// drafts that landed.
-func (l *local) steps() (done []txmgr.Purpose, settled *txmgr.Landing, err error) {
+// runToEnd repeats step until the swap has ended or a step fails. It returns the
+// purposes of the drafts that landed.
+func (l *localSwap) runToEnd() (purposes []txmgr.Purpose, ended *txmgr.Landing, err error) {
 	l.t.Helper()
 	for range 5 {
 		order, err := l.step()
 		if err != nil || order.Ended != nil {
-			return done, order.Ended, err
+			return purposes, order.Ended, err
 		}
-		done = append(done, order.Draft.Purpose)
+		purposes = append(purposes, order.Draft.Purpose)
 	}
-	l.t.Fatalf("it goes on for ever: %v", done)
+	l.t.Fatalf("the swap does not end, drafts that landed: %v", purposes)
 	return nil, nil, nil
 }
 
-func (l *local) lamports(of solana.PublicKey) uint64 {
+func (l *localSwap) lamports(of solana.PublicKey) uint64 {
 	l.t.Helper()
 	n, _, err := l.rpc.Balance(l.t.Context(), of, 0)
 	if err != nil {
@@ -232,7 +233,7 @@ func (l *local) lamports(of solana.PublicKey) uint64 {
 }
 
 // tokens is the recipient's balance; 0 without an account.
-func (l *local) tokens() uint64 {
+func (l *localSwap) tokens() uint64 {
 	l.t.Helper()
 	found, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.swap.Terms.RecipientATA}, onchain.Confirmed, 0)
 	if err != nil {
@@ -244,30 +245,30 @@ func (l *local) tokens() uint64 {
 	return must[*shieldpool.TokenAccount](l.t)(shieldpool.ParseTokenAccount(found[0].Data)).Amount
 }
 
-// toTimeout lets the timeout slot pass, and be confirmed.
-func (l *local) toTimeout() {
+// advanceToTimeout advances the chain until the timeout slot is confirmed.
+func (l *localSwap) advanceToTimeout() {
 	l.t.Helper()
 	slot := must[uint64](l.t)(l.rpc.Slot(l.t.Context(), onchain.Confirmed))
-	if slot < l.c.Swap.TimeoutSlot {
-		l.Advance(l.c.Swap.TimeoutSlot - slot)
+	if slot < l.submission.Swap.TimeoutSlot {
+		l.Advance(l.submission.Swap.TimeoutSlot - slot)
 	}
 }
 
-// refunded lets the timeout pass, and checks that the recipient's wallet gets the swap's
-// lamports, the state's rent and also.
-func (l *local) refunded(also uint64) {
+// checkRefund advances past the timeout, and checks that the recipient's wallet gets
+// the swap's lamports, the state's rent and extra.
+func (l *localSwap) checkRefund(extra uint64) {
 	l.t.Helper()
-	l.toTimeout()
-	had := l.lamports(l.wallet)
-	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeRefund || !slices.Equal(done, []txmgr.Purpose{txmgr.PurposeRefund}) {
-		l.t.Fatalf("past the timeout %v was done, and found %+v, %v: want a refund", done, settled, err)
+	l.advanceToTimeout()
+	before := l.lamports(l.wallet)
+	purposes, ended, err := l.runToEnd()
+	if err != nil || ended == nil || ended.Purpose != txmgr.PurposeRefund || !slices.Equal(purposes, []txmgr.Purpose{txmgr.PurposeRefund}) {
+		l.t.Fatalf("past the timeout drafts %v landed, end is %+v, error %v; want a refund", purposes, ended, err)
 	}
-	if got, want := l.lamports(l.wallet)-had, l.net+stateRent+also; got != want || l.lamports(l.swap.State) != 0 {
-		l.t.Errorf("the wallet got %d lamports, want %d; the state holds %d", got, want, l.lamports(l.swap.State))
+	if got, want := l.lamports(l.wallet)-before, l.net+stateRent+extra; got != want || l.lamports(l.swap.State) != 0 {
+		l.t.Errorf("the wallet got %d lamports, want %d; the state has %d, want 0", got, want, l.lamports(l.swap.State))
 	}
 	if l.tokens() != 0 {
-		l.t.Errorf("the recipient has %d tokens of a swap that was refunded", l.tokens())
+		l.t.Errorf("after a refund the recipient has %d tokens, want 0", l.tokens())
 	}
 }
 
@@ -275,48 +276,48 @@ func (l *local) refunded(also uint64) {
 // rent of the recipient's account. The planner finds the end on the chain by itself.
 func TestSwapOnALocalChain(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 99)
-	had := l.lamports(l.payer.PublicKey())
-	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
-		t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	l := newLocalSwap(t, 99)
+	before := l.lamports(l.payer.PublicKey())
+	purposes, ended, err := l.runToEnd()
+	if err != nil || ended == nil || ended.Purpose != txmgr.PurposeExecute {
+		t.Fatalf("drafts %v landed, end is %+v, error %v; want an execution", purposes, ended, err)
 	}
-	if diff := cmp.Diff([]txmgr.Purpose{txmgr.PurposeExecute}, done); diff != "" {
-		t.Errorf("done (-want +got)\n%s", diff)
+	if diff := cmp.Diff([]txmgr.Purpose{txmgr.PurposeExecute}, purposes); diff != "" {
+		t.Errorf("landed drafts (-want +got)\n%s", diff)
 	}
 	if got := l.tokens(); got < l.swap.Terms.MinOutput {
 		t.Errorf("the recipient got %d, want %d or more", got, l.swap.Terms.MinOutput)
 	}
 	for what, at := range map[string]solana.PublicKey{"state": l.swap.State, "wrapped SOL": l.swap.WSOL, "output": l.swap.Output} {
 		if n := l.lamports(at); n != 0 {
-			t.Errorf("the account of the %s holds %d lamports", what, n)
+			t.Errorf("the account %s has %d lamports, want 0", what, n)
 		}
 	}
 	const fees = 5000
-	if got, want := had-l.lamports(l.payer.PublicKey()), uint64(tokenRent+fees)-stateRent; got != want {
-		t.Errorf("it cost %d lamports, want the recipient's account and fees, less the state's rent: %d", got, want)
+	if got, want := before-l.lamports(l.payer.PublicKey()), uint64(tokenRent+fees)-stateRent; got != want {
+		t.Errorf("the swap cost the relay %d lamports, want %d: the recipient's account and fees, less the state's rent", got, want)
 	}
-	if !slices.Equal(l.seen.hostile, nil) || !slices.Equal(l.seen.waits, nil) {
-		t.Errorf("told of %+v", l.seen)
+	if !slices.Equal(l.observer.rejected, nil) || !slices.Equal(l.observer.deferrals, nil) {
+		t.Errorf("observed %+v, want no deferrals and no rejections", l.observer)
 	}
 }
 
-// TestHostileRouterOnALocalChain: a router's lies cost the user neither tokens nor lamports, and do
-// not prevent the refund.
+// TestHostileRouterOnALocalChain: wrong answers of a router cost the user neither
+// tokens nor lamports, and do not prevent the refund.
 func TestHostileRouterOnALocalChain(t *testing.T) {
 	t.Parallel()
 	lie := func(lies ...localrouter.Lie) localrouter.Settings {
 		var s localrouter.Settings
-		for _, one := range lies {
-			rule := localrouter.LieRule{Lie: one}
-			if one == localrouter.PayerAccount || one == localrouter.PayerWritable {
+		for _, kind := range lies {
+			rule := localrouter.LieRule{Lie: kind}
+			if kind == localrouter.PayerAccount || kind == localrouter.PayerWritable {
 				rule.Account = keyOf("payer").PublicKey()
 			}
 			s.Lies = append(s.Lies, rule)
 		}
 		return s
 	}
-	others := func(who string) localrouter.Settings {
+	writes := func(who string) localrouter.Settings {
 		s := lie(localrouter.PayerWritable)
 		s.Lies[0].Account = keyOf(who).PublicKey()
 		return s
@@ -325,7 +326,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		minimum  uint64 // in hundredths of the market's price
 		settings localrouter.Settings
 		reason   string
-		what     []string // as found by the planner
+		rejected []string // rejections by the planner
 	}{
 		"another mint":                         {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
 		"another amount":                       {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
@@ -333,14 +334,14 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		"another program":                      {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{swap.RejectedProgram}},
 		"the payer signs":                      {99, lie(localrouter.PayerAccount), swap.ReasonRouteRejected, nil},
 		"the payer is written":                 {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
-		"another payer is written":             {99, others("other"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
-		"the recipient is written":             {99, others("wallet"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"another payer is written":             {99, writes("other"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"the recipient is written":             {99, writes("wallet"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
 		"a stranger signs":                     {99, lie(localrouter.ExtraSigner), swap.ReasonRouteRejected, nil},
 		"an instruction of another user":       {99, lie(localrouter.OtherUser), swap.ReasonRouteRejected, nil},
 		"half of the output":                   {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
 		"half of the input":                    {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
 		"a table that does not exist":          {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
-		"an account that is no table":          {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
+		"an account that is not a table":       {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
 		"a page of HTML":                       {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
 		"half of an answer":                    {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
 		"an answer of 16 MiB":                  {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},
@@ -350,19 +351,19 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLocal(t, test.minimum)
+			l := newLocalSwap(t, test.minimum)
 			if err := l.Router().Set(test.settings); err != nil {
 				t.Fatal(err)
 			}
-			_, settled, err := l.steps()
+			_, ended, err := l.runToEnd()
 			var wait *txmgr.Deferral
-			if !errors.As(err, &wait) || wait.Reason != test.reason || settled != nil {
-				t.Fatalf("it ends with %+v, %v, want a wait for %s", settled, err, test.reason)
+			if !errors.As(err, &wait) || wait.Reason != test.reason || ended != nil {
+				t.Fatalf("end is %+v, error %v, want a deferral for %s", ended, err, test.reason)
 			}
-			if diff := cmp.Diff(test.what, l.seen.hostile); diff != "" {
-				t.Errorf("found hostile (-want +got)\n%s", diff)
+			if diff := cmp.Diff(test.rejected, l.observer.rejected); diff != "" {
+				t.Errorf("rejections by the planner (-want +got)\n%s", diff)
 			}
-			l.refunded(0)
+			l.checkRefund(0)
 		})
 	}
 }
@@ -371,7 +372,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 // form of the refund.
 func TestRefundOfWrappedLamports(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 101) // a minimum that the market never reaches
+	l := newLocalSwap(t, 101) // a minimum that the market never reaches
 	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		prepare := must[solana.Instruction](t)(l.swap.Prepare(l.payer.PublicKey()))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil,
@@ -380,7 +381,7 @@ func TestRefundOfWrappedLamports(t *testing.T) {
 	if _, err := l.step(); !waitsFor(err, swap.ReasonPrice) {
 		t.Fatalf("error is %v, want a wait for the price", err)
 	}
-	l.refunded(tokenRent)
+	l.checkRefund(tokenRent)
 }
 
 func waitsFor(err error, reason string) bool {
@@ -391,8 +392,8 @@ func waitsFor(err error, reason string) bool {
 // TestPriceMovesAwayAndBack: the swap waits, spends nothing, and succeeds late.
 func TestPriceMovesAwayAndBack(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 99)
-	had, state := l.lamports(l.payer.PublicKey()), must[*market.State](t)(l.MarketState())
+	l := newLocalSwap(t, 99)
+	before, state := l.lamports(l.payer.PublicKey()), must[*market.State](t)(l.MarketState())
 	move := func(tokens uint64) {
 		t.Helper()
 		if err := l.SetReserves(market.Reserves{Lamports: state.Lamports, Tokens: tokens}); err != nil {
@@ -407,19 +408,19 @@ func TestPriceMovesAwayAndBack(t *testing.T) {
 		}
 		l.Advance(20)
 	}
-	if got := l.lamports(l.payer.PublicKey()); got != had {
-		t.Errorf("a price that is too low cost %d lamports", had-got)
+	if got := l.lamports(l.payer.PublicKey()); got != before {
+		t.Errorf("waiting for the price cost %d lamports, want 0", before-got)
 	}
 	move(state.Tokens)
-	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
-		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	if purposes, ended, err := l.runToEnd(); err != nil || ended == nil || ended.Purpose != txmgr.PurposeExecute {
+		t.Errorf("drafts %v landed, end is %+v, error %v; want an execution", purposes, ended, err)
 	}
 }
 
 // TestFrozenRecipient: nothing is sent while the recipient's account cannot receive tokens.
 func TestFrozenRecipient(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 99)
+	l := newLocalSwap(t, 99)
 	if _, _, err := l.MintTo(localnet.OutputMint(), l.wallet, 1); err != nil { // makes the account
 		t.Fatal(err)
 	}
@@ -431,62 +432,64 @@ func TestFrozenRecipient(t *testing.T) {
 	}
 	must[solana.Signature](t)(l.Thaw(localnet.OutputMint(), l.wallet))
 	l.Advance(3)
-	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
-		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	if purposes, ended, err := l.runToEnd(); err != nil || ended == nil || ended.Purpose != txmgr.PurposeExecute {
+		t.Errorf("drafts %v landed, end is %+v, error %v; want an execution", purposes, ended, err)
 	}
 }
 
-// TestWideRoutes: routes that fit no transaction are asked for again, narrower,
-// until one lands.
+// TestWideRoutes: when a route fits no transaction, narrower routes are requested until
+// one lands.
 func TestWideRoutes(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]localrouter.Settings{
-		"in the router's table": {Wide: 60}, "outside the router's table": {Wide: 60, Outside: true}, "as wide as can be": {Wide: 256, Outside: true},
+		"in the router's table": {Wide: 60}, "outside the router's table": {Wide: 60, Outside: true}, "as wide as possible": {Wide: 256, Outside: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLocal(t, 99)
+			l := newLocalSwap(t, 99)
 			if err := l.Router().Set(settings); err != nil {
 				t.Fatal(err)
 			}
-			done, settled, err := l.steps()
-			if err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
-				t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+			purposes, ended, err := l.runToEnd()
+			if err != nil || ended == nil || ended.Purpose != txmgr.PurposeExecute {
+				t.Fatalf("drafts %v landed, end is %+v, error %v; want an execution", purposes, ended, err)
 			}
 			if n := l.Router().Stats().Calls[localrouter.CallInstructions]; n < 2 {
-				t.Errorf("instructions were asked for %d times, want narrower ones after the first", n)
+				t.Errorf("instructions were requested %d times, want at least 2, with a narrower route", n)
 			}
 		})
 	}
 }
 
-// TestStrangerRefunds: the planner finds an end that a stranger sent, and drafts nothing.
-func TestStrangerRefunds(t *testing.T) {
+// TestRefundByStrangerIsFound: the planner finds that a stranger has refunded the swap,
+// and drafts nothing.
+func TestRefundByStrangerIsFound(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 99)
-	l.toTimeout()
+	l := newLocalSwap(t, 99)
+	l.advanceToTimeout()
 	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		refund := must[solana.Instruction](t)(l.swap.Close(l.payer.PublicKey(), l.wallet, false))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil, refund)
 	})
-	// Lamports at the state's address are no swap state.
+	// Lamports at the state's address are not a swap state.
 	if err := l.Fund(l.swap.State, deposit); err != nil {
 		t.Fatal(err)
 	}
 	l.Advance(3)
-	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeRefund || done != nil {
-		t.Errorf("%v was done, and found %+v, %v: want nothing, and a refund", done, settled, err)
+	purposes, ended, err := l.runToEnd()
+	if err != nil || ended == nil || ended.Purpose != txmgr.PurposeRefund || purposes != nil {
+		t.Errorf("drafts %v landed, end is %+v, error %v; want no draft, and a refund", purposes, ended, err)
 	}
 }
 
-// TestNoChainNoOrder: a chain that does not answer gives an error, not a deferral.
-func TestNoChainNoOrder(t *testing.T) {
+// TestChainErrorIsNotADeferral: a chain that does not answer gives an error, not a
+// deferral.
+func TestChainErrorIsNotADeferral(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t, 99)
+	l := newLocalSwap(t, 99)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, onchain.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
+	if order, err := l.planner.Next(ctx, l.submission, 0); !errors.Is(err, onchain.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
 		t.Errorf("order is %+v, %v, want the chain's error", order, err)
 	}
 }

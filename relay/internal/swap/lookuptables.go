@@ -46,13 +46,13 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 // so that an index means the address that was checked. Addresses are only ever added to a
 // table, so that an index keeps its meaning.
 func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, error) {
-	hostile := &rejectedByGuard{RejectedRoute{What: RejectedTable}}
+	rejected := &rejectedByGuard{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
-		return shieldpool.LookupTable{}, hostile
+		return shieldpool.LookupTable{}, rejected
 	}
 	t, active, err := shieldpool.ParseLookupTable(key, a.Data)
 	if err != nil || !active || len(t.Addresses) > maxAddresses {
-		return shieldpool.LookupTable{}, hostile
+		return shieldpool.LookupTable{}, rejected
 	}
 	return t, nil
 }

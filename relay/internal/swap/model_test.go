@@ -23,7 +23,7 @@ import (
 
 // The name of a failing test has its seed. These flags repeat one seed, or run more of them.
 var (
-	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
+	modelSeed  = flag.Uint64("model.seed", 0, "run only this seed; 0 runs the seeds from 1 to model.seeds")
 	modelSeeds = flag.Uint64("model.seeds", 400, "how many seeds the model runs")
 )
 
@@ -31,22 +31,22 @@ const (
 	modelConfirm  = 2
 	modelFinalize = 32
 	modelLife     = 150
-	// modelCalm is when routers and strangers stop interfering, long after the timeout, and
-	// modelEnd when every swap must have ended.
+	// modelCalm is the slot, long after the timeout, from which routers and strangers
+	// do not interfere. At modelEnd every swap must have ended.
 	modelCalm = testTimeout + 400
 	modelEnd  = modelCalm + 2*(modelLife+modelFinalize)
 )
 
-// model is one swap on a chain in memory that keeps the program's rules, run by an engine that
-// keeps the submission engine's. Prices, strangers, nodes and the router are drawn from a seed.
+// model is one swap on a chain in memory, with the rules of the pool program and of the
+// submission engine. Prices, strangers, nodes and the router are random, from a seed.
 type model struct {
 	*world
 	rand *rand.Rand
 	slot uint64
-	// views are the accounts as they were at the end of each slot.
+	// views are the accounts at the end of each slot.
 	views map[uint64]map[solana.PublicKey]*onchain.Account
-	// read is what the planner read last, at the slot readAt; failing says that the read
-	// failed.
+	// read is what the planner last read, at the slot readAt; failing says that the
+	// read failed.
 	read    map[solana.PublicKey]*onchain.Account
 	readAt  uint64
 	failing bool
@@ -56,26 +56,26 @@ type model struct {
 	how              shieldpool.SwapEnding
 	endSlot          uint64
 	market           uint64
-	// fits is the first width whose routes fit a transaction.
-	fits int
-	// crowd is how many unused accounts every route names.
-	crowd int
+	// firstFit is the first of routeWidths whose routes fit a transaction.
+	firstFit int
+	// extraAccounts is how many unused accounts every route names.
+	extraAccounts int
 
-	live *modelAttempt
-	due  time.Time
-	done submission.Phase
-	seen map[string]int
+	attempt  *modelAttempt
+	nextTry  time.Time
+	result   submission.Phase
+	occurred map[string]int
 }
 
 type modelAttempt struct {
 	purpose        txmgr.Purpose
 	ixs            []instruction
-	signed, land   uint64 // land is 0 for one that never lands
+	signed, land   uint64 // land is 0 for an attempt that never lands
 	landed, failed bool
 }
 
-// TestModel: for every seed, nothing is executed at the timeout or below the minimum, nothing
-// is drafted for a swap that has ended, and every swap ends once.
+// TestModel: for every seed, no swap is executed at the timeout or later, or below the
+// minimum, nothing is drafted for a swap that has ended, and every swap ends once.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	if *modelSeed != 0 {
@@ -92,24 +92,24 @@ func TestModel(t *testing.T) {
 		if m == nil {
 			return // go test -failfast skips tests that start after a failure elsewhere
 		}
-		for what, n := range m.seen {
+		for what, n := range m.occurred {
 			all[what] += n
 		}
 		if t.Failed() {
 			return
 		}
-		for _, reason := range m.world.seen.waits {
+		for _, reason := range m.world.events.deferrals {
 			all[reason]++
 		}
 	}
 	// A case that never occurs is not tested.
 	for _, what := range []string{
-		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
+		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found ended",
 		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouteRejected, ReasonNoRoute, ReasonExecutionFailed,
 		ReasonRecipientFrozen, ReasonStateMissing, ReasonQuoteStale, ReasonRouteTooLarge,
 	} {
 		if all[what] == 0 && *modelSeeds >= 400 {
-			t.Errorf("in no run did it come to: %s", what)
+			t.Errorf("no run had: %s", what)
 		}
 	}
 }
@@ -117,38 +117,38 @@ func TestModel(t *testing.T) {
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
 		rand: rand.New(rand.NewPCG(seed, 1)), slot: testCreated, views: map[uint64]map[solana.PublicKey]*onchain.Account{},
-		seen: map[string]int{}, market: testMinimum * 3 / 2,
+		occurred: map[string]int{}, market: testMinimum * 3 / 2,
 	}
 	m.world = newWorld(t, func(w *world) {
-		w.c.CreatedAt = w.now
+		w.submission.CreatedAt = w.now
 		delete(w.chain.accounts, key(0))
 	})
 	o := m.options()
 	o.Chain, o.Router = m, modelRouter{m}
-	saga, err := New(o)
+	planner, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.saga, m.due = saga, m.now
+	m.planner, m.nextTry = planner, m.now
 	return m
 }
 
-// chance is true with probability p, and never once the trouble is over.
+// chance is true with probability p; after modelCalm it is always false.
 func (m *model) chance(p float64) bool { return !m.calm() && m.rand.Float64() < p }
 func (m *model) calm() bool            { return m.slot >= modelCalm }
 
-// Accounts implements Chain. Its node may lag, but not behind floor.
-func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
+// Accounts implements Chain. Its node may lag, but not behind minContextSlot.
+func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	newest := m.slot - modelConfirm
 	if keys[0] != m.swap.State { // lookup tables, of which this chain has none
 		return make([]*onchain.Account, len(keys)), newest, nil
 	}
-	m.failing = floor > newest || m.chance(0.05)
+	m.failing = minContextSlot > newest || m.chance(0.05)
 	if m.failing {
 		return nil, 0, &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindNodeBehind}
 	}
 	m.readAt = newest
-	if lag := uint64(m.rand.IntN(10)); m.chance(0.3) && newest-lag >= max(floor, testCreated) {
+	if lag := uint64(m.rand.IntN(10)); m.chance(0.3) && newest-lag >= max(minContextSlot, testCreated) {
 		m.readAt -= lag
 	}
 	m.read = m.views[m.readAt]
@@ -162,7 +162,7 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.C
 // Corroborated implements Chain.
 func (m *model) Corroborated(uint64) bool { return true }
 
-// FindSwapEnd implements Chain. Its history may be short for a while.
+// FindSwapEnd implements Chain. Its history may be incomplete for a while.
 func (m *model) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
@@ -170,7 +170,7 @@ func (m *model) FindSwapEnd(context.Context, *shieldpool.Swap, uint64, uint64) (
 	return &onchain.SwapEnd{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: onchain.Confirmed}, nil
 }
 
-// modelRouter is honest, down, lying or slow.
+// modelRouter is at random honest, down, lying or behind.
 type modelRouter struct{ m *model }
 
 func (r modelRouter) trouble() error {
@@ -189,7 +189,7 @@ func (r modelRouter) trouble() error {
 
 func (r modelRouter) Quote(_ context.Context, q QuoteRequest) (*Quote, error) {
 	m := r.m
-	m.router.asked = append(m.router.asked, q)
+	m.router.requests = append(m.router.requests, q)
 	out := m.market
 	if m.chance(0.05) {
 		out *= 2 // a lie
@@ -214,13 +214,13 @@ func (r modelRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 		func() { binary.LittleEndian.PutUint64(ix.Data[9:], 0) }, // only the program enforces the minimum
 		func() { ix.LookupTables = []solana.PublicKey{key(71)} },
 	}
-	asked := m.router.asked[len(m.router.asked)-1]
-	if slices.Index(routeWidths(), routeWidth{asked.MaxAccounts, asked.DirectOnly}) < m.fits {
+	request := m.router.requests[len(m.router.requests)-1]
+	if slices.Index(routeWidths(), routeWidth{request.MaxAccounts, request.DirectOnly}) < m.firstFit {
 		for i := range 40 {
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
 		}
 	}
-	for i := range m.crowd {
+	for i := range m.extraAccounts {
 		ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(10, byte(i))})
 	}
 	for _, k := range []solana.PublicKey{m.payer, key(51), m.wallet, m.swap.Terms.RecipientATA, m.pool.Address, nullifier} {
@@ -236,25 +236,25 @@ func (r modelRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 
 func (m *model) run() {
 	m.t.Helper()
-	// In a quarter of the seeds routes leave little or no room for the token accounts.
+	// In a quarter of the seeds, routes leave little or no room for the token accounts.
 	if m.rand.IntN(4) == 0 {
-		m.crowd = 10 + m.rand.IntN(6)
+		m.extraAccounts = 10 + m.rand.IntN(6)
 	}
-	// In a fifth of the seeds routes down to some width are too large, sometimes all of
-	// them.
+	// In a fifth of the seeds, routes wider than some width are too large, sometimes
+	// all routes.
 	if m.rand.IntN(5) == 0 {
-		m.fits = m.rand.IntN(len(routeWidths()) + 1)
+		m.firstFit = m.rand.IntN(len(routeWidths()) + 1)
 	}
 	// In a quarter of the seeds the market is mostly below the minimum.
 	drift := 1.0
 	if m.rand.IntN(4) == 0 {
 		drift, m.market = 0.995, testMinimum
 	}
-	for m.done == "" && !m.t.Failed() {
+	for m.result == "" && !m.t.Failed() {
 		m.views[m.slot] = maps.Clone(m.chain.accounts)
 		m.slot, m.now = m.slot+1, m.now.Add(slotTime)
 		if m.slot > modelEnd {
-			m.t.Fatalf("the swap is not settled %d slots after its timeout", m.slot-testTimeout)
+			m.t.Fatalf("the swap has not ended %d slots after its timeout", m.slot-testTimeout)
 		}
 		m.market = min(max(uint64(float64(m.market)*drift*(0.95+m.rand.Float64()/10)), testMinimum/2), testMinimum*3)
 		m.strangers()
@@ -267,10 +267,10 @@ func (m *model) run() {
 	if m.how == shieldpool.Refunded {
 		truth = submission.PhaseRefunded
 	}
-	if !m.ended || m.done != truth {
-		m.t.Fatalf("the engine believes in %s, the chain shows %s (ended: %v)", m.done, truth, m.ended)
+	if !m.ended || m.result != truth {
+		m.t.Fatalf("the engine recorded %s, the chain shows %s (ended: %v)", m.result, truth, m.ended)
 	}
-	m.seen[string(truth)]++
+	m.occurred[string(truth)]++
 	if executed := m.tokens >= testMinimum && m.lamports == 0; executed != (truth == submission.PhaseExecuted) {
 		m.t.Fatalf("a swap that is %s gave %d tokens and %d lamports", truth, m.tokens, m.lamports)
 	}
@@ -279,7 +279,7 @@ func (m *model) run() {
 	}
 }
 
-// strangers do what any account may do.
+// strangers makes random changes that any account may make.
 func (m *model) strangers() {
 	ata, accounts := m.swap.Terms.RecipientATA, m.chain.accounts
 	must := func(ix solana.Instruction, err error) []instruction {
@@ -293,23 +293,23 @@ func (m *model) strangers() {
 		return []instruction{{ix.ProgramID(), ix.Accounts(), data}}
 	}
 	if m.chance(0.01) && accounts[m.swap.WSOL] == nil { // anybody may create the state's accounts
-		m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, 0, false)
-		m.world.tokens(m.swap.Output, m.swap.State, m.swap.Terms.OutputMint, 0, false)
+		m.world.putTokenAccount(m.swap.WSOL, m.swap.State, solana.WrappedSol, 0, false)
+		m.world.putTokenAccount(m.swap.Output, m.swap.State, m.swap.Terms.OutputMint, 0, false)
 	}
 	if m.chance(0.005) && m.apply(must(m.swap.Prepare(key(80))), m.slot) == nil {
-		m.seen["stranger prepared"]++
+		m.occurred["stranger prepared"]++
 	}
 	if m.chance(0.005) && m.apply(must(m.swap.Close(key(80), m.wallet, m.wrapped)), m.slot) == nil {
-		m.seen["stranger refunded"]++
+		m.occurred["stranger refunded"]++
 	}
 	if m.chance(0.02) && accounts[ata] == nil {
-		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, false)
+		m.world.putTokenAccount(ata, m.wallet, m.swap.Terms.OutputMint, 0, false)
 	}
 	if m.chance(0.01) { // the recipient closes the account
 		delete(accounts, ata)
 	}
 	if m.chance(0.01) && accounts[ata] != nil {
-		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, m.rand.IntN(2) == 0)
+		m.world.putTokenAccount(ata, m.wallet, m.swap.Terms.OutputMint, 0, m.rand.IntN(2) == 0)
 	}
 	if m.chance(0.02) && accounts[m.swap.State] == nil {
 		accounts[m.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
@@ -319,100 +319,100 @@ func (m *model) strangers() {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, t.Amount+testLamports/2*uint64(1+m.rand.IntN(2)), false)
+		m.world.putTokenAccount(m.swap.WSOL, m.swap.State, solana.WrappedSol, t.Amount+testLamports/2*uint64(1+m.rand.IntN(2)), false)
 	}
 }
 
 func (m *model) landings() {
-	a := m.live
+	a := m.attempt
 	if a == nil || a.landed || a.land == 0 || m.slot < a.land || m.slot > a.signed+modelLife {
 		return
 	}
 	a.landed, a.land = true, m.slot
 	if failure := m.apply(a.ixs, m.slot); failure != nil {
 		a.failed = true
-		m.seen[string(a.purpose)+" failed"]++
+		m.occurred[string(a.purpose)+" failed"]++
 	}
 }
 
-// engine carries out the planner's orders as the submission engine does: one attempt at a time, a
-// new one only when the earlier one can no longer land.
+// engine carries out the planner's orders as the submission engine does: it makes a new
+// attempt only when the earlier attempt can no longer land.
 func (m *model) engine() {
-	var floor uint64
-	if a := m.live; a != nil {
+	var minContextSlot uint64
+	if a := m.attempt; a != nil {
 		final := m.slot - modelFinalize
 		switch {
 		case a.landed && !a.failed && a.land <= m.slot-modelConfirm:
-			m.done = submission.PhaseExecuted
+			m.result = submission.PhaseExecuted
 			if a.purpose == txmgr.PurposeRefund {
-				m.done = submission.PhaseRefunded
+				m.result = submission.PhaseRefunded
 			}
 			return
 		case a.failed && a.land <= final:
 		case !a.landed && a.signed+modelLife < final:
-			m.seen["expired"]++
+			m.occurred["expired"]++
 		default:
 			return
 		}
-		m.live, floor = nil, final
+		m.attempt, minContextSlot = nil, final
 	}
-	if m.now.Before(m.due) {
+	if m.now.Before(m.nextTry) {
 		return
 	}
 	m.read, m.failing = nil, false
-	order, err := m.saga.Next(m.t.Context(), m.c, floor)
+	order, err := m.planner.Next(m.t.Context(), m.submission, minContextSlot)
 	m.check(&order, err)
 	switch {
 	case err != nil:
-		m.putOff(err)
+		m.waitAfter(err)
 	case order.Ended != nil:
-		m.done = submission.PhaseExecuted
+		m.result = submission.PhaseExecuted
 		if order.Ended.Purpose == txmgr.PurposeRefund {
-			m.done = submission.PhaseRefunded
+			m.result = submission.PhaseRefunded
 		}
-		m.seen["found settled"]++
+		m.occurred["found ended"]++
 	default:
 		m.launch(&order)
 	}
 }
 
-func (m *model) putOff(err error) {
-	m.due = m.now.Add(time.Second)
+func (m *model) waitAfter(err error) {
+	m.nextTry = m.now.Add(time.Second)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		if wait.Delay <= 0 || wait.Delay > time.Minute {
 			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.Delay)
 		}
-		m.due = m.now.Add(wait.Delay)
+		m.nextTry = m.now.Add(wait.Delay)
 	} else if !errors.Is(err, onchain.ErrUnavailable) {
 		m.t.Fatal(err)
 	}
 }
 
-// check checks an order against the state that the planner was shown.
+// check checks an order against the state that the planner read.
 func (m *model) check(order *Order, err error) {
 	m.t.Helper()
 	state := m.read[m.swap.State]
-	there := state != nil && state.Owner == m.pool.Profile.ProgramID
+	exists := state != nil && state.Owner == m.pool.Profile.ProgramID
 	late := m.readAt >= testTimeout
 	var purpose txmgr.Purpose
 	if order.Draft != nil {
 		purpose = order.Draft.Purpose
-		m.seen[string(purpose)]++
+		m.occurred[string(purpose)]++
 	}
 	wait := (*txmgr.Deferral)(nil)
 	switch {
 	case m.read == nil:
 		if purpose != "" || order.Ended != nil {
-			m.t.Fatal("an order without a look at the chain")
+			m.t.Fatal("an order without a read of the chain")
 		}
-	case !there && purpose != "":
-		m.t.Fatalf("%s is drafted for a swap that is settled", purpose)
-	case there && late && !m.failing && purpose != txmgr.PurposeRefund:
+	case !exists && purpose != "":
+		m.t.Fatalf("%s is drafted for a swap that has ended", purpose)
+	case exists && late && !m.failing && purpose != txmgr.PurposeRefund:
 		m.t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
 	case !late && purpose == txmgr.PurposeRefund:
 		m.t.Fatal("a refund is drafted before the timeout")
-	case !late && errors.As(err, &wait) && there && wait.Delay > time.Duration(testTimeout-m.readAt+1)*slotTime:
-		m.t.Fatalf("a wait of %s goes beyond the timeout, %d slots away", wait.Delay, testTimeout-m.readAt)
+	case !late && errors.As(err, &wait) && exists && wait.Delay > time.Duration(testTimeout-m.readAt+1)*slotTime:
+		m.t.Fatalf("a wait of %s ends after the timeout, which is %d slots away", wait.Delay, testTimeout-m.readAt)
 	}
 }
 
@@ -421,7 +421,7 @@ func (m *model) launch(order *Order) {
 	d := order.Draft
 	tx, err := d.Build(m.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
 	if err != nil {
-		m.putOff(err)
+		m.waitAfter(err)
 		return
 	}
 	ixs := m.decodeTransaction(tx)
@@ -433,22 +433,22 @@ func (m *model) launch(order *Order) {
 	failure := m.apply(ixs, m.slot)
 	m.chain.accounts, m.wrapped, m.tokens, m.lamports, m.how, m.endSlot, m.ended = before, wrapped, tokens, lamports, how, end, ended
 	if failure != nil {
-		m.seen[string(d.Purpose)+" refused"]++
-		m.putOff(m.saga.Rejected(m.c, d, &txmgr.Failure{Err: failure}))
+		m.occurred[string(d.Purpose)+" refused"]++
+		m.waitAfter(m.planner.Rejected(m.submission, d, &txmgr.Failure{Err: failure}))
 		return
 	}
 	a := &modelAttempt{purpose: d.Purpose, ixs: ixs, signed: m.slot}
 	if m.calm() || m.rand.IntN(8) > 0 {
 		a.land = m.slot + 1 + uint64(m.rand.IntN(12))
 	}
-	m.live = a
+	m.attempt = a
 }
 
-// checkExecution checks an execution before it is signed: the router's instruction is of the
-// router's program, and names neither a payer nor the recipient.
+// checkExecution checks an execution before it is signed: the router's instruction
+// calls the router's program, and names neither a payer nor the recipient.
 func (m *model) checkExecution(ixs []instruction) {
 	m.t.Helper()
-	if len(m.router.asked) == 0 {
+	if len(m.router.requests) == 0 {
 		m.t.Fatal("an execution without a quote")
 	}
 	execute := ixs[len(ixs)-1]
@@ -457,12 +457,13 @@ func (m *model) checkExecution(ixs []instruction) {
 	}
 	for _, a := range execute.accounts[8:] {
 		if a.IsSigner || slices.Contains([]solana.PublicKey{m.payer, key(51), m.wallet, m.swap.Terms.RecipientATA, m.pool.Address}, a.PublicKey) {
-			m.t.Fatalf("the router gets %s", a.PublicKey)
+			m.t.Fatalf("the router's instruction names %s", a.PublicKey)
 		}
 	}
 }
 
-// apply runs a transaction by the program's rules; one that fails changes nothing.
+// apply runs a transaction by the program's rules. A failed transaction changes
+// nothing.
 func (m *model) apply(ixs []instruction, slot uint64) *shieldpool.TransactionError {
 	before, wrapped := maps.Clone(m.chain.accounts), m.wrapped
 	tags := m.pool.Profile.Tags
@@ -472,9 +473,9 @@ func (m *model) apply(ixs []instruction, slot uint64) *shieldpool.TransactionErr
 		switch {
 		case ix.program == solana.SPLAssociatedTokenAccountProgramID:
 			if at := ix.accounts[1].PublicKey; m.chain.accounts[at] == nil {
-				m.world.tokens(at, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey, 0, false)
+				m.world.putTokenAccount(at, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey, 0, false)
 			}
-		case !m.held():
+		case !m.stateExists():
 			detail = "UninitializedAccount"
 		case ix.data[0] == tags.PrepareSwapSol:
 			detail = m.applyPrepare()
@@ -491,7 +492,7 @@ func (m *model) apply(ixs []instruction, slot uint64) *shieldpool.TransactionErr
 	return nil
 }
 
-func (m *model) held() bool {
+func (m *model) stateExists() bool {
 	a := m.chain.accounts[m.swap.State]
 	return a != nil && a.Owner == m.pool.Profile.ProgramID
 }
@@ -517,7 +518,7 @@ func (m *model) applyPrepare() (detail string) {
 		return ""
 	}
 	m.wrapped = true
-	m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, amount+testLamports, false)
+	m.world.putTokenAccount(m.swap.WSOL, m.swap.State, solana.WrappedSol, amount+testLamports, false)
 	return ""
 }
 
@@ -536,36 +537,36 @@ func (m *model) applyExecute(ix instruction, slot uint64) (detail string, code u
 	case m.market < testMinimum:
 		return custom, 0x1039
 	}
-	m.world.tokens(m.swap.Terms.RecipientATA, m.wallet, m.swap.Terms.OutputMint, had+m.market, false)
+	m.world.putTokenAccount(m.swap.Terms.RecipientATA, m.wallet, m.swap.Terms.OutputMint, had+m.market, false)
 	m.tokens += m.market
 	delete(m.chain.accounts, m.swap.Output)
 	delete(m.chain.accounts, m.swap.WSOL)
-	m.settle(shieldpool.Executed, slot)
+	m.endSwap(shieldpool.Executed, slot)
 	return "", 0
 }
 
 func (m *model) applyClose(ix instruction, slot uint64) (detail string, code uint32) {
 	_, hasWSOL := m.amount(m.swap.WSOL)
-	with := len(ix.accounts) > 5
+	withWSOL := len(ix.accounts) > 5
 	switch {
 	case slot < testTimeout:
 		return custom, shieldpool.CodeSwapNotReady
-	case m.wrapped && !with:
+	case m.wrapped && !withWSOL:
 		return "NotEnoughAccountKeys", 0
-	case with && !hasWSOL:
+	case withWSOL && !hasWSOL:
 		return "InvalidAccountOwner", 0
 	case ix.accounts[3].PublicKey != m.wallet:
 		return "InvalidSeeds", 0
 	}
-	if with {
+	if withWSOL {
 		delete(m.chain.accounts, m.swap.WSOL)
 	}
 	m.lamports += testLamports
-	m.settle(shieldpool.Refunded, slot)
+	m.endSwap(shieldpool.Refunded, slot)
 	return "", 0
 }
 
-func (m *model) settle(how shieldpool.SwapEnding, slot uint64) {
+func (m *model) endSwap(how shieldpool.SwapEnding, slot uint64) {
 	if m.ended {
 		m.t.Fatal("the swap ends a second time")
 	}

@@ -25,8 +25,8 @@ const (
 	// accountFrozen: the mint's authority froze the account, so that it neither sends nor
 	// receives tokens.
 	accountFrozen
-	// accountUnusable: what is at the address is no token account of the expected owner and
-	// mint.
+	// accountUnusable: the account at the address is not a token account of the
+	// expected owner and mint.
 	accountUnusable
 )
 
@@ -95,8 +95,9 @@ const (
 )
 
 // slotsBeforeTimeout is the number of slots before the timeout in which no execution
-// starts: it would hardly land in time, and the refund would have to wait until it is dead.
-// Besides, a confirmed slot is a few slots behind the chain's newest.
+// starts: it would hardly land in time, and the refund would have to wait until the
+// execution can no longer land. Besides, a confirmed slot is a few slots behind the
+// chain's newest.
 const slotsBeforeTimeout = 4
 
 // plan is the one place that decides the next step from the facts. It assumes that no

@@ -6,10 +6,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// wanted is the expected step, or reason to wait, for the facts. It is written independently of
-// plan: by what each step needs, not by an order of cases.
-func wanted(f *facts) (step, string) {
-	there, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
+// expected returns the expected step, or the reason to wait. Unlike plan, it states the
+// conditions of each step, not an order of cases.
+func expected(f *facts) (step, string) {
+	exists, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
 	accounts := []accountFact{f.wsol, f.output, f.recipient}
 	bad := false
 	for i, a := range accounts {
@@ -17,11 +17,11 @@ func wanted(f *facts) (step, string) {
 	}
 	frozen := f.recipient == accountFrozen
 	near := !late && f.slot+slotsBeforeTimeout >= f.timeout
-	open := there && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
+	open := exists && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
 	matches := map[step]bool{
-		stepFindEnd: !there && f.end == endUnread,
-		stepEnd:     !there && f.end == endFound,
-		stepRefund:  there && late && f.walletKnown,
+		stepFindEnd: !exists && f.end == endUnread,
+		stepEnd:     !exists && f.end == endFound,
+		stepRefund:  exists && late && f.walletKnown,
 		stepQuote:   open && f.quote == quoteUnread,
 		stepExecute: open && quoted,
 	}
@@ -32,15 +32,15 @@ func wanted(f *facts) (step, string) {
 		}
 	}
 	if n > 1 {
-		panic("two steps at once")
+		panic("the conditions of two steps hold")
 	}
 	if found != stepWait {
 		return found, ""
 	}
 	switch {
-	case !there && f.recentlyFunded:
+	case !exists && f.recentlyFunded:
 		return stepWait, ReasonStateMissing
-	case !there:
+	case !exists:
 		return stepWait, txmgr.HoldHistory
 	case !f.walletKnown:
 		return stepWait, ReasonWalletUnknown
@@ -63,7 +63,7 @@ func TestPlan(t *testing.T) {
 	var combinations int
 	everyFacts(func(f facts) {
 		combinations++
-		wantStep, wantReason := wanted(&f)
+		wantStep, wantReason := expected(&f)
 		if next, reason := plan(&f); next != wantStep || reason != wantReason {
 			t.Errorf("%+v leads to step %d %q, want %d %q", f, next, reason, wantStep, wantReason)
 		}
@@ -97,37 +97,37 @@ func everyFacts(do func(facts)) {
 	}
 }
 
-// TestPlanOf names the cases that matter most.
-func TestPlanOf(t *testing.T) {
+// TestPlanCases names the most important cases.
+func TestPlanCases(t *testing.T) {
 	t.Parallel()
-	held := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
+	funded := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
 	tests := map[string]struct {
 		change     func(*facts)
 		want       step
 		wantReason string
 	}{
-		"a funded swap is quoted before anything is paid for":       {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
-		"with a good price, the execution makes missing accounts":   {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
-		"the execution makes a recipient's account that was closed": {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
-		"with a good price and all accounts, it executes":           {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
-		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
-		"a frozen recipient waits":                                      {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},
-		"a frozen recipient is refunded after the timeout":              {func(f *facts) { f.recipient, f.slot = accountFrozen, 200 }, stepRefund, ""},
+		"a funded swap is quoted before anything is paid":               {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
+		"with a good price, the execution creates missing accounts":     {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
+		"the execution creates a closed recipient's account":            {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
+		"with a good price and all accounts, it executes":               {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
+		"with a bad price, it waits":                                    {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
+		"with a frozen recipient, it waits":                             {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},
+		"with a frozen recipient, it refunds after the timeout":         {func(f *facts) { f.recipient, f.slot = accountFrozen, 200 }, stepRefund, ""},
 		"five slots before the timeout it executes":                     {func(f *facts) { f.slot, f.quote = 195, quoteMeets }, stepExecute, ""},
-		"four slots before the timeout it does not":                     {func(f *facts) { f.slot, f.quote = 196, quoteMeets }, stepWait, ReasonTimeoutNear},
+		"four slots before the timeout it waits":                        {func(f *facts) { f.slot, f.quote = 196, quoteMeets }, stepWait, ReasonTimeoutNear},
 		"at the timeout it refunds whatever the price":                  {func(f *facts) { f.slot, f.quote = 200, quoteMeets }, stepRefund, ""},
 		"a state that contradicts the proof is never executed":          {func(f *facts) { f.state = stateWrong }, stepWait, ReasonStateWrong},
 		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},
-		"the end of a missing state is looked for in the history":       {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
+		"if the state is missing, the end is searched in the history":   {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
 		"a missing state without a known end, soon after the first leg": {func(f *facts) { f.state, f.end, f.recentlyFunded = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
 		"a missing state without a known end, long after the first leg": {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, txmgr.HoldHistory},
-		"an unknown wallet is not guessed, not even for a refund":       {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
-		"a swap whose token accounts are somebody else's does not swap": {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},
+		"with an unknown wallet, it waits even after the timeout":       {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
+		"if a token account has another owner, it waits":                {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := held
+			f := funded
 			test.change(&f)
 			if next, reason := plan(&f); next != test.want || reason != test.wantReason {
 				t.Errorf("step is %d %q, want %d %q", next, reason, test.want, test.wantReason)

@@ -18,42 +18,43 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// checkWait fails unless err is a wait for the reason, which was counted.
+// checkWait fails unless err is a deferral for the reason, which was counted.
 func checkWait(t *testing.T, w *world, err error, reason string) txmgr.Deferral {
 	t.Helper()
 	var wait *txmgr.Deferral
 	if !errors.As(err, &wait) || wait.Reason != reason {
 		t.Fatalf("error is %v, want a wait for %s", err, reason)
 	}
-	if !slices.Contains(Reasons(), wait.Reason) || !slices.Contains(w.seen.waits, reason) {
-		t.Errorf("the wait for %s is of no fixed set, or was not counted: %v", reason, w.seen.waits)
+	if !slices.Contains(Reasons(), wait.Reason) || !slices.Contains(w.events.deferrals, reason) {
+		t.Errorf("reason %s is not one of Reasons, or was not counted: %v", reason, w.events.deferrals)
 	}
 	if wait.Cause == nil || wait.Delay < minWait || wait.Delay > maxWait {
-		t.Errorf("wait is for %s because of %v, want %s to %s and a cause", wait.Delay, wait.Cause, minWait, maxWait)
+		t.Errorf("the delay is %s and the cause %v, want %s to %s and a cause", wait.Delay, wait.Cause, minWait, maxWait)
 	}
 	for _, secret := range []solana.PublicKey{w.swap.State, w.wallet, w.swap.Terms.RecipientATA, w.swap.Terms.OutputMint} {
-		if strings.Contains(wait.Error(), secret.String()) || strings.Contains(w.seen.log.String(), secret.String()) {
-			t.Errorf("an error or the log holds an address of the swap: %s", wait)
+		if strings.Contains(wait.Error(), secret.String()) || strings.Contains(w.events.log.String(), secret.String()) {
+			t.Errorf("the error or the log contains an address of the swap: %s", wait)
 		}
 	}
 	return *wait
 }
 
-// TestATimeoutThatOneEndpointAloneReportsIsNotRecorded: a false timeout far ahead implies a
-// beginning that no node has reached, so that no node could answer later reads.
-func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
+// TestTimeoutReportedByOneEndpointIsNotRecorded: later reads require the slot of the
+// first leg, which is derived from the timeout. After a false timeout far ahead, no
+// node could answer them.
+func TestTimeoutReportedByOneEndpointIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	for name, alone := range map[string]bool{"two report the slot": false, "one alone reports it": true} {
+	for name, alone := range map[string]bool{"two endpoints report the slot": false, "one endpoint reports the slot": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, func(w *world) { w.ready() })
-			w.chain.slot, w.chain.alone = 1<<61+10, alone
-			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
+			w := newWorld(t, func(w *world) { w.createTokenAccounts() })
+			w.chain.slot, w.chain.uncorroborated = 1<<61+10, alone
+			w.putSwapState(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
 			want := uint64(1<<61 + 200)
 			if alone {
 				want = testTimeout
 			}
-			order, err := w.saga.Next(t.Context(), w.c, testCreated+5)
+			order, err := w.planner.Next(t.Context(), w.submission, testCreated+5)
 			if err != nil || order.Timeout != want {
 				t.Errorf("the timeout to record is %d, error %v, want %d", order.Timeout, err, want)
 			}
@@ -61,33 +62,33 @@ func TestATimeoutThatOneEndpointAloneReportsIsNotRecorded(t *testing.T) {
 	}
 }
 
-// TestALiarsSlotKeepsNoSwapFromExecution: one endpoint alone reports a slot past the timeout,
-// and the program refuses the refund as too early.
-func TestALiarsSlotKeepsNoSwapFromExecution(t *testing.T) {
+// TestFalseSlotDoesNotPreventExecution: only one endpoint reports a slot past the
+// timeout, and the program refuses the refund as too early.
+func TestFalseSlotDoesNotPreventExecution(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		alone bool
 		later time.Duration
 		want  txmgr.Purpose
 	}{
-		"soon after":                          {true, time.Second, txmgr.PurposeExecute},
-		"long after, a refund is tried again": {true, notReachedFor, txmgr.PurposeRefund},
-		"a slot that others confirm":          {false, time.Second, txmgr.PurposeRefund},
+		"soon after the refusal":                          {true, time.Second, txmgr.PurposeExecute},
+		"long after the refusal, a refund is tried again": {true, notReachedFor, txmgr.PurposeRefund},
+		"other endpoints confirm the slot":                {false, time.Second, txmgr.PurposeRefund},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, func(w *world) { w.ready() })
-			w.chain.slot, w.chain.alone = 1<<40, test.alone
+			w := newWorld(t, func(w *world) { w.createTokenAccounts() })
+			w.chain.slot, w.chain.uncorroborated = 1<<40, test.alone
 			order, err := w.next()
 			if err != nil || order.Draft == nil || order.Draft.Purpose != txmgr.PurposeRefund {
 				t.Fatalf("the order is %+v, error %v, want a refund", order, err)
 			}
 			notReady := &txmgr.Failure{Err: &shieldpool.TransactionError{Kind: "InstructionError", Detail: custom, Custom: shieldpool.CodeSwapNotReady}}
-			checkWait(t, w, w.saga.Rejected(w.c, order.Draft, notReady), ReasonTimeoutNotReached)
+			checkWait(t, w, w.planner.Rejected(w.submission, order.Draft, notReady), ReasonTimeoutNotReached)
 			w.now = w.now.Add(test.later)
 			order, err = w.next()
 			if err != nil || order.Draft == nil || order.Draft.Purpose != test.want {
-				t.Errorf("the order is %+v, error %v, want to %s", order, err, test.want)
+				t.Errorf("the order is %+v, error %v, want %s", order, err, test.want)
 			}
 		})
 	}
@@ -108,83 +109,83 @@ func TestNext(t *testing.T) {
 		world func(*world)
 		want  want
 	}{
-		"funded, nothing made yet": {nil, want{txmgr.PurposeExecute, token, submission.PhaseFunded, "", 1}},
-		"the recipient has the token": {func(w *world) {
-			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
+		"funded, no token accounts": {nil, want{txmgr.PurposeExecute, token, submission.PhaseFunded, "", 1}},
+		"the recipient has a token account": {func(w *world) {
+			w.putTokenAccount(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"a stranger's lamports at a token account's address": {func(w *world) {
-			w.ready()
+			w.createTokenAccounts()
 			w.chain.accounts[w.swap.Output] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"accounts ready": {(*world).ready, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"all token accounts exist": {(*world).createTokenAccounts, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports wrapped by a stranger": {func(w *world) {
-			w.ready()
-			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false)
+			w.createTokenAccounts()
+			w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false)
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"the recipient's account closed in between": {func(w *world) {
-			w.ready()
+			w.createTokenAccounts()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
 		}, want{txmgr.PurposeExecute, token, submission.PhaseFunded, "", 1}},
 		"a frozen recipient": {func(w *world) {
-			w.ready()
-			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
+			w.createTokenAccounts()
+			w.putTokenAccount(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonRecipientFrozen}},
 		"a recipient's account that was given to another owner": {func(w *world) {
-			w.ready()
-			w.tokens(w.swap.Terms.RecipientATA, key(66), w.swap.Terms.OutputMint, 0, false)
+			w.createTokenAccounts()
+			w.putTokenAccount(w.swap.Terms.RecipientATA, key(66), w.swap.Terms.OutputMint, 0, false)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a token account of Token-2022": {func(w *world) {
-			w.ready()
+			w.createTokenAccounts()
 			w.chain.accounts[w.swap.Output].Owner = solana.Token2022ProgramID
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a frozen token account of the state": {func(w *world) {
-			w.ready()
-			w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
+			w.createTokenAccounts()
+			w.putTokenAccount(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
-		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
-		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
-		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
-		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"a timeout that the chain shows and the record does not": {func(w *world) {
-			w.ready()
-			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
+		"at a bad price no accounts are created": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
+		"the timeout":                            {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout }, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
+		"the last slots before the timeout":      {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
+		"the slot before the last slots":         {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"a timeout on the chain that differs from the recorded one": {func(w *world) {
+			w.createTokenAccounts()
+			w.putSwapState(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
 		}, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"a timeout that no swap can have": {func(w *world) {
-			w.ready()
-			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = 1 << 62 })
+			w.createTokenAccounts()
+			w.putSwapState(func(s *shieldpool.SwapState) { s.TimeoutSlot = 1 << 62 })
 		}, want{reason: ReasonStateWrong}},
-		"a beginning in a slot that is not reached": {func(w *world) {
-			w.ready()
-			w.fund(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
+		"a first leg in a slot that is not reached yet": {func(w *world) {
+			w.createTokenAccounts()
+			w.putSwapState(func(s *shieldpool.SwapState) { s.CreatedSlot, s.TimeoutSlot = 1<<61, 1<<61+200 })
 		}, want{reason: ReasonStateWrong}},
-		"a slot past the timeout that one endpoint alone reports": {func(w *world) {
-			w.ready()
-			w.chain.slot, w.chain.alone = testTimeout, true
+		"a slot past the timeout that only one endpoint reports": {func(w *world) {
+			w.createTokenAccounts()
+			w.chain.slot, w.chain.uncorroborated = testTimeout, true
 		}, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"another minimum than was proved": {func(w *world) {
-			w.ready()
-			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })
+			w.createTokenAccounts()
+			w.putSwapState(func(s *shieldpool.SwapState) { s.MinOutput-- })
 		}, want{reason: ReasonStateWrong}},
 		"another recipient than was proved, past the timeout": {func(w *world) {
-			w.fund(func(s *shieldpool.SwapState) { s.RecipientATA = key(66) })
+			w.putSwapState(func(s *shieldpool.SwapState) { s.RecipientATA = key(66) })
 			w.chain.slot = testTimeout
 		}, want{purpose: txmgr.PurposeRefund}},
 		"a malformed state": {func(w *world) { w.chain.accounts[w.swap.State].Data = make([]byte, 160) }, want{reason: ReasonStateWrong}},
 		"a state of another swap": {func(w *world) {
-			w.fund(func(s *shieldpool.SwapState) { s.Nullifier[0]++ })
+			w.putSwapState(func(s *shieldpool.SwapState) { s.Nullifier[0]++ })
 		}, want{reason: ReasonStateWrong}},
 		"no state yet": {func(w *world) { delete(w.chain.accounts, w.swap.State) }, want{reason: ReasonStateMissing}},
 		"lamports at the state's address, after the swap's end": {func(w *world) {
 			w.chain.accounts[w.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 			w.chain.slot = testTimeout
 		}, want{reason: txmgr.HoldHistory}}, // after 200 slots no fork can undo the first leg
-		"no recipient in the submission, but an account of the token": {func(w *world) {
-			w.ready()
-			w.c.Call.Recipient = solana.PublicKey{}
+		"no recipient in the submission, but a token account": {func(w *world) {
+			w.createTokenAccounts()
+			w.submission.Call.Recipient = solana.PublicKey{}
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"no recipient, and no account": {func(w *world) { w.c.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
+		"no recipient, and no account": {func(w *world) { w.submission.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
 		"a recipient who does not own the token account": {func(w *world) {
-			w.c.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
+			w.submission.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
 			w.chain.slot = testTimeout
 		}, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
 	}
@@ -200,7 +201,7 @@ func TestNext(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			got.phase, got.asked = order.Phase, len(w.router.asked)
+			got.phase, got.asked = order.Phase, len(w.router.requests)
 			if order.Draft != nil {
 				got.purpose, got.rent = order.Draft.Purpose, order.Draft.Rent
 				w.decode(order.Draft)
@@ -208,42 +209,42 @@ func TestNext(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if w.chain.floor != testCreated+5 {
-				t.Errorf("accounts are read from slot %d on, want the floor %d", w.chain.floor, testCreated+5)
+			if w.chain.minContextSlot != testCreated+5 {
+				t.Errorf("accounts are read with minContextSlot %d, want %d", w.chain.minContextSlot, testCreated+5)
 			}
 		})
 	}
 }
 
-// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not reached the slot of the first leg
+// TestNextRequiresSlotOfFirstLeg: a node that has not reached the slot of the first leg
 // would report that there is no swap.
-func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
+func TestNextRequiresSlotOfFirstLeg(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).ready)
-	if _, err := w.saga.Next(t.Context(), w.c, 3); err != nil {
+	w := newWorld(t, (*world).createTokenAccounts)
+	if _, err := w.planner.Next(t.Context(), w.submission, 3); err != nil {
 		t.Fatal(err)
 	}
-	if w.chain.floor != testCreated {
-		t.Errorf("accounts are read from slot %d on, want %d", w.chain.floor, testCreated)
+	if w.chain.minContextSlot != testCreated {
+		t.Errorf("accounts are read with minContextSlot %d, want %d", w.chain.minContextSlot, testCreated)
 	}
 }
 
-// TestAccountsAreMadeWithTheExecution: the execution creates missing accounts, idempotently and
-// for their owners.
-func TestAccountsAreMadeWithTheExecution(t *testing.T) {
+// TestExecutionCreatesMissingAccounts: the execution creates missing accounts,
+// idempotently and with the right owners.
+func TestExecutionCreatesMissingAccounts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change     func(*world)
-		wantMade   []string
-		wantRent   uint64
-		wantOutlay uint64
+		change          func(*world)
+		wantCreated     []string
+		wantRent        uint64
+		wantUpfrontCost uint64
 	}{
 		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, shieldpool.TokenAccountRent, 2 * shieldpool.TokenAccountRent},
-		"the state's two, which the execution closes": {func(w *world) {
-			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
+		"the state's two accounts, which the execution closes": {func(w *world) {
+			w.putTokenAccount(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
 		}, []string{"wsol", "output"}, 0, 2 * shieldpool.TokenAccountRent},
-		"the recipient's alone": {func(w *world) {
-			w.ready()
+		"only the recipient's account": {func(w *world) {
+			w.createTokenAccounts()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
 		}, []string{"recipient"}, shieldpool.TokenAccountRent, 0},
 	}
@@ -256,43 +257,43 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := order.Draft
-			if d.Purpose != txmgr.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantOutlay {
-				t.Errorf("draft to %s takes %d and lays out %d, want to execute, %d and %d", d.Purpose, d.Rent, d.UpfrontCost, test.wantRent, test.wantOutlay)
+			if d.Purpose != txmgr.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantUpfrontCost {
+				t.Errorf("draft %s has rent %d and upfront cost %d, want execute, %d and %d", d.Purpose, d.Rent, d.UpfrontCost, test.wantRent, test.wantUpfrontCost)
 			}
-			is := map[[3]solana.PublicKey]string{
+			accountNames := map[[3]solana.PublicKey]string{
 				{w.swap.WSOL, w.swap.State, solana.WrappedSol}:                 "wsol",
 				{w.swap.Output, w.swap.State, w.swap.Terms.OutputMint}:         "output",
 				{w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint}: "recipient",
 			}
-			var made []string
+			var created []string
 			for _, ix := range w.decode(d) {
 				if ix.program == solana.SPLAssociatedTokenAccountProgramID && slices.Equal(ix.data, []byte{1}) && ix.accounts[0].PublicKey == w.payer {
-					made = append(made, is[[3]solana.PublicKey{ix.accounts[1].PublicKey, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey}])
+					created = append(created, accountNames[[3]solana.PublicKey{ix.accounts[1].PublicKey, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey}])
 				}
 			}
-			if diff := cmp.Diff(test.wantMade, made); diff != "" {
+			if diff := cmp.Diff(test.wantCreated, created); diff != "" {
 				t.Errorf("accounts (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: only the execution creates accounts,
+// TestRouteWithoutRoomForAccountsIsRetriedNarrower: only the execution creates accounts,
 // because others could collect the rent of accounts created before it.
-func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
+func TestRouteWithoutRoomForAccountsIsRetriedNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		padding func(QuoteRequest) int
 		want    txmgr.Purpose
 		asked   int
 	}{
-		"a narrower route has the room": {func(r QuoteRequest) int {
+		"a narrower route has enough room": {func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 || r.MaxAccounts > 20 {
 				return 13
 			}
 			return 2
 		}, txmgr.PurposeExecute, 4},
-		"no route has the room": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
+		"no route has enough room": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -302,10 +303,10 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 			if test.want == "" {
 				checkWait(t, w, err, ReasonRouteTooLarge)
 			} else if err != nil || order.Draft == nil || order.Draft.Purpose != test.want {
-				t.Fatalf("%+v, %v, want a draft to %s", order.Draft, err, test.want)
+				t.Fatalf("draft is %+v, error %v, want a draft to %s", order.Draft, err, test.want)
 			}
-			if len(w.router.asked) != test.asked {
-				t.Errorf("the router was asked %d times, want %d", len(w.router.asked), test.asked)
+			if len(w.router.requests) != test.asked {
+				t.Errorf("the router was asked %d times, want %d", len(w.router.requests), test.asked)
 			}
 		})
 	}
@@ -316,7 +317,7 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 // payer signs.
 func TestExecutionDraft(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).ready)
+	w := newWorld(t, (*world).createTokenAccounts)
 	order, err := w.next()
 	if err != nil {
 		t.Fatal(err)
@@ -333,26 +334,26 @@ func TestExecutionDraft(t *testing.T) {
 	}
 	amount, least := binary.LittleEndian.Uint64(execute.data[at+1:]), binary.LittleEndian.Uint64(execute.data[at+9:])
 	if amount != testLamports || least != 2*testMinimum-2*testMinimum*50/wholeBps {
-		t.Errorf("router swaps %d for at least %d", amount, least)
+		t.Errorf("router swaps %d for at least %d, want %d and the quote's threshold", amount, least, testLamports)
 	}
-	var routed []solana.PublicKey
+	var routerAccounts []solana.PublicKey
 	for i, a := range execute.accounts {
 		if a.IsSigner != (i == 0) {
-			t.Errorf("account %d signs: %v", i, a.IsSigner)
+			t.Errorf("account %d signs: %v, want only the payer to sign", i, a.IsSigner)
 		}
 		if i >= 8 {
-			routed = append(routed, a.PublicKey)
+			routerAccounts = append(routerAccounts, a.PublicKey)
 		}
 	}
 	var want []solana.PublicKey
 	for _, a := range w.instructions(w.swap.State, new(Quote)).Accounts {
 		want = append(want, a.PublicKey)
 	}
-	if diff := cmp.Diff(want, routed); diff != "" {
+	if diff := cmp.Diff(want, routerAccounts); diff != "" {
 		t.Errorf("router's accounts (-want +got)\n%s", diff)
 	}
 	if execute.accounts[7].PublicKey != key(7) || execute.accounts[5].PublicKey != w.swap.Terms.RecipientATA {
-		t.Error("the router's program or the recipient's account is not in its place")
+		t.Error("the router's program or the recipient's account is at the wrong index")
 	}
 }
 
@@ -365,21 +366,21 @@ func TestRefundDraft(t *testing.T) {
 		wantWrapped bool
 	}{
 		"no token accounts":                  {nil, false},
-		"empty token accounts":               {(*world).ready, false},
-		"a lamport of a stranger's":          {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false) }, false},
-		"wrapped":                            {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false) }, true},
-		"wrapped, with a stranger's lamport": {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports+1, false) }, true},
+		"empty token accounts":               {(*world).createTokenAccounts, false},
+		"one wrapped lamport of a stranger":  {func(w *world) { w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false) }, false},
+		"wrapped":                            {func(w *world) { w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false) }, true},
+		"wrapped, with a stranger's lamport": {func(w *world) { w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports+1, false) }, true},
 		"wrapped, under a malformed state": {func(w *world) {
-			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false)
+			w.putTokenAccount(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false)
 			w.chain.accounts[w.swap.State].Data = nil
 		}, true},
-		"a router that is gone": {func(w *world) {
-			w.ready()
+		"a router that does not answer": {func(w *world) {
+			w.createTokenAccounts()
 			w.router.quoteErr = func(QuoteRequest) error { return &RouterUnavailable{Kind: FaultTimeout} }
 		}, false},
-		"a lookup table that is gone": {func(w *world) {
-			w.chain.tables = errors.New("gone")
-			w.own = &shieldpool.LookupTable{Address: key(60), Addresses: solana.PublicKeySlice{w.pool.Address, w.wallet, w.swap.State}}
+		"a lookup table that cannot be read": {func(w *world) {
+			w.chain.tableErr = errors.New("gone")
+			w.ownTable = &shieldpool.LookupTable{Address: key(60), Addresses: solana.PublicKeySlice{w.pool.Address, w.wallet, w.swap.State}}
 		}, false},
 	}
 	for name, test := range tests {
@@ -410,23 +411,23 @@ func TestRefundDraft(t *testing.T) {
 					accounts = append(accounts, a.PublicKey)
 				}
 				if diff := cmp.Diff(want, accounts); diff != "" || len(got) != 1 || order.Draft.Rent != 0 {
-					t.Errorf("refund is of %d instructions and %d lamports; accounts (-want +got)\n%s", len(got), order.Draft.Rent, diff)
+					t.Errorf("refund has %d instructions and rent %d, want 1 and 0; accounts (-want +got)\n%s", len(got), order.Draft.Rent, diff)
 				}
 				return order.Draft
 			}
 			d := check(test.wantWrapped)
-			// A refund that the program refuses is tried in the other form, and back.
+			// After each refusal by the program, the refund is tried in the other form.
 			refused := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "InvalidAccountData"}
-			checkWait(t, w, w.saga.Rejected(w.c, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
+			checkWait(t, w, w.planner.Rejected(w.submission, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
 			d = check(!test.wantWrapped)
-			checkWait(t, w, w.saga.Rejected(w.c, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
+			checkWait(t, w, w.planner.Rejected(w.submission, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
 			check(test.wantWrapped)
 		})
 	}
 }
 
-// TestAnEndedSwap: nothing is drafted for a swap whose state is gone, no matter who ended it.
-func TestAnEndedSwap(t *testing.T) {
+// TestNothingIsDraftedForEndedSwap: nothing is drafted for a swap whose state is gone, no matter who ended it.
+func TestNothingIsDraftedForEndedSwap(t *testing.T) {
 	t.Parallel()
 	purposes := map[shieldpool.SwapEnding]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
 	for how, phase := range map[shieldpool.SwapEnding]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {
@@ -434,7 +435,7 @@ func TestAnEndedSwap(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {
 				delete(w.chain.accounts, w.swap.State)
-				w.chain.settled = &onchain.SwapEnd{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: onchain.Confirmed, FeePayer: key(77)}
+				w.chain.swapEnd = &onchain.SwapEnd{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: onchain.Confirmed, FeePayer: key(77)}
 			})
 			order, err := w.next()
 			if err != nil {
@@ -446,23 +447,23 @@ func TestAnEndedSwap(t *testing.T) {
 			}
 		})
 	}
-	w := newWorld(t, (*world).ready)
-	if _, err := w.next(); err != nil || w.chain.searched > 0 {
-		t.Errorf("error %v; the history was searched %d times for a swap that is not settled", err, w.chain.searched)
+	w := newWorld(t, (*world).createTokenAccounts)
+	if _, err := w.next(); err != nil || w.chain.searches > 0 {
+		t.Errorf("error %v; the history was searched %d times for a swap that has not ended, want 0", err, w.chain.searches)
 	}
 }
 
-// TestNextPassesTheChainOn: a chain that does not answer gives an error, not a deferral.
-func TestNextPassesTheChainOn(t *testing.T) {
+// TestNextReturnsErrorsOfTheChain: a chain that does not answer gives an error, not a deferral.
+func TestNextReturnsErrorsOfTheChain(t *testing.T) {
 	t.Parallel()
 	down := &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}
 	for name, world := range map[string]func(*world){
-		"no accounts": func(w *world) { w.chain.err = down },
-		"no tables": func(w *world) {
-			w.ready()
+		"the accounts cannot be read": func(w *world) { w.chain.err = down },
+		"the tables cannot be read": func(w *world) {
+			w.createTokenAccounts()
 			table := key(61)
-			w.publish(table)
-			w.router.table, w.chain.tables = &table, down
+			w.putTable(table)
+			w.router.table, w.chain.tableErr = &table, down
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -470,81 +471,82 @@ func TestNextPassesTheChainOn(t *testing.T) {
 			w := newWorld(t, world)
 			_, err := w.next()
 			if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, onchain.ErrUnavailable) {
-				t.Errorf("error is %v, want the chain's", err)
+				t.Errorf("error is %v, want the error of the chain", err)
 			}
 		})
 	}
 	w := newWorld(t, nil)
-	w.c.Swap = nil
+	w.submission.Swap = nil
 	if _, err := w.next(); err == nil {
-		t.Error("what is no settlement is carried on")
+		t.Error("a submission without a swap is accepted")
 	}
 }
 
-// TestNextWhenTheCallerStops: a caller that stops waiting gives an error, not a deferral for a
+// TestNextReturnsCancellationOfTheCaller: a caller that stops waiting gives an error, not a deferral for a
 // router that does not answer.
-func TestNextWhenTheCallerStops(t *testing.T) {
+func TestNextReturnsCancellationOfTheCaller(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).ready)
+	w := newWorld(t, (*world).createTokenAccounts)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.router.quoteErr = func(QuoteRequest) error {
 		cancel()
 		return &RouterUnavailable{Kind: FaultCancelled, Err: context.Canceled}
 	}
-	_, err := w.saga.Next(ctx, w.c, 0)
+	_, err := w.planner.Next(ctx, w.submission, 0)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want the caller's own", err)
+		t.Errorf("error is %v, want context.Canceled", err)
 	}
 }
 
-// TestBuildInTime: nothing is signed on a quote that is too old, or too near the timeout.
-func TestBuildInTime(t *testing.T) {
+// TestBuildChecksQuoteAgeAndTimeout: no transaction is built when the quote is too old
+// or the timeout too near.
+func TestBuildChecksQuoteAgeAndTimeout(t *testing.T) {
 	t.Parallel()
 	build := func(w *world, d *txmgr.Draft) error {
 		_, err := d.Build(w.payer, shieldpool.Compute{}, solana.Hash{1})
 		return err
 	}
-	w := newWorld(t, (*world).ready)
+	w := newWorld(t, (*world).createTokenAccounts)
 	order, err := w.next()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(quoteMaxAge)
 	if err := build(w, order.Draft); err != nil {
-		t.Errorf("a quote of %s is not signed: %v", quoteMaxAge, err)
+		t.Errorf("building on a quote of age %s failed: %v", quoteMaxAge, err)
 	}
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)
 
-	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 2 })
+	w = newWorld(t, func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout - 2 })
 	if order, err = w.next(); err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(2*slotTime - time.Millisecond)
 	if err := build(w, order.Draft); err != nil {
-		t.Errorf("five slots before the timeout nothing is signed: %v", err)
+		t.Errorf("building five slots before the timeout failed: %v", err)
 	}
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonTimeoutNear)
 }
 
-// TestBuildForAPayerThatWasAdded: a payer that was added after the check does not sign an
-// instruction that names it.
-func TestBuildForAPayerThatWasAdded(t *testing.T) {
+// TestBuildChecksRouteForNewPayer: a payer that was added after the draft does not sign
+// an instruction that names it.
+func TestBuildChecksRouteForNewPayer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).ready)
+	w := newWorld(t, (*world).createTokenAccounts)
 	order, err := w.next()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = order.Draft.Build(key(8, 1), shieldpool.Compute{}, solana.Hash{1})
 	checkWait(t, w, err, ReasonRouteRejected)
-	if diff := cmp.Diff([]string{RejectedAccount}, w.seen.hostile); diff != "" {
-		t.Errorf("hostile (-want +got)\n%s", diff)
+	if diff := cmp.Diff([]string{RejectedAccount}, w.events.rejected); diff != "" {
+		t.Errorf("rejections counted (-want +got)\n%s", diff)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Options){
 		"no chain":                     func(o *Options) { o.Chain = nil },
@@ -555,7 +557,7 @@ func TestNewRefuses(t *testing.T) {
 		"no log":                       func(o *Options) { o.Log = nil },
 		"no clock":                     func(o *Options) { o.Now = nil },
 		"no slippage":                  func(o *Options) { o.SlippageBps = 0 },
-		"more than all of the price":   func(o *Options) { o.SlippageBps = 10_001 },
+		"slippage above 100 percent":   func(o *Options) { o.SlippageBps = 10_001 },
 		"the pool as router":           func(o *Options) { o.RouterProgram = o.Pool.Profile.ProgramID },
 		"the token program as router":  func(o *Options) { o.RouterProgram = solana.TokenProgramID },
 		"the system program as router": func(o *Options) { o.RouterProgram = solana.PublicKey{} },
@@ -563,7 +565,7 @@ func TestNewRefuses(t *testing.T) {
 		o := newWorld(t, nil).options()
 		change(&o)
 		if _, err := New(o); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s: New returned no error", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// wholeBps is the whole price, in hundredths of a percent.
+	// wholeBps is 100 percent, in hundredths of a percent.
 	wholeBps = 10_000
 	// quoteMaxAge is how old a quote may be when its transaction is signed, and quoteSlots
 	// how many slots the router may be behind the chain.
@@ -21,8 +21,8 @@ const (
 	quoteSlots  = 150
 )
 
-// routeWidth limits a route: to about as many accounts, 0 for no limit, and with direct to
-// a single market.
+// routeWidth limits a route to about that many accounts (0 for no limit), and if direct
+// is set to a single market.
 type routeWidth struct {
 	accounts int
 	direct   bool
@@ -57,10 +57,10 @@ func (s *Planner) quote(ctx context.Context, r *snapshot) error {
 	return nil
 }
 
-// slippageFor returns the slippage that leaves at least least of out, in hundredths of a
-// percent. It rounds down, in favour of the user.
-func slippageFor(out, least uint64) int {
-	room := new(big.Int).SetUint64(out - least)
+// slippageFor returns the largest slippage, in hundredths of a percent, that leaves at
+// minimum minimum of the output out. It rounds down, in favour of the user.
+func slippageFor(out, minimum uint64) int {
+	room := new(big.Int).SetUint64(out - minimum)
 	room.Mul(room, big.NewInt(wholeBps)).Div(room, new(big.Int).SetUint64(out))
 	return int(room.Int64())
 }
@@ -126,22 +126,22 @@ type rejectedByGuard struct{ RejectedRoute }
 // and wraps other errors.
 func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	var (
-		own     *rejectedByGuard
-		hostile *RejectedRoute
-		none    *NoRoute
-		wait    *txmgr.Deferral
+		byGuard  *rejectedByGuard
+		byClient *RejectedRoute
+		noRoute  *NoRoute
+		wait     *txmgr.Deferral
 	)
 	switch {
 	case err == nil, errors.Is(err, errTooLarge), errors.As(err, &wait):
 		return err
-	case errors.As(err, &own):
-		s.observer.RouteRejected(own.What)
-		return s.rejectRoute(ctx, r, &own.RejectedRoute)
-	case errors.As(err, &hostile):
-		return s.rejectRoute(ctx, r, hostile)
-	case errors.As(err, &none) && none.Code == CodeTooLarge:
+	case errors.As(err, &byGuard):
+		s.observer.RouteRejected(byGuard.What)
+		return s.rejectRoute(ctx, r, &byGuard.RejectedRoute)
+	case errors.As(err, &byClient):
+		return s.rejectRoute(ctx, r, byClient)
+	case errors.As(err, &noRoute) && noRoute.Code == CodeTooLarge:
 		return errTooLarge
-	case errors.As(err, &none):
+	case errors.As(err, &noRoute):
 		// Perhaps only routes this narrow are missing, so the next pass starts with the
 		// widest.
 		s.remember(r, func(k *swapNotes) { k.level = 0 })
@@ -156,12 +156,12 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 }
 
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
-// rejection only when it differs from the swap's last one, because the same one returns
-// with every try.
+// rejection only when it differs from the swap's last one, because every try brings the
+// same rejection.
 func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, h *RejectedRoute) error {
-	if s.memory.get(r.submission.ID).warnedOf != h.What {
+	if s.memory.get(r.submission.ID).lastRejection != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "what", h.What)
 	}
-	s.remember(r, func(k *swapNotes) { k.warnedOf = h.What })
+	s.remember(r, func(k *swapNotes) { k.lastRejection = h.What })
 	return s.deferral(r, ReasonRouteRejected, h)
 }

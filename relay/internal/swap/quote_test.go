@@ -13,45 +13,45 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestSlippage: the price may worsen by as much as is configured, but never below the user's
-// minimum.
+// TestSlippage: the price may worsen by the configured slippage, but never below the
+// user's minimum.
 func TestSlippage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		out        uint64
-		lie        uint64 // added to the requested slippage
-		wantAsked  []int  // slippage of each quote
-		wantReason string
+		out           uint64
+		extraSlippage uint64 // added to the requested slippage
+		wantSlippage  []int  // slippage of each quote
+		wantReason    string
 	}{
-		"far above the minimum":                        {2 * testMinimum, 0, []int{50}, ""},
-		"as much above as is configured":               {testMinimum * 10_000 / 9_950, 0, []int{50}, ""},
-		"just above, so that less slippage is allowed": {testMinimum + 300, 0, []int{50, 29}, ""},
-		"one unit above, so that none is allowed":      {testMinimum + 1, 0, []int{50, 0}, ""},
-		"the minimum itself":                           {testMinimum, 0, []int{50, 0}, ""},
-		"one unit below":                               {testMinimum - 1, 0, []int{50}, ReasonPrice},
-		"nothing":                                      {0, 0, []int{50}, ReasonPrice},
-		"a router that allows more than asked":         {testMinimum + 300, 9, []int{50, 29}, ReasonPrice},
+		"far above the minimum":                              {2 * testMinimum, 0, []int{50}, ""},
+		"above the minimum by the configured slippage":       {testMinimum * 10_000 / 9_950, 0, []int{50}, ""},
+		"just above, so that only less slippage is allowed":  {testMinimum + 300, 0, []int{50, 29}, ""},
+		"one unit above, so that no slippage is allowed":     {testMinimum + 1, 0, []int{50, 0}, ""},
+		"the minimum itself":                                 {testMinimum, 0, []int{50, 0}, ""},
+		"one unit below":                                     {testMinimum - 1, 0, []int{50}, ReasonPrice},
+		"no output":                                          {0, 0, []int{50}, ReasonPrice},
+		"a router that applies more slippage than requested": {testMinimum + 300, 9, []int{50, 29}, ReasonPrice},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, (*world).ready)
+			w := newWorld(t, (*world).createTokenAccounts)
 			w.router.out = test.out
 			w.router.changeQuote = func(q *Quote) {
-				q.Threshold -= min(q.Threshold, test.lie*q.OutAmount/wholeBps)
+				q.Threshold -= min(q.Threshold, test.extraSlippage*q.OutAmount/wholeBps)
 			}
 			order, err := w.next()
-			var asked []int
-			for _, r := range w.router.asked {
-				asked = append(asked, r.SlippageBps)
+			var requested []int
+			for _, r := range w.router.requests {
+				requested = append(requested, r.SlippageBps)
 				r.SlippageBps = 0
 				want := QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, Amount: testLamports}
 				if diff := cmp.Diff(want, r); diff != "" {
-					t.Errorf("asked (-want +got)\n%s", diff)
+					t.Errorf("requests (-want +got)\n%s", diff)
 				}
 			}
-			if diff := cmp.Diff(test.wantAsked, asked); diff != "" {
-				t.Errorf("slippage asked for (-want +got)\n%s", diff)
+			if diff := cmp.Diff(test.wantSlippage, requested); diff != "" {
+				t.Errorf("requested slippage (-want +got)\n%s", diff)
 			}
 			if test.wantReason != "" {
 				checkWait(t, w, err, test.wantReason)
@@ -64,19 +64,19 @@ func TestSlippage(t *testing.T) {
 	}
 }
 
-func TestTighten(t *testing.T) {
+func TestSlippageFor(t *testing.T) {
 	t.Parallel()
 	for _, out := range []uint64{1, 2, 3, 9_999, 10_000, 10_001, 123_456_789, math.MaxUint64 - 1, math.MaxUint64} {
-		for _, least := range []uint64{0, 1, out / 3, out - out/200, out - 1, out} {
-			bps := slippageFor(out, least)
+		for _, minimum := range []uint64{0, 1, out / 3, out - out/200, out - 1, out} {
+			bps := slippageFor(out, minimum)
 			if bps < 0 || bps > wholeBps {
-				t.Fatalf("%d of %d gives %d", least, out, bps)
+				t.Fatalf("slippage for minimum %d of output %d is %d, want 0 to 10000", minimum, out, bps)
 			}
-			// The output left by the router, rounded up or down, is not below least.
+			// The output after slippage, rounded up or down, is not below minimum.
 			hi, lo := out/wholeBps*uint64(bps), out%wholeBps*uint64(bps)
 			taken := hi + (lo+wholeBps-1)/wholeBps
-			if out-taken < least {
-				t.Errorf("slippage %d leaves %d of %d, want %d", bps, out-taken, out, least)
+			if out-taken < minimum {
+				t.Errorf("slippage %d leaves %d of %d, want at least %d", bps, out-taken, out, minimum)
 			}
 		}
 	}
@@ -91,18 +91,18 @@ func TestRouterErrors(t *testing.T) {
 		reason string
 		want   time.Duration
 	}{
-		"does not answer":                     {&RouterUnavailable{Kind: FaultTimeout}, 1010, ReasonRouterUnavailable, time.Second},
-		"asks to be left alone":               {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: 5 * time.Second}, 1010, ReasonRouterUnavailable, 5 * time.Second},
-		"asks for less than it waits":         {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
-		"asks for longer than to the timeout": {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
-		"has no route":                        {NewNoRoute(CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
-		"contradicts the question":            {&RejectedRoute{What: RejectedOutputMint}, 1010, ReasonRouteRejected, time.Second},
+		"does not answer":                          {&RouterUnavailable{Kind: FaultTimeout}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks for a wait":                          {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: 5 * time.Second}, 1010, ReasonRouterUnavailable, 5 * time.Second},
+		"asks for a shorter wait than the default": {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks for a wait past the timeout":         {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
+		"has no route":                             {NewNoRoute(CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
+		"contradicts the request":                  {&RejectedRoute{What: RejectedOutputMint}, 1010, ReasonRouteRejected, time.Second},
 	}
 	for name, test := range tests {
 		for _, at := range []string{"quote", "instructions"} {
 			t.Run(name+", "+at, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, func(w *world) { w.ready(); w.chain.slot = test.slot })
+				w := newWorld(t, func(w *world) { w.createTokenAccounts(); w.chain.slot = test.slot })
 				if at == "quote" {
 					w.router.quoteErr = func(QuoteRequest) error { return test.err }
 				} else {
@@ -117,18 +117,18 @@ func TestRouterErrors(t *testing.T) {
 			})
 		}
 	}
-	w := newWorld(t, (*world).ready)
-	w.router.quoteErr = func(QuoteRequest) error { return errors.New("a question that makes no sense") }
+	w := newWorld(t, (*world).createTokenAccounts)
+	w.router.quoteErr = func(QuoteRequest) error { return errors.New("invalid request") }
 	if _, err := w.next(); err == nil || errors.As(err, new(*txmgr.Deferral)) {
-		t.Errorf("error is %v, want one that is nothing to wait for", err)
+		t.Errorf("error is %v, want an error that is not a deferral", err)
 	}
 }
 
-// TestQuoteOfARouterThatIsBehind: a quote from a slot long ago is not used.
-func TestQuoteOfARouterThatIsBehind(t *testing.T) {
+// TestQuoteOfLaggingRouterIsStale: a quote from a slot long ago is not used.
+func TestQuoteOfLaggingRouterIsStale(t *testing.T) {
 	t.Parallel()
-	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last is a router without a slot
-		w := newWorld(t, (*world).ready)
+	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last entry: a router that reports no slot
+		w := newWorld(t, (*world).createTokenAccounts)
 		w.router.changeQuote = func(q *Quote) { q.ContextSlot -= behind }
 		_, err := w.next()
 		if want != "" {
@@ -139,12 +139,12 @@ func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestWidths: after a route that does not fit, the planner asks for one with fewer accounts,
+// TestRouteWidths: after a route that does not fit, the planner asks for one with fewer accounts,
 // then for a direct one, and remembers the width that fitted.
-func TestWidths(t *testing.T) {
+func TestRouteWidths(t *testing.T) {
 	t.Parallel()
 	full := []QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
-	padded := func(r QuoteRequest) int {
+	paddingByWidth := func(r QuoteRequest) int {
 		switch {
 		case r.DirectOnly:
 			return 0
@@ -155,48 +155,48 @@ func TestWidths(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		padding   func(QuoteRequest) int
-		quoteErr  func(QuoteRequest) error
-		ixErr     error
-		table     bool
-		want      int // the widths asked for
-		reason    string
-		wantAgain int // the first width of the next round
+		padding  func(QuoteRequest) int
+		quoteErr func(QuoteRequest) error
+		ixErr    error
+		table    bool
+		want     int // the widths asked for
+		reason   string
+		wantNext int // the first width of the next round
 	}{
 		"the widest fits":                              {want: 1},
-		"only the direct route fits":                   {padding: padded, want: 5, wantAgain: 4},
-		"with a table, a route of forty accounts fits": {padding: padded, table: true, want: 2, wantAgain: 1},
+		"only the direct route fits":                   {padding: paddingByWidth, want: 5, wantNext: 4},
+		"with a table, a route of forty accounts fits": {padding: paddingByWidth, table: true, want: 2, wantNext: 1},
 		"no route fits":                                {padding: func(QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
 		"more accounts than a transaction may lock": {padding: func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 {
 				return 60
 			}
 			return 20
-		}, table: true, want: 2, wantAgain: 1},
-		"the client says that it is too large": {ixErr: NewNoRoute(CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
+		}, table: true, want: 2, wantNext: 1},
+		"the client reports that the instruction is too large": {ixErr: NewNoRoute(CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
 		"the quote is already refused as too large": {quoteErr: func(r QuoteRequest) error {
 			if r.MaxAccounts != 28 {
 				return NewNoRoute(CodeTooLarge)
 			}
 			return nil
-		}, want: 3, wantAgain: 2},
-		"there is no direct route": {padding: padded, quoteErr: func(r QuoteRequest) error {
+		}, want: 3, wantNext: 2},
+		"there is no direct route": {padding: paddingByWidth, quoteErr: func(r QuoteRequest) error {
 			if r.DirectOnly {
 				return NewNoRoute(CodeNoRoutes)
 			}
 			return nil
 		}, want: 5, reason: ReasonNoRoute},
-		"the direct route's price is bad": {padding: padded, want: 5, reason: ReasonPrice, wantAgain: 4},
+		"the direct route's price is bad": {padding: paddingByWidth, want: 5, reason: ReasonPrice, wantNext: 4},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {
-				w.ready()
+				w.createTokenAccounts()
 				w.router.padding, w.router.quoteErr, w.router.ixErr = test.padding, test.quoteErr, test.ixErr
 				if test.reason == ReasonPrice {
 					w.router.changeQuote = func(q *Quote) {
-						if w.router.asked[len(w.router.asked)-1].DirectOnly {
+						if w.router.requests[len(w.router.requests)-1].DirectOnly {
 							q.OutAmount, q.Threshold = testMinimum-1, testMinimum-1
 						}
 					}
@@ -207,13 +207,13 @@ func TestWidths(t *testing.T) {
 						all = append(all, key(9, byte(i)))
 					}
 					at := key(61)
-					w.publish(at, all...)
+					w.putTable(at, all...)
 					w.router.table = &at
 				}
 			})
 			round := func(from int) {
 				t.Helper()
-				w.router.asked = nil
+				w.router.requests = nil
 				order, err := w.next()
 				switch {
 				case test.reason != "":
@@ -223,22 +223,23 @@ func TestWidths(t *testing.T) {
 				default:
 					w.decode(order.Draft)
 				}
-				var asked []QuoteRequest
-				for _, r := range w.router.asked {
-					asked = append(asked, QuoteRequest{MaxAccounts: r.MaxAccounts, DirectOnly: r.DirectOnly})
+				var requested []QuoteRequest
+				for _, r := range w.router.requests {
+					requested = append(requested, QuoteRequest{MaxAccounts: r.MaxAccounts, DirectOnly: r.DirectOnly})
 				}
-				if diff := cmp.Diff(full[from:test.want], asked); diff != "" {
-					t.Errorf("asked (-want +got)\n%s", diff)
+				if diff := cmp.Diff(full[from:test.want], requested); diff != "" {
+					t.Errorf("requests (-want +got)\n%s", diff)
 				}
 			}
 			round(0)
-			round(test.wantAgain)
+			round(test.wantNext)
 		})
 	}
 }
 
-// TestTables: only tables that make the transaction smaller are used, the relay's own among them.
-func TestTables(t *testing.T) {
+// TestOnlyUsefulTablesAreUsed: a table, also the relay's own, is used only if it makes
+// the transaction smaller.
+func TestOnlyUsefulTablesAreUsed(t *testing.T) {
 	t.Parallel()
 	market := []solana.PublicKey{key(8, 1), key(8, 2), key(8, 3)}
 	tests := map[string]struct {
@@ -246,32 +247,32 @@ func TestTables(t *testing.T) {
 		same         bool
 		want         int
 	}{
-		"none": {want: 0},
-		"one without accounts of the transaction":      {routers: []solana.PublicKey{key(70), key(71)}, want: 0},
-		"one with a single account of the transaction": {routers: market[:1], want: 0},
-		"one with three accounts of the transaction":   {routers: market, want: 1},
-		"one with the payer and one other account":     {routers: []solana.PublicKey{key(50), market[0]}, want: 0},
-		"the relay's own":                  {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, want: 1},
-		"both":                             {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, routers: market, want: 2},
-		"both, with the same accounts":     {own: market, routers: market, want: 1},
-		"the router names the relay's own": {own: market, routers: market, same: true, want: 1},
+		"no table": {want: 0},
+		"a table without accounts of the transaction":      {routers: []solana.PublicKey{key(70), key(71)}, want: 0},
+		"a table with a single account of the transaction": {routers: market[:1], want: 0},
+		"a table with three accounts of the transaction":   {routers: market, want: 1},
+		"a table with the payer and one other account":     {routers: []solana.PublicKey{key(50), market[0]}, want: 0},
+		"the relay's own table":                            {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, want: 1},
+		"both tables":                                      {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, routers: market, want: 2},
+		"both tables, with the same accounts":              {own: market, routers: market, want: 1},
+		"the router names the relay's own table":           {own: market, routers: market, same: true, want: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {
-				w.ready()
+				w.createTokenAccounts()
 				at := key(61)
 				if test.routers != nil {
-					w.publish(at, test.routers...)
+					w.putTable(at, test.routers...)
 					w.router.table = &at
 				}
 				if test.own != nil {
-					w.own = &shieldpool.LookupTable{Address: key(62), Addresses: test.own}
+					w.ownTable = &shieldpool.LookupTable{Address: key(62), Addresses: test.own}
 					if test.same {
-						w.own.Address = at
+						w.ownTable.Address = at
 					}
-					w.publish(w.own.Address, test.own...)
+					w.putTable(w.ownTable.Address, test.own...)
 				}
 			})
 			order, err := w.next()

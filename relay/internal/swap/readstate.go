@@ -17,11 +17,11 @@ import (
 // a blockhash is valid for, which is several times what finality takes.
 const forkSlots = 150
 
-// observe reads the swap's accounts, all at one slot, which is neither before floor nor
-// before the slot of the first leg.
+// observe reads the swap's accounts, all at one slot, which is neither before
+// minContextSlot nor before the slot of the first leg.
 func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*snapshot, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
-		return nil, errors.New("second leg without the first leg's call or the swap's record: it is no swap's second leg")
+		return nil, errors.New("second leg without the first leg's call or the swap's record: it is not the second leg of a swap")
 	}
 	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
 	var err error
@@ -29,16 +29,16 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 		return nil, err
 	}
 	if c.Swap.TimeoutSlot > s.pool.Profile.SwapTimeout {
-		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
+		r.firstLegSlot = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(minContextSlot, r.began))
+	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(minContextSlot, r.firstLegSlot))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
-	r.slot, r.timeout, r.recentlyFunded = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
-	s.readAccounts(r, found[0])
-	s.checkTimeoutDenied(r)
+	r.slot, r.timeout, r.recentlyFunded = slot, c.Swap.TimeoutSlot, slot < r.firstLegSlot+forkSlots
+	s.readState(r, found[0])
+	s.discountFalseSlot(r)
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 	return r, nil
 }
 
-// readAccounts decodes the state's account.
-func (s *Planner) readAccounts(r *snapshot, a *onchain.Account) {
+// readState decodes the state's account.
+func (s *Planner) readState(r *snapshot, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
 		return
@@ -63,11 +63,11 @@ func (s *Planner) readAccounts(r *snapshot, a *onchain.Account) {
 		reported = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
 	if err != nil || reported != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
-		// The timeout in it is doubtful too, so the recorded one stays.
+		// The state's timeout is doubtful too, so the recorded timeout stays.
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *swapNotes) { k.held = max(k.held, r.slot) })
+	s.remember(r, func(k *swapNotes) { k.stateSeen = max(k.stateSeen, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
@@ -77,18 +77,19 @@ func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }
 
-// notReachedFor is how long after the program refused a refund as too early the planner
-// ignores a slot past the timeout that one endpoint alone reports.
+// notReachedFor is for how long, after the program refused a refund as too early, the
+// planner ignores a slot past the timeout that only one endpoint reports.
 const notReachedFor = 10 * time.Second
 
-// checkTimeoutDenied moves the slot of the reading to halfway before the timeout, when only one
-// endpoint reports a slot past the timeout and the program has just refused a refund as too
-// early. Otherwise an endpoint that is far ahead would keep the swap from being executed.
-func (s *Planner) checkTimeoutDenied(r *snapshot) {
+// discountFalseSlot sets the snapshot's slot back to half the swap timeout before the
+// timeout slot, when only one endpoint reports a slot past the timeout and the program
+// has just refused a refund as too early. Otherwise an endpoint that is far ahead would
+// keep the swap from being executed.
+func (s *Planner) discountFalseSlot(r *snapshot) {
 	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
 		return
 	}
-	if denied := s.memory.get(r.submission.ID).notReached; !denied.IsZero() && r.at.Sub(denied) < notReachedFor {
+	if refused := s.memory.get(r.submission.ID).refusedAsEarly; !refused.IsZero() && r.at.Sub(refused) < notReachedFor {
 		r.slot = r.timeout - min(r.timeout, s.pool.Profile.SwapTimeout/2)
 	}
 }

@@ -43,8 +43,8 @@ type Quote struct {
 type Instructions struct {
 	// Program is the program that the instruction calls.
 	Program solana.PublicKey
-	// Accounts are the instruction's, in order. None of them signs, except the user for
-	// whom the instructions were asked.
+	// Accounts are the instruction's accounts, in order. Only the user for whom the
+	// instructions were requested may be a signer.
 	Accounts []solana.AccountMeta
 	Data     []byte
 	// LookupTables are the address lookup tables that make the transaction small enough;

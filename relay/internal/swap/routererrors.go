@@ -44,7 +44,7 @@ func RouterFaults() []string {
 	}
 }
 
-// RouterUnavailable is a call without a usable answer.
+// RouterUnavailable is the error of a call without a usable answer.
 type RouterUnavailable struct {
 	// Kind is one of the constants above.
 	Kind string
@@ -96,11 +96,11 @@ const (
 	CodeNotBuilt = "FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS"
 	// CodeTooManyAccounts: the router does not accept this MaxAccounts.
 	CodeTooManyAccounts = "MAX_ACCOUNT_GREATER_THAN_MAX"
-	// CodeTooLarge is the relay's own: the instruction fits no transaction. A quote for
-	// fewer accounts, or for a single market, may fit.
+	// CodeTooLarge is the relay's own code: the instruction fits no transaction. A
+	// quote for fewer accounts, or for a single market, may fit.
 	CodeTooLarge = "TOO_LARGE"
-	// CodeOther is the relay's own: the router refuses with an unknown code, which is
-	// dropped because it may repeat the request.
+	// CodeOther is the relay's own code: the router refuses with an unknown code, which
+	// is dropped because it may repeat the request.
 	CodeOther = "OTHER"
 )
 
@@ -148,8 +148,8 @@ const (
 	// RejectedAccount: the instruction names an account that no router may name, such as
 	// the fee payer's, or does not write the swap's own token accounts.
 	RejectedAccount = "account"
-	// RejectedTable: a lookup table does not exist, is no active lookup table, or is one
-	// too many.
+	// RejectedTable: a lookup table does not exist or is not active, or there are too
+	// many lookup tables.
 	RejectedTable = "lookup_table"
 )
 
@@ -161,8 +161,8 @@ func RejectedReasons() []string {
 	}
 }
 
-// RejectedRoute is an answer that contradicts the request, or asks for what no router may
-// have. It is broken or malicious, and is never signed.
+// RejectedRoute is an answer that contradicts the request, or uses accounts that no
+// router may use. It is broken or malicious, and is never signed.
 type RejectedRoute struct {
 	// What is one of the constants above.
 	What string

@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// TestListsAreComplete: a value that is missing from its list would have no metric, or count as
-// unknown.
+// TestListsAreComplete: a value that is missing from its list would have no metric or
+// count as unknown.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "routererrors.go", nil, 0)
@@ -34,7 +34,7 @@ func TestListsAreComplete(t *testing.T) {
 			}
 			literal, ok := v.Values[0].(*ast.BasicLit)
 			if !ok {
-				t.Fatalf("%s is no text", v.Names[0].Name)
+				t.Fatalf("%s is not a string literal", v.Names[0].Name)
 			}
 			text, err := strconv.Unquote(literal.Value)
 			if err != nil {
@@ -44,7 +44,7 @@ func TestListsAreComplete(t *testing.T) {
 			return false
 		})
 		if len(declared) == 0 {
-			t.Fatalf("no constant begins with %s: this test proves nothing", prefix)
+			t.Fatalf("no constant begins with %s, want at least one", prefix)
 		}
 		slices.Sort(declared)
 		if diff := cmp.Diff(declared, slices.Sorted(slices.Values(listed))); diff != "" {
@@ -61,12 +61,12 @@ func TestErrors(t *testing.T) {
 		wantUnavailable bool
 		wantCancelled   bool
 	}{
-		"a kind alone":                {err: &swap.RouterUnavailable{Kind: swap.FaultTimeout}, want: "swap router is unavailable: timeout", wantUnavailable: true},
-		"a kind with a detail":        {err: &swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 502"}, want: "swap router is unavailable: server_error: HTTP 502", wantUnavailable: true},
-		"a caller who left":           {err: &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
-		"a code":                      {err: swap.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
-		"an unknown code":             {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
-		"an answer to something else": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
+		"a kind without a detail":      {err: &swap.RouterUnavailable{Kind: swap.FaultTimeout}, want: "swap router is unavailable: timeout", wantUnavailable: true},
+		"a kind with a detail":         {err: &swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 502"}, want: "swap router is unavailable: server_error: HTTP 502", wantUnavailable: true},
+		"a caller who stopped waiting": {err: &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
+		"a code":                       {err: swap.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
+		"an unknown code":              {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
+		"an answer to another request": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,12 +29,12 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
 		// Either the simulating node is a slot or two behind, or the endpoint that reported
 		// the slot is far ahead.
-		s.remember(r, func(k *swapNotes) { k.notReached = s.now() })
+		s.remember(r, func(k *swapNotes) { k.refusedAsEarly = s.now() })
 		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
-	// The lamports may have been wrapped or unwrapped since the reading, or the program may
-	// disagree about that. The next refund has the other form.
-	s.remember(r, func(k *swapNotes) { k.other = !k.other })
+	// The lamports may have been wrapped or unwrapped since the snapshot, or the
+	// program may judge their form differently. The next refund has the other form.
+	s.remember(r, func(k *swapNotes) { k.otherForm = !k.otherForm })
 	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestRefused: the deferral that follows from each failure of a draft.
-func TestRefused(t *testing.T) {
+// TestDeferralOfFailedDraft: the deferral that follows from each failure of a draft.
+func TestDeferralOfFailedDraft(t *testing.T) {
 	t.Parallel()
 	at := func(detail string, code uint32) *shieldpool.TransactionError {
 		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: detail, Custom: code}
@@ -27,19 +27,19 @@ func TestRefused(t *testing.T) {
 		"the price moved away":                   {txmgr.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
 		"a market of the route fails":            {txmgr.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
 		"the route exceeds the compute limit":    {txmgr.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
-		"somebody executed it before us":         {txmgr.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"a stranger executed the swap first":     {txmgr.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
 		"the refund is too early":                {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
-		"somebody refunded it before us":         {txmgr.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
-		"the refund fails otherwise":             {txmgr.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
+		"a stranger refunded the swap first":     {txmgr.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund fails for another reason":    {txmgr.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
 		"the refund fails with a program's code": {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
-		"an account cannot be made":              {txmgr.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
+		"an account cannot be created":           {txmgr.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
-			w.now = w.c.CreatedAt.Add(time.Minute)
-			wait := checkWait(t, w, w.saga.Rejected(w.c, &txmgr.Draft{Purpose: test.purpose}, &txmgr.Failure{Err: test.failure}), test.want)
+			w.now = w.submission.CreatedAt.Add(time.Minute)
+			wait := checkWait(t, w, w.planner.Rejected(w.submission, &txmgr.Draft{Purpose: test.purpose}, &txmgr.Failure{Err: test.failure}), test.want)
 			if wait.Delay != test.wantFor {
 				t.Errorf("wait is for %s, want %s", wait.Delay, test.wantFor)
 			}
@@ -47,26 +47,26 @@ func TestRefused(t *testing.T) {
 			if !errors.As(wait.Cause, &failure) || failure != test.failure {
 				t.Errorf("cause is %v, want the failure", wait.Cause)
 			}
-			if level := w.saga.memory.level(w.c.ID); level != test.wantLevel {
+			if level := w.planner.memory.level(w.submission.ID); level != test.wantLevel {
 				t.Errorf("the next route is asked for at width %d, want %d", level, test.wantLevel)
 			}
 		})
 	}
 }
 
-// TestRoutesThatFailGoRound: a route that fails for another reason than its price is replaced
+// TestFailedRouteIsRetriedNarrower: a route that fails for another reason than its price is replaced
 // by a narrower one, and after the narrowest the widest is tried again.
-func TestRoutesThatFailGoRound(t *testing.T) {
+func TestFailedRouteIsRetriedNarrower(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).ready)
+	w := newWorld(t, (*world).createTokenAccounts)
 	failure := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: "InvalidAccountData"}
 	for _, want := range []int{1, 2, 3, 4, 0, 1} {
-		checkWait(t, w, w.saga.Rejected(w.c, &txmgr.Draft{Purpose: txmgr.PurposeExecute}, &txmgr.Failure{Err: failure}), ReasonExecutionFailed)
+		checkWait(t, w, w.planner.Rejected(w.submission, &txmgr.Draft{Purpose: txmgr.PurposeExecute}, &txmgr.Failure{Err: failure}), ReasonExecutionFailed)
 		if _, err := w.next(); err != nil {
 			t.Fatal(err)
 		}
-		if got, asked := w.router.asked[len(w.router.asked)-1], routeWidths()[want]; got.MaxAccounts != asked.accounts || got.DirectOnly != asked.direct {
-			t.Errorf("asked for %+v, want %+v", got, asked)
+		if got, width := w.router.requests[len(w.router.requests)-1], routeWidths()[want]; got.MaxAccounts != width.accounts || got.DirectOnly != width.direct {
+			t.Errorf("requested %+v, want %+v", got, width)
 		}
 	}
 }
@@ -98,8 +98,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: notes that are no longer used are dropped, and the notes that have been
-// unused for longest make room for a new swap.
+// TestMemoryIsBounded: unused notes expire, and a new swap replaces the notes that have
+// been unused for the longest time.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
@@ -114,11 +114,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	m.update(id(10), now, func(*swapNotes) {})
 	m.update(id(maxRemembered+10), now, func(k *swapNotes) { k.level = 2 })
 	if len(m.notes) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
-		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.notes))
+		t.Errorf("%d swaps are remembered, want the two used last", len(m.notes))
 	}
 	m.forget(id(10))
 	if m.level(id(10)) != 0 {
-		t.Error("a swap that is settled is remembered")
+		t.Error("an ended swap is still remembered")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestReasonsAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Reasons() {
 		if seen[r] || r == "" {
-			t.Errorf("reason %q is there twice, or empty", r)
+			t.Errorf("reason %q is duplicated or empty", r)
 		}
 		seen[r] = true
 		if causeOf(r).Error() == "" {

@@ -115,14 +115,14 @@ func New(o Options) (*Planner, error) {
 	}, nil
 }
 
-// snapshot is one reading of a swap and the decision that follows from it.
+// snapshot is what was read of a swap at one slot, and what follows from it.
 type snapshot struct {
 	submission *submission.Submission
 	swap       *shieldpool.Swap
 	terms      shieldpool.SwapTerms
 	facts
-	// began is the slot in which the first leg landed, 0 when not known.
-	began uint64
+	// firstLegSlot is the slot in which the first leg landed, 0 when not known.
+	firstLegSlot uint64
 	// at is when the chain was read, by the relay's clock.
 	at time.Time
 	// lamports is what the state holds; wrapped says that they are in its wrapped SOL
@@ -132,7 +132,7 @@ type snapshot struct {
 	// wallet owns the recipient's token account, and receives a refund.
 	wallet solana.PublicKey
 	ended  *onchain.SwapEnd
-	// level is the index in routeWidths of the route asked for; offer is the quote
+	// level is the index in routeWidths of the route asked for; quote is the quote
 	// received.
 	level int
 	quote *Quote
@@ -141,10 +141,10 @@ type snapshot struct {
 // Order is the next action for a second leg. Without an error, either Draft or Ended is
 // set.
 type Order struct {
-	// Phase and Timeout are what the chain shows. While only a single endpoint reports the
-	// slot of the reading, Timeout is the recorded one: a false timeout far ahead must not
-	// be recorded. Later reads require the slot of the first leg, which is derived from the
-	// recorded timeout, and no node could answer them.
+	// Phase and Timeout are what the chain shows. While only a single endpoint reports
+	// the snapshot's slot, Timeout is the recorded one: a false timeout far ahead must
+	// not be recorded. Later reads require the slot of the first leg, which is derived
+	// from the recorded timeout, and no node could answer them.
 	Phase   submission.Phase
 	Timeout uint64
 	// Draft is a transaction to sign and send.
@@ -153,10 +153,11 @@ type Order struct {
 	Ended *txmgr.Landing
 }
 
-// Next decides what to do with a second leg, from what the chain shows at floor or later,
-// once no earlier attempt of the leg can land. Its error is a *txmgr.Deferral for one of
-// Reasons when there is nothing to do yet, else the chain's error. While the chain shows
-// the swap state, Phase and Timeout are set even with an error.
+// Next decides what to do with a second leg, from what the chain shows at
+// minContextSlot or later, once no earlier attempt of the leg can land. Its error is a
+// *txmgr.Deferral for one of Reasons when there is nothing to do yet, else the chain's
+// error. While the chain shows the swap state, Phase and Timeout are set even with an
+// error.
 func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContextSlot uint64) (Order, error) {
 	r, err := s.observe(ctx, c, minContextSlot)
 	if err != nil {
@@ -195,8 +196,8 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContext
 	}
 }
 
-// ended is the order for a swap that has already ended, possibly by an attempt of ours that
-// was given up.
+// ended is the order for a swap that has already ended, possibly by one of the relay's
+// attempts that was marked dead.
 func (s *Planner) ended(r *snapshot) Order {
 	s.memory.forget(r.submission.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
@@ -208,13 +209,13 @@ func (s *Planner) ended(r *snapshot) Order {
 
 // findEnd searches the history for the transaction that ended the swap.
 func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
-	// Strangers can send any number of transactions to the state's address, so the range is
-	// as short as possible. It starts forkSlots before the newest slot at which the state
-	// was seen, because a fork may have shown the state once more after its end. It ends at
-	// the slot of this reading, because a fork may also have hidden the state before its
-	// end.
-	known := s.memory.get(r.submission.ID).held
-	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.began, known-min(known, forkSlots)), r.slot)
+	// Strangers can send any number of transactions to the state's address, so the
+	// range is as short as possible. It starts forkSlots before the newest slot at
+	// which the state was seen, because a fork may have shown the state once more after
+	// its end. It ends at the slot of this snapshot, because a fork may also have
+	// hidden the state before its end.
+	stateSeen := s.memory.get(r.submission.ID).stateSeen
+	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.firstLegSlot, stateSeen-min(stateSeen, forkSlots)), r.slot)
 	if err != nil {
 		return fmt.Errorf("find the swap's end: %w", err)
 	}

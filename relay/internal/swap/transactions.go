@@ -14,7 +14,7 @@ import (
 // refund drafts the return of all lamports to the recipient's wallet. It needs no answer of
 // the router and no lookup table.
 func (s *Planner) refund(r *snapshot) *txmgr.Draft {
-	wrapped := r.wrapped != s.memory.get(r.submission.ID).other
+	wrapped := r.wrapped != s.memory.get(r.submission.ID).otherForm
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeRefund, EndsWork: true,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
@@ -35,9 +35,9 @@ type execution struct {
 	guard  *routeGuard
 }
 
-// keptLamports counts the accounts that the execution creates and that stay open: at most one, the
-// recipient's.
-func (e *execution) keptLamports() uint64 {
+// keptAccounts counts the accounts that the execution creates and that stay open: at
+// most one, the recipient's.
+func (e *execution) keptAccounts() uint64 {
 	if e.recipient == accountMissing {
 		return 1
 	}
@@ -45,10 +45,11 @@ func (e *execution) keptLamports() uint64 {
 }
 
 // rent is the rent, in lamports, that the payer does not get back.
-func (e *execution) rent() uint64 { return e.keptLamports() * shieldpool.TokenAccountRent }
+func (e *execution) rent() uint64 { return e.keptAccounts() * shieldpool.TokenAccountRent }
 
-// execute drafts the execution at the quoted price. It returns neither a draft nor an error
-// when the route does not fit a transaction and the next narrower one is to be asked for.
+// execute drafts the execution at the quoted price. It returns neither a draft nor an
+// error when the route does not fit a transaction and the next narrower route is to be
+// requested.
 func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -58,14 +59,15 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 		return nil, err
 	}
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.keptLamports()) * shieldpool.TokenAccountRent,
+		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.keptAccounts()) * shieldpool.TokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},
 	}, nil
 }
 
-// prepare asks for the quote's instructions, and checks all that is to be signed.
+// prepare asks for the instructions of the quote, and checks everything that is to be
+// signed.
 func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) {
 	ix, err := s.router.Instructions(ctx, r.quote, r.swap.State)
 	if err != nil {
@@ -82,14 +84,14 @@ func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) 
 		return nil, s.classify(ctx, r, err)
 	}
 	// Any payer will do here: the size is the same for every payer.
-	if _, err = e.layOut(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
+	if _, err = e.assemble(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
 }
 
-// build makes the transaction for a payer, unless the quote is too old or the timeout too
-// near by now.
+// build makes the transaction for a payer, unless the quote is now too old or the
+// timeout too near.
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.quote.Received) > quoteMaxAge {
@@ -106,7 +108,7 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	err := e.guard.check(e.ix)
 	var tx *solana.Transaction
 	if err == nil {
-		tx, err = e.layOut(payer, compute, hash)
+		tx, err = e.assemble(payer, compute, hash)
 	}
 	if errors.Is(err, errTooLarge) {
 		return nil, s.deferral(e.snapshot, ReasonRouteTooLarge, err)
@@ -114,9 +116,9 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 	return tx, s.classify(ctx, e.snapshot, err)
 }
 
-// layOut assembles the transaction. It returns errTooLarge when the transaction exceeds the
+// assemble assembles the transaction. It returns errTooLarge when the transaction exceeds the
 // network's limits.
-func (e *execution) layOut(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	prepare, err := e.swap.Prepare(payer)
 	if err != nil {
 		return nil, err
@@ -130,18 +132,18 @@ func (e *execution) layOut(payer solana.PublicKey, compute shieldpool.Compute, h
 		return nil, err
 	}
 	var all []solana.Instruction
-	made := e.swap.Accounts(payer, e.wallet)
+	creations := e.swap.Accounts(payer, e.wallet)
 	for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
 		if a == accountMissing {
-			all = append(all, made[i])
+			all = append(all, creations[i])
 		}
 	}
 	all = append(all, prepare, execute)
-	var named []*solana.AccountMeta
+	var accounts []*solana.AccountMeta
 	for _, ix := range all {
-		named = append(named, ix.Accounts()...)
+		accounts = append(accounts, ix.Accounts()...)
 	}
-	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, named), all...)
+	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, accounts), all...)
 	if err != nil {
 		return nil, err
 	}
