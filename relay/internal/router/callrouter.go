@@ -56,9 +56,9 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	took := c.now().Sub(start)
 	c.recordResult(permit, took, fault)
 	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
-	var hostile *swap.RejectedRoute
-	if errors.As(fault, &hostile) {
-		c.observer.RouteRejected(hostile.What)
+	var rejected *swap.RejectedRoute
+	if errors.As(fault, &rejected) {
+		c.observer.RouteRejected(rejected.What)
 	}
 	if fault != nil {
 		return none, fault
@@ -66,8 +66,8 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	return answer, nil
 }
 
-// admit waits until the concurrent calls and the budget allow one more, and asks the breaker.
-// leave ends the call for the former; recordResult releases the permit.
+// admit waits until the concurrent calls and the budget allow one more, and asks the
+// breaker. leave frees the capacity of the call; recordResult releases the permit.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 	permit, ok := c.breaker.Try()
 	if !ok {
 		leave()
-		return permit, nil, &swap.RouterUnavailable{Kind: swap.FaultBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
+		return permit, nil, &swap.RouterUnavailable{Kind: swap.FaultBreakerOpen, Detail: "its last calls failed; the relay tries again soon", RetryAfter: c.breaker.Next()}
 	}
 	if err := c.budget.Wait(ctx, outbound.Read, c.timeout); err != nil {
 		permit.Done(outbound.NoOutcome)

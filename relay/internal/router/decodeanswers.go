@@ -84,10 +84,10 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions,
 		return nil, &swap.NoRoute{Code: swap.CodeTooLarge}
 	}
 	for _, raw := range tables {
-		one := reader{object: object{"addressLookupTableAddresses": raw}}
-		table := one.address("addressLookupTableAddresses")
+		entry := reader{object: object{"addressLookupTableAddresses": raw}}
+		table := entry.address("addressLookupTableAddresses")
 		if r.fault == nil {
-			r.fault = one.fault
+			r.fault = entry.fault
 		}
 		if !slices.Contains(out.LookupTables, table) {
 			out.LookupTables = append(out.LookupTables, table)

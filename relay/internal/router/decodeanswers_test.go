@@ -50,7 +50,7 @@ func TestMalformedAnswers(t *testing.T) {
 		"429":                                  {reply{status: 429}, "rate_limited", 0},
 		"429 for some seconds":                 {reply{status: 429, header: map[string]string{"Retry-After": "7"}}, "rate_limited", 7 * time.Second},
 		"429 until a time":                     {reply{status: 429, header: map[string]string{"Retry-After": "Sat, 21 Nov 2026 12:00:09 GMT"}}, "rate_limited", 9 * time.Second},
-		"429 until a time that is over":        {reply{status: 429, header: map[string]string{"Retry-After": "Sat, 21 Nov 2026 11:00:00 GMT"}}, "rate_limited", 0},
+		"429 until a time in the past":         {reply{status: 429, header: map[string]string{"Retry-After": "Sat, 21 Nov 2026 11:00:00 GMT"}}, "rate_limited", 0},
 		"429 with an invalid Retry-After":      {reply{status: 429, header: map[string]string{"Retry-After": "-3"}}, "rate_limited", 0},
 		"429 with a code":                      {refusal(429, swap.CodeNoRoutes), "rate_limited", 0},
 		"500":                                  {reply{status: 500, body: "<html>"}, "server_error", 0},
@@ -73,7 +73,7 @@ func TestMalformedAnswers(t *testing.T) {
 		"500 with a code":                      {refusal(500, swap.CodeNotBuilt), "no route FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS", 0},
 		"200 with a code":                      {refusal(200, swap.CodeNotTradable), "no route TOKEN_NOT_TRADABLE", 0},
 		"200 with an error":                    {reply{body: `{"error":"no"}`}, "no route OTHER", 0},
-		"200 with a code that is no text":      {reply{body: `{"errorCode":7}`}, "no route OTHER", 0},
+		"200 with a code that is not text":     {reply{body: `{"errorCode":7}`}, "no route OTHER", 0},
 		"200 with a page":                      {reply{body: "<!doctype html><title>ok</title>", header: map[string]string{"Content-Type": "text/html"}}, "bad_response", 0},
 		"200 with an empty body":               {reply{}, "bad_response", 0},
 		"200 with a list":                      {reply{body: "[" + goodQuote + "]"}, "bad_response", 0},
@@ -97,12 +97,12 @@ func TestMalformedAnswers(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, test.reply)
 			c := newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
-			quote, quoteErr := c.Quote(t.Context(), question)
+			quote, quoteErr := c.Quote(t.Context(), quoteRequest)
 			// A second client, because Retry-After pauses the first.
 			c = newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
-			instructions, instructionsErr := c.Instructions(t.Context(), givenQuote(t), user)
+			instructions, instructionsErr := c.Instructions(t.Context(), decodedQuote(t), user)
 			if quote != nil || instructions != nil {
-				t.Fatalf("it is taken for an answer: %v, %v", quote, instructions)
+				t.Fatalf("a malformed answer is accepted: %v, %v", quote, instructions)
 			}
 			for _, err := range []error{quoteErr, instructionsErr} {
 				if got := describe(err); got != test.want {
@@ -110,20 +110,20 @@ func TestMalformedAnswers(t *testing.T) {
 				}
 				var u *swap.RouterUnavailable
 				if errors.As(err, &u) && u.RetryAfter != test.wantPause {
-					t.Errorf("to be left alone for %s, want %s", u.RetryAfter, test.wantPause)
+					t.Errorf("RetryAfter is %s, want %s", u.RetryAfter, test.wantPause)
 				}
 				if strings.Contains(err.Error(), user.String()) || strings.Contains(err.Error(), "html") {
-					t.Errorf("the answer's text is told: %v", err)
+					t.Errorf("the error contains the answer's text: %v", err)
 				}
 			}
 			if s.calls() != 2 {
-				t.Errorf("%d calls, want one of each: nothing is repeated, and no redirect followed", s.calls())
+				t.Errorf("%d calls, want 2: one of each, without repeats or redirects", s.calls())
 			}
 		})
 	}
 }
 
-func TestQuotesThatAreNotTaken(t *testing.T) {
+func TestQuoteIsCheckedAgainstRequest(t *testing.T) {
 	t.Parallel()
 	const (
 		in        = `"inAmount":"100000000"`
@@ -135,21 +135,21 @@ func TestQuotesThatAreNotTaken(t *testing.T) {
 		input     = `"inputMint":"So11111111111111111111111111111111111111112"`
 	)
 	tests := map[string]struct{ old, text, want string }{
-		"as it is":                                         {in, in, "ok"},
+		"unchanged":                                        {in, in, "ok"},
 		"without a slot":                                   {slot + ",", "", "ok"},
 		"with a null slot":                                 {slot, `"contextSlot":null`, "ok"},
-		"with no output at all":                            {out + "," + threshold, `"outAmount":"0","otherAmountThreshold":"0"`, "ok"},
-		"with the most output":                             {out, `"outAmount":"18446744073709551615"`, "ok"},
+		"with an output of zero":                           {out + "," + threshold, `"outAmount":"0","otherAmountThreshold":"0"`, "ok"},
+		"with the largest output":                          {out, `"outAmount":"18446744073709551615"`, "ok"},
 		"with a threshold equal to the output":             {threshold, `"otherAmountThreshold":"17057460"`, "ok"},
 		"for another input":                                {input, `"inputMint":"` + usdc.String() + `"`, "hostile input_mint"},
 		"for another output":                               {`"outputMint":"` + usdc.String() + `"`, `"outputMint":"` + wsol.String() + `"`, "hostile output_mint"},
-		"for more":                                         {in, `"inAmount":"100000001"`, "hostile amount"},
-		"for less":                                         {in, `"inAmount":"1"`, "hostile amount"},
+		"for more input":                                   {in, `"inAmount":"100000001"`, "hostile amount"},
+		"for less input":                                   {in, `"inAmount":"1"`, "hostile amount"},
 		"of another mode":                                  {mode, `"swapMode":"ExactOut"`, "hostile mode"},
 		"of a mode in another case":                        {mode, `"swapMode":"exactin"`, "hostile mode"},
 		"with more slippage":                               {slippage, `"slippageBps":101`, "hostile slippage"},
 		"with less slippage":                               {slippage, `"slippageBps":0`, "hostile slippage"},
-		"that promises more at worst":                      {threshold, `"otherAmountThreshold":"17057461"`, "hostile threshold"},
+		"with a threshold above the output":                {threshold, `"otherAmountThreshold":"17057461"`, "hostile threshold"},
 		"with a number for an amount":                      {in, `"inAmount":100000000`, "bad_response"},
 		"with a negative output":                           {out, `"outAmount":"-1"`, "bad_response"},
 		"with a positive sign":                             {out, `"outAmount":"+1"`, "bad_response"},
@@ -158,7 +158,7 @@ func TestQuotesThatAreNotTaken(t *testing.T) {
 		"with an output with an exponent":                  {out, `"outAmount":"1e9"`, "bad_response"},
 		"with a fraction":                                  {out, `"outAmount":"17057460.0"`, "bad_response"},
 		"with underscores":                                 {out, `"outAmount":"17_057_460"`, "bad_response"},
-		"with zeros in front":                              {threshold, `"otherAmountThreshold":"016886885"`, "bad_response"},
+		"with leading zeros":                               {threshold, `"otherAmountThreshold":"016886885"`, "bad_response"},
 		"with space":                                       {out, `"outAmount":" 17057460"`, "bad_response"},
 		"with an empty amount":                             {out, `"outAmount":""`, "bad_response"},
 		"with a null amount":                               {out, `"outAmount":null`, "bad_response"},
@@ -172,7 +172,7 @@ func TestQuotesThatAreNotTaken(t *testing.T) {
 		"with a negative slot":                             {slot, `"contextSlot":-1`, "bad_response"},
 		"with a slot beyond 64 bits":                       {slot, `"contextSlot":18446744073709551616`, "bad_response"},
 		"with a slot as text":                              {slot, `"contextSlot":"5"`, "bad_response"},
-		"with a mint that is no base58":                    {input, `"inputMint":"So1111111111111111111111111111111111111111O"`, "bad_response"},
+		"with a mint that is not base58":                   {input, `"inputMint":"So1111111111111111111111111111111111111111O"`, "bad_response"},
 		"with a mint of 31 bytes":                          {input, `"inputMint":"` + strings.Repeat("1", 31) + `"`, "bad_response"},
 		"with a very long mint":                            {input, `"inputMint":"` + strings.Repeat("z", 200_000) + `"`, "bad_response"},
 		"with a mint as a list":                            {input, `"inputMint":["` + wsol.String() + `"]`, "bad_response"},
@@ -185,24 +185,24 @@ func TestQuotesThatAreNotTaken(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t, reply{body: with(t, goodQuote, test.old, test.text)})
-			seen := &observed{}
-			quote, err := newClient(t, Options{BaseURL: s.URL, Observer: seen}).Quote(t.Context(), question)
+			s := newServer(t, reply{body: replaceIn(t, goodQuote, test.old, test.text)})
+			observer := &recorder{}
+			quote, err := newClient(t, Options{BaseURL: s.URL, Observer: observer}).Quote(t.Context(), quoteRequest)
 			if got := describe(err); got != test.want {
 				t.Errorf("error is %s, want %s: %v", got, test.want, err)
 			}
 			if (quote == nil) != (err != nil) {
-				t.Errorf("quote is %v beside error %v", quote, err)
+				t.Errorf("quote is %v with error %v, want exactly one of them", quote, err)
 			}
-			if quote != nil && quote.InAmount != question.Amount {
-				t.Errorf("%d go in, want %d", quote.InAmount, question.Amount)
+			if quote != nil && quote.InAmount != quoteRequest.Amount {
+				t.Errorf("InAmount is %d, want %d", quote.InAmount, quoteRequest.Amount)
 			}
-			outcome, what, hostile := strings.Cut(test.want, " ")
+			outcome, what, rejected := strings.Cut(test.want, " ")
 			want := []string{"quote " + outcome}
-			if hostile {
+			if rejected {
 				want = []string{"quote route_rejected", "hostile " + what}
 			}
-			if diff := cmp.Diff(want, seen.all()); diff != "" {
+			if diff := cmp.Diff(want, observer.all()); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})
@@ -237,8 +237,8 @@ func TestInstructions(t *testing.T) {
 		"may do without tables":                          {tables, `[]`, "ok", 0},
 		"may name a table twice":                         {tables, `["` + table.String() + `","` + table2.String() + `","` + table.String() + `"]`, "ok", 0},
 		"may name eight tables":                          {tables, "[" + list(8, numbered) + "]", "ok", 0},
-		"may leave out what it does not want":            {setup + ",", "", "ok", 0},
-		"may have null for what it leaves out":           {setup, `"setupInstructions":null`, "ok", 0},
+		"may leave out optional lists":                   {setup + ",", "", "ok", 0},
+		"may have null for an optional list":             {setup, `"setupInstructions":null`, "ok", 0},
 		"may name 80 accounts":                           {other, list(79, func(int) string { return other }), "ok", 0},
 		"may leave out the user's signature":             {signer, strings.Replace(signer, "true", "false", 1), "ok", 0},
 		"may fill a transaction":                         {data, `"data":"` + strings.Repeat("AAAA", 410) + `"`, "ok", 0},
@@ -252,16 +252,16 @@ func TestInstructions(t *testing.T) {
 		"have two swaps":                                 {`"swapInstruction":{`, `"swapInstruction":{},"swapInstruction":{`, "bad_response", 0},
 		"have two programs":                              {program, `"programId":"` + amm.String() + `",` + program, "bad_response", 0},
 		"have no program":                                {program, `"accounts"`, "bad_response", 0},
-		"have a program that is no address":              {program, `"programId":"jup","accounts"`, "bad_response", 0},
+		"have a program that is not an address":          {program, `"programId":"jup","accounts"`, "bad_response", 0},
 		"have no accounts":                               {signer + ",\n  " + other, "", "bad_response", 0},
 		"have null for an account":                       {other, "null", "bad_response", 0},
 		"have an address for an account":                 {other, `"` + amm.String() + `"`, "bad_response", 0},
 		"have an account without its permissions":        {`,"isSigner":false,"isWritable":true`, "", "bad_response", 0},
 		"have an account with a permission twice":        {`"isSigner":false`, `"isSigner":false,"isSigner":true`, "bad_response", 0},
-		"have permissions that are no booleans":          {`"isSigner":false`, `"isSigner":0`, "bad_response", 0},
+		"have permissions that are not booleans":         {`"isSigner":false`, `"isSigner":0`, "bad_response", 0},
 		"have permissions that are null":                 {`"isSigner":false`, `"isSigner":null`, "bad_response", 0},
 		"have no data":                                   {data, `"data":""`, "bad_response", 0},
-		"have data that is no base64":                    {data, `"data":"5RfLl3rjrS?="`, "bad_response", 0},
+		"have data that is not base64":                   {data, `"data":"5RfLl3rjrS?="`, "bad_response", 0},
 		"have data in URL-safe base64":                   {data, `"data":"__fLl3rjrSo="`, "bad_response", 0},
 		"have data without padding":                      {data, `"data":"5RfLl3rjrSo"`, "bad_response", 0},
 		"have data with unused bits that are not zero":   {data, `"data":"5RfLl3rjrSp="`, "bad_response", 0},
@@ -269,25 +269,25 @@ func TestInstructions(t *testing.T) {
 		"have data as numbers":                           {data, `"data":[1,2]`, "bad_response", 0},
 		"have no list of tables":                         {`"addressLookupTableAddresses":` + tables + ",", "", "bad_response", 0},
 		"have null for the tables":                       {tables, "null", "bad_response", 0},
-		"have a table that is no address":                {tables, `["` + table.String() + `","x"]`, "bad_response", 0},
-		"have a table that is no text":                   {tables, `[{"address":1}]`, "bad_response", 0},
-		"have no list of others":                         {others, `"otherInstructions":{}`, "bad_response", 0},
+		"have a table that is not an address":            {tables, `["` + table.String() + `","x"]`, "bad_response", 0},
+		"have a table that is not text":                  {tables, `[{"address":1}]`, "bad_response", 0},
+		"have an object for the other instructions":      {others, `"otherInstructions":{}`, "bad_response", 0},
 		"want a token ledger":                            {`"tokenLedgerInstruction":null`, `"tokenLedgerInstruction":{}`, "ok", 1},
 		"want SOL unwrapped":                             {`"cleanupInstruction":null`, `"cleanupInstruction":{}`, "ok", 1},
-		"want accounts made":                             {setup, `"setupInstructions":[{},{}]`, "ok", 2},
+		"want accounts created":                          {setup, `"setupInstructions":[{},{}]`, "ok", 2},
 		"want a tip":                                     {others, `"otherInstructions":[{}]`, "ok", 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t, reply{body: with(t, goodInstructions, test.old, test.text)})
-			seen := &observed{}
-			got, err := newClient(t, Options{BaseURL: s.URL, Observer: seen}).Instructions(t.Context(), givenQuote(t), user)
+			s := newServer(t, reply{body: replaceIn(t, goodInstructions, test.old, test.text)})
+			observer := &recorder{}
+			got, err := newClient(t, Options{BaseURL: s.URL, Observer: observer}).Instructions(t.Context(), decodedQuote(t), user)
 			if describe(err) != test.want {
 				t.Fatalf("error is %s, want %s: %v", describe(err), test.want, err)
 			}
 			if (got == nil) != (err != nil) {
-				t.Errorf("instructions are %v beside error %v", got, err)
+				t.Errorf("instructions are %v with error %v, want exactly one of them", got, err)
 			}
 			if got != nil && got.Others != test.others {
 				t.Errorf("%d other instructions, want %d", got.Others, test.others)
@@ -300,17 +300,17 @@ func TestInstructions(t *testing.T) {
 			case "no":
 				want = []string{"instructions no_route"}
 			}
-			if diff := cmp.Diff(want, seen.all()); diff != "" {
+			if diff := cmp.Diff(want, observer.all()); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestATableIsNamedOnce: the list of tables has no repeats, and keeps the router's order.
-func TestATableIsNamedOnce(t *testing.T) {
+// TestRepeatedTablesAreListedOnce: the list of tables has no repeats, and keeps the router's order.
+func TestRepeatedTablesAreListedOnce(t *testing.T) {
 	t.Parallel()
-	body := with(t, goodInstructions, `["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"]`, fmt.Sprintf("[%q,%q,%q]", table2, table, table2))
+	body := replaceIn(t, goodInstructions, `["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"]`, fmt.Sprintf("[%q,%q,%q]", table2, table, table2))
 	got, err := decodeInstructions([]byte(body), user)
 	if err != nil {
 		t.Fatal(err)
@@ -320,8 +320,8 @@ func TestATableIsNamedOnce(t *testing.T) {
 	}
 }
 
-// TestABombIsNotUnpacked: the limit applies to the uncompressed size of an answer.
-func TestABombIsNotUnpacked(t *testing.T) {
+// TestCompressedAnswerIsBounded: the limit applies to the uncompressed size of an answer.
+func TestCompressedAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -332,17 +332,17 @@ func TestABombIsNotUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if packed.Len() > maxResponse {
-		t.Fatalf("it has %d bytes: this test proves nothing", packed.Len())
+		t.Fatalf("the compressed answer has %d bytes, want at most %d", packed.Len(), maxResponse)
 	}
 	s := newServer(t, reply{body: packed.String(), header: map[string]string{"Content-Encoding": "gzip"}})
-	_, err := newClient(t, Options{BaseURL: s.URL}).Quote(t.Context(), question)
+	_, err := newClient(t, Options{BaseURL: s.URL}).Quote(t.Context(), quoteRequest)
 	if describe(err) != swap.FaultBadResponse || !strings.Contains(err.Error(), "above 524288 bytes") {
-		t.Errorf("error is %v, want that it is too long", err)
+		t.Errorf("error is %v, want bad_response for an answer above 524288 bytes", err)
 	}
 }
 
-// TestEveryErrorNamesTheRemedy: errors that need a person name the setting.
-func TestEveryErrorNamesTheRemedy(t *testing.T) {
+// TestErrorsNameTheSetting: errors that an operator has to fix name the setting.
+func TestErrorsNameTheSetting(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
 		http.StatusForbidden: "swap router is unavailable: rejected: HTTP 403: check the router's URL and API key",

@@ -27,8 +27,8 @@ var (
 	table2 = solana.MustPublicKeyFromBase58("6HE1CjaNAPEq8Hj7jor9zCMtwc4m9FQyzb2QNN3dRLe5")
 )
 
-// question is answered by goodQuote.
-var question = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
+// quoteRequest is the request that goodQuote answers.
+var quoteRequest = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
 
 // goodQuote is an answer in the API's own form, with fields that the relay does not read.
 const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","inAmount":"100000000",
@@ -47,18 +47,18 @@ const goodInstructions = `{"tokenLedgerInstruction":null,
  "cleanupInstruction":null,"otherInstructions":[],
  "addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"],"simulationError":null}`
 
-// with returns a good answer with one text replaced by another.
-func with(t *testing.T, good, old, text string) string {
+// replaceIn returns a good answer with one text replaced by another.
+func replaceIn(t *testing.T, good, old, text string) string {
 	t.Helper()
 	if strings.Count(good, old) != 1 {
-		t.Fatalf("%q is there %d times, want once", old, strings.Count(good, old))
+		t.Fatalf("%q occurs %d times, want once", old, strings.Count(good, old))
 	}
 	return strings.Replace(good, old, text, 1)
 }
 
-func givenQuote(t *testing.T) *swap.Quote {
+func decodedQuote(t *testing.T) *swap.Quote {
 	t.Helper()
-	q, err := decodeQuote([]byte(goodQuote), question)
+	q, err := decodeQuote([]byte(goodQuote), quoteRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +106,9 @@ func (r reply) code() int {
 // server is a router over HTTP that keeps the requests that it receives.
 type server struct {
 	*httptest.Server
-	mu     sync.Mutex
-	asked  []*http.Request
-	bodies []string
+	mu       sync.Mutex
+	requests []*http.Request
+	bodies   []string
 }
 
 func newServer(t *testing.T, r reply) *server {
@@ -128,15 +128,15 @@ func serve(t *testing.T, handler http.HandlerFunc) *server {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.mu.Lock()
-		s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
+		s.requests, s.bodies = append(s.requests, r), append(s.bodies, string(body))
 		s.mu.Unlock()
-		// net/http notices that a client has left only once the body is read, and some handlers
-		// wait for that.
+		// net/http notices that a client has disconnected only once the body is read,
+		// and some handlers wait for the disconnection.
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler(w, r)
 	}))
 	t.Cleanup(func() {
-		s.CloseClientConnections() // some handlers wait for their client to leave
+		s.CloseClientConnections() // some handlers wait for their client to disconnect
 		s.Close()
 	})
 	return s
@@ -145,38 +145,38 @@ func serve(t *testing.T, handler http.HandlerFunc) *server {
 func (s *server) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.asked)
+	return len(s.requests)
 }
 
-// memory is a router without a network, as an HTTP transport for tests in virtual time.
-type memory struct {
+// memoryRouter is a router in memory: an HTTP transport for tests in virtual time.
+type memoryRouter struct {
 	mu     sync.Mutex
 	answer func(*http.Request) (*http.Response, error)
-	made   int
+	count  int
 }
 
-func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m *memoryRouter) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.mu.Lock()
-	m.made++
+	m.count++
 	answer := m.answer
 	m.mu.Unlock()
 	return answer(r)
 }
 
-func (m *memory) says(r reply) {
+func (m *memoryRouter) says(r reply) {
 	m.does(func(*http.Request) (*http.Response, error) { return response(r), nil })
 }
 
-func (m *memory) does(answer func(*http.Request) (*http.Response, error)) {
+func (m *memoryRouter) does(answer func(*http.Request) (*http.Response, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answer = answer
 }
 
-func (m *memory) calls() int {
+func (m *memoryRouter) calls() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.made
+	return m.count
 }
 
 func response(r reply) *http.Response {
@@ -187,28 +187,28 @@ func response(r reply) *http.Response {
 	return &http.Response{StatusCode: r.code(), Header: header, Body: io.NopCloser(strings.NewReader(r.body))}
 }
 
-// observed keeps what an Observer receives, except durations.
-type observed struct {
+// recorder is an Observer that records events without their durations.
+type recorder struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (o *observed) note(format string, args ...any) {
+func (o *recorder) note(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lines = append(o.lines, fmt.Sprintf(format, args...))
 }
 
-func (o *observed) RouterCalled(call, outcome string, took time.Duration) {
+func (o *recorder) RouterCalled(call, outcome string, took time.Duration) {
 	o.note("%s %s", call, outcome)
 	if took < 0 {
 		o.note("negative duration")
 	}
 }
-func (o *observed) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
-func (o *observed) RouteRejected(what string)       { o.note("hostile %s", what) }
+func (o *recorder) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
+func (o *recorder) RouteRejected(what string)       { o.note("hostile %s", what) }
 
-func (o *observed) all() []string {
+func (o *recorder) all() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.lines...)

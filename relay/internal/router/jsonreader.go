@@ -32,29 +32,29 @@ type object map[string]json.RawMessage
 func parseObject(text []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	o := object{}
 	for decoder.More() {
 		key, err := decoder.Token()
 		name, ok := key.(string)
 		if err != nil || !ok {
-			return nil, errors.New("it is no JSON")
+			return nil, errors.New("not valid JSON")
 		}
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
-			return nil, errors.New("it is no JSON")
+			return nil, errors.New("not valid JSON")
 		}
 		if _, repeated := o[name]; repeated {
-			return nil, errors.New("a key is there twice")
+			return nil, errors.New("a key is repeated")
 		}
 		o[name] = value
 	}
 	if _, err := decoder.Token(); err != nil {
-		return nil, errors.New("it is cut off")
+		return nil, errors.New("the object is cut off")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows it")
+		return nil, errors.New("text follows the object")
 	}
 	return o, nil
 }
@@ -64,8 +64,8 @@ func isObject(text []byte) bool {
 	return err == nil
 }
 
-// errorCode returns the error code of an answer; is reports whether the answer is a refusal
-// at all.
+// errorCode returns the error code of an answer; ok reports whether the answer is a
+// refusal.
 func errorCode(body []byte) (code string, ok bool) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *reader) fail(key, expected string) {
 func (o object) text(key string) (string, error) {
 	var text *string
 	if err := json.Unmarshal(o[key], &text); err != nil || text == nil {
-		return "", errors.New("it is no text")
+		return "", errors.New("not text")
 	}
 	return *text, nil
 }

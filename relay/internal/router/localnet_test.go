@@ -18,60 +18,60 @@ import (
 // localRouter makes the local chain's router, with a market for usdc, and serves it at a URL.
 func localRouter(t *testing.T, key string) (*local.Router, *market.Market, string) {
 	t.Helper()
-	at, err := market.For(usdc)
+	usdcMarket, err := market.For(usdc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := bank.New(bank.Options{
+	chain, err := bank.New(bank.Options{
 		Genesis: solana.Hash{1}, ConfirmAfter: 1, FinalizeAfter: 2, History: 300, MaxBehind: 1, Clock: time.Now,
 		Faucet: solana.PublicKey{1}, FaucetLamports: 1,
-		Accounts: at.Genesis(solana.PublicKey{2}, market.Reserves{Lamports: 1e12, Tokens: 1e12}, 30, 1e12),
+		Accounts: usdcMarket.Genesis(solana.PublicKey{2}, market.Reserves{Lamports: 1e12, Tokens: 1e12}, 30, 1e12),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := local.New(local.Options{Ledger: ledger, Log: slog.New(slog.DiscardHandler), Table: table, APIKey: key})
+	r, err := local.New(local.Options{Ledger: chain, Log: slog.New(slog.DiscardHandler), Table: table, APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, at, serve(t, r.ServeHTTP).URL
+	return r, usdcMarket, serve(t, r.ServeHTTP).URL
 }
 
-func TestTheLocalRouterIsUnderstood(t *testing.T) {
+func TestClientWithLocalRouter(t *testing.T) {
 	t.Parallel()
-	_, at, url := localRouter(t, "k-123")
+	_, usdcMarket, url := localRouter(t, "k-123")
 	c := newClient(t, Options{BaseURL: url, APIKey: "k-123"})
-	q, err := c.Quote(t.Context(), question)
+	q, err := c.Quote(t.Context(), quoteRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 0.1 SOL less 0.3 % into 1000 SOL at par, and 1 % of slippage.
 	if q.InAmount != 100_000_000 || q.OutAmount != 99_690_060 || q.Threshold != 98_693_160 {
-		t.Errorf("%d give %d, at worst %d, want 99690060 and 98693160", q.InAmount, q.OutAmount, q.Threshold)
+		t.Errorf("input %d gives output %d with threshold %d, want 99690060 and 98693160", q.InAmount, q.OutAmount, q.Threshold)
 	}
 	i, err := c.Instructions(t.Context(), q, user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i.Program != market.ProgramID || len(i.Accounts) != 7 || i.Accounts[0].PublicKey != at.Address || !i.Accounts[1].IsSigner || len(i.Data) != 17 {
-		t.Errorf("instruction is %+v, want the market's", i)
+	if i.Program != market.ProgramID || len(i.Accounts) != 7 || i.Accounts[0].PublicKey != usdcMarket.Address || !i.Accounts[1].IsSigner || len(i.Data) != 17 {
+		t.Errorf("instruction is %+v, want the instruction of the market", i)
 	}
 	if diff := cmp.Diff([]solana.PublicKey{table}, i.LookupTables); diff != "" || i.Others != 1 {
-		t.Errorf("%d other instructions, want the token account's; tables (-want +got):\n%s", i.Others, diff)
+		t.Errorf("%d other instructions, want 1; tables (-want +got):\n%s", i.Others, diff)
 	}
-	other := question
+	other := quoteRequest
 	other.OutputMint = market.ProgramID
 	if _, err := c.Quote(t.Context(), other); describe(err) != "no route TOKEN_NOT_TRADABLE" {
-		t.Errorf("a mint without a market: %v", err)
+		t.Errorf("quote for a mint without a market: error %v, want no route TOKEN_NOT_TRADABLE", err)
 	}
-	if _, err := newClient(t, Options{BaseURL: url, APIKey: "another"}).Quote(t.Context(), question); describe(err) != swap.FaultRejected {
-		t.Errorf("another key: %v", err)
+	if _, err := newClient(t, Options{BaseURL: url, APIKey: "another"}).Quote(t.Context(), quoteRequest); describe(err) != swap.FaultRejected {
+		t.Errorf("quote with another key: error %v, want rejected", err)
 	}
 }
 
-// TestFaultsOfTheLocalRouter: the client finds the faults that an answer alone shows.
-// Other faults pass: they can be found only with the fee payer, the router's program and the
-// chain.
+// TestFaultsOfTheLocalRouter: the client detects faults that the answer itself shows.
+// Other faults pass: only a caller that knows the fee payer, the router's program and
+// the chain can detect them.
 func TestFaultsOfTheLocalRouter(t *testing.T) {
 	t.Parallel()
 	lie := func(l local.Lie) local.Settings { return local.Settings{Lies: []local.LieRule{{Lie: l}}} }
@@ -115,14 +115,14 @@ func TestFaultsOfTheLocalRouter(t *testing.T) {
 				}
 				return newClient(t, Options{BaseURL: url, Timeout: timeout})
 			}
-			honest, err := newClient(t, Options{BaseURL: url}).Quote(t.Context(), question)
+			honest, err := newClient(t, Options{BaseURL: url}).Quote(t.Context(), quoteRequest)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Set(test.settings); err != nil {
 				t.Fatal(err)
 			}
-			q, err := client().Quote(t.Context(), question)
+			q, err := client().Quote(t.Context(), quoteRequest)
 			if describe(err) != test.quote {
 				t.Errorf("quote: %v, want %s", err, test.quote)
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// TestAProbeWithoutABudgetIsLeftToTheNextCall: a probe that is not made must release its
+// TestProbeWithoutBudgetReleasesItsPermit: a probe that is not made must release its
 // permit, or the breaker would wait for it for ever.
-func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
+func TestProbeWithoutBudgetReleasesItsPermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := inMemory(t, Options{RequestsPerSecond: 0.1})
+		c, m, _ := newMemoryClient(t, Options{RequestsPerSecond: 0.1})
 		m.says(reply{status: 503})
 		for range 5 {
 			time.Sleep(11 * time.Second)
@@ -26,20 +26,20 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 		time.Sleep(time.Second)
 		m.says(reply{body: goodQuote})
 		if got := quoteKind(t, c); got != swap.FaultBusy {
-			t.Errorf("the probe ends with %s, want busy: there is a request in ten seconds", got)
+			t.Errorf("the probe ends with %s, want busy, because the budget is one request in ten seconds", got)
 		}
 		time.Sleep(11 * time.Second)
 		if got := quoteKind(t, c); got != "ok" || c.breaker.State() != outbound.Closed {
-			t.Errorf("the next call ends with %s, and the breaker is %s, want an answer and a closed one", got, c.breaker.State())
+			t.Errorf("the next call ends with %s, and the breaker is %s; want ok and a closed breaker", got, c.breaker.State())
 		}
 	})
 }
 
-// Only swaps call the router, so an open breaker stays open when none runs.
-func TestAFailureCountsOnlyWhileCallsAreWanted(t *testing.T) {
+// Only swaps call the router, so an open breaker stays open while no swap runs.
+func TestFailingExpiresWithoutCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := inMemory(t, Options{})
+		c, m, _ := newMemoryClient(t, Options{})
 		m.says(reply{status: 503})
 		for range 5 {
 			quoteKind(t, c)

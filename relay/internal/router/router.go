@@ -29,7 +29,7 @@ const (
 	defaultTimeout  = 3 * time.Second
 	defaultParallel = 16
 
-	// maxSlippageBps is the whole price, in hundredths of a percent.
+	// maxSlippageBps is 100 percent, in hundredths of a percent.
 	maxSlippageBps = 10_000
 )
 
@@ -52,7 +52,7 @@ type Options struct {
 	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
 	Now  func() time.Time
 	Rand func() float64
-	// Log gets a line when the breaker opens, and when it is closed again.
+	// Log gets a line when the breaker opens, and when it closes again.
 	Log *slog.Logger
 	// Observer receives every call. Nil for none.
 	Observer Observer
@@ -107,7 +107,7 @@ type Client struct {
 	budget   *outbound.Budget
 	breaker  *outbound.Breaker
 	last     *lastFault
-	calledAt *atomic.Int64 // when a call was last wanted, in Unix nanoseconds
+	calledAt *atomic.Int64 // when a call was last requested, in Unix nanoseconds
 }
 
 // New makes a client. It makes no call: a router that is down when the relay
@@ -175,12 +175,13 @@ func fitsHeader(key string) bool {
 	return true
 }
 
-// failureMaxAge is how long an open breaker shows that the router fails. Only calls for swaps
-// probe it: without any, nobody knows whether the router works again.
+// failureMaxAge is for how long after the last call an open breaker counts as a failing
+// router. Only calls for swaps probe the router: without them, it may work again
+// unnoticed.
 const failureMaxAge = 2 * time.Minute
 
-// Failing reports whether calls are skipped because the last ones failed, and a call was wanted
-// within the last two minutes.
+// Failing reports whether calls are skipped because the last calls failed, and a call
+// was requested within the last two minutes.
 func (c *Client) Failing() bool {
 	return c.breaker.State() != outbound.Closed && c.now().Sub(time.Unix(0, c.calledAt.Load())) < failureMaxAge
 }

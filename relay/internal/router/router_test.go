@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-func TestAQuestionForAQuote(t *testing.T) {
+func TestQuoteCallSendsTheRequest(t *testing.T) {
 	t.Parallel()
 	always := "inputMint=" + wsol.String() + "&outputMint=" + usdc.String() + "&restrictIntermediateTokens=true"
 	tests := map[string]struct {
@@ -30,7 +30,7 @@ func TestAQuestionForAQuote(t *testing.T) {
 		"asks for exactly the amount": {
 			wantPath: "/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
 		},
-		"goes below the path of the configured URL": {
+		"is appended to the path of the configured URL": {
 			base: "/swap/v1", wantPath: "/swap/v1/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
 		},
 		"does not double a slash": {
@@ -56,22 +56,22 @@ func TestAQuestionForAQuote(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, reply{body: "{}"})
 			c := newClient(t, Options{BaseURL: s.URL + test.base, APIKey: test.key})
-			q := question
+			q := quoteRequest
 			if test.change != nil {
 				test.change(&q)
 			}
 			if _, err := c.Quote(t.Context(), q); err == nil {
-				t.Fatal("an empty answer is taken")
+				t.Fatal("an empty answer is accepted")
 			}
-			got := s.asked[0]
+			got := s.requests[0]
 			if got.Method != http.MethodGet || got.URL.Path != test.wantPath || got.URL.RawQuery != test.wantQuery {
-				t.Errorf("asked %s %s\n with %s\nwant %s", got.Method, got.URL.Path, got.URL.RawQuery, test.wantQuery)
+				t.Errorf("request is %s %s\n with %s\nwant %s", got.Method, got.URL.Path, got.URL.RawQuery, test.wantQuery)
 			}
 			if key, there := got.Header["X-Api-Key"]; there != (test.key != "") || (there && key[0] != test.key) {
 				t.Errorf("key is %q, want %q", key, test.key)
 			}
 			if s.bodies[0] != "" {
-				t.Errorf("a body of %d bytes is sent", len(s.bodies[0]))
+				t.Errorf("the request has a body of %d bytes, want none", len(s.bodies[0]))
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestQuote(t *testing.T) {
 	s := newServer(t, reply{body: goodQuote})
 	now := time.Unix(1_800_000_000, 0)
 	c := newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
-	got, err := c.Quote(t.Context(), question)
+	got, err := c.Quote(t.Context(), quoteRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +95,13 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestAQuestionForInstructions: the quote goes back byte for byte, and no other parameter is
-// sent that could redirect the output or unwrap SOL.
-func TestAQuestionForInstructions(t *testing.T) {
+// TestInstructionsCallSendsTheQuote: the quote is sent back byte for byte, without
+// other parameters that could redirect the output or unwrap SOL.
+func TestInstructionsCallSendsTheQuote(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reply{body: goodInstructions})
 	c := newClient(t, Options{BaseURL: s.URL + "/swap/v1", APIKey: "k-123"})
-	got, err := c.Instructions(t.Context(), givenQuote(t), user)
+	got, err := c.Instructions(t.Context(), decodedQuote(t), user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,17 +114,17 @@ func TestAQuestionForInstructions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instructions differ (-want +got):\n%s", diff)
 	}
-	asked := s.asked[0]
-	if asked.Method != http.MethodPost || asked.URL.Path != "/swap/v1/swap-instructions" || asked.URL.RawQuery != "" {
-		t.Errorf("asked %s %s", asked.Method, asked.URL)
+	requests := s.requests[0]
+	if requests.Method != http.MethodPost || requests.URL.Path != "/swap/v1/swap-instructions" || requests.URL.RawQuery != "" {
+		t.Errorf("request is %s %s, want POST /swap/v1/swap-instructions", requests.Method, requests.URL)
 	}
 	for name, want := range map[string]string{"X-Api-Key": "k-123", "Content-Type": "application/json", "X-Idempotency-Key": ""} {
-		if asked.Header.Get(name) != want {
-			t.Errorf("%s is %q, want %q", name, asked.Header.Get(name), want)
+		if requests.Header.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, requests.Header.Get(name), want)
 		}
 	}
 	if !strings.Contains(s.bodies[0], goodQuote) {
-		t.Errorf("the quote does not go back as it came:\n%s", s.bodies[0])
+		t.Errorf("the quote is not sent back unchanged:\n%s", s.bodies[0])
 	}
 	var body map[string]any
 	if err := json.Unmarshal([]byte(s.bodies[0]), &body); err != nil {
@@ -132,15 +132,15 @@ func TestAQuestionForInstructions(t *testing.T) {
 	}
 	delete(body, "quoteResponse")
 	if diff := cmp.Diff(map[string]any{"userPublicKey": user.String(), "wrapAndUnwrapSol": false, "dynamicComputeUnitLimit": false}, body); diff != "" {
-		t.Errorf("the rest of the question differs (-want +got):\n%s", diff)
+		t.Errorf("the rest of the request differs (-want +got):\n%s", diff)
 	}
 }
 
-func TestNoSenseIsNotAsked(t *testing.T) {
+func TestInvalidRequestsAreNotSent(t *testing.T) {
 	t.Parallel()
 	quote := func(change func(*swap.QuoteRequest)) func(*Client) error {
 		return func(c *Client) error {
-			q := question
+			q := quoteRequest
 			change(&q)
 			_, err := c.Quote(t.Context(), q)
 			return err
@@ -156,10 +156,10 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 		do   func(*Client) error
 		want string
 	}{
-		"nothing to swap":                                        {quote(func(q *swap.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
-		"a mint for itself":                                      {quote(func(q *swap.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
+		"an amount of zero":                                      {quote(func(q *swap.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
+		"a swap of a mint to itself":                             {quote(func(q *swap.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
 		"a negative slippage":                                    {quote(func(q *swap.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
-		"more slippage than the whole price":                     {quote(func(q *swap.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
+		"slippage above 100 percent":                             {quote(func(q *swap.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
 		"a negative number of accounts":                          {quote(func(q *swap.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
 		"instructions for no quote":                              {instructions(nil), "expected one that Quote gave"},
 		"instructions for a quote without an answer":             {instructions(&swap.Quote{InAmount: 1}), "expected one that Quote gave"},
@@ -173,7 +173,7 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 				t.Errorf("error is %v, want … %s …", err, test.want)
 			}
 			if s.calls() != 0 {
-				t.Error("it was asked")
+				t.Error("the request was sent")
 			}
 		})
 	}
@@ -223,9 +223,9 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 	t.Parallel()
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	calls := map[string]func(context.Context, *Client) error{
-		"quote": func(ctx context.Context, c *Client) error { _, err := c.Quote(ctx, question); return err },
+		"quote": func(ctx context.Context, c *Client) error { _, err := c.Quote(ctx, quoteRequest); return err },
 		"instructions": func(ctx context.Context, c *Client) error {
-			_, err := c.Instructions(ctx, givenQuote(t), user)
+			_, err := c.Instructions(ctx, decodedQuote(t), user)
 			return err
 		},
 	}
@@ -233,8 +233,8 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, hang)
-			seen := &observed{}
-			c := newClient(t, Options{BaseURL: s.URL, Observer: seen})
+			observer := &recorder{}
+			c := newClient(t, Options{BaseURL: s.URL, Observer: observer})
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			err := do(ctx, c)
@@ -242,7 +242,7 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 			if !errors.As(err, &u) || u.Kind != swap.FaultCancelled || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, swap.ErrRouterUnavailable) {
 				t.Errorf("error is %#v, want cancelled, because of the deadline", err)
 			}
-			if diff := cmp.Diff([]string{name + " cancelled"}, seen.all()); diff != "" {
+			if diff := cmp.Diff([]string{name + " cancelled"}, observer.all()); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})

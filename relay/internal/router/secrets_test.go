@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// The canaries, one in each place of a router's configuration.
+// The canaries, one in each part of a router's configuration.
 const (
 	canaryUser  = "c4n4ryuser"
 	canaryPass  = "c4n4rypass"
@@ -41,7 +41,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	tests := map[string]struct {
 		url   string // empty for the server's
 		reply reply
-		calls int // of each question, enough to open the breaker
+		calls int // of each kind, enough to open the breaker
 	}{
 		"no listener":                  {url: "http://" + closedAddress(t), calls: 6},
 		"a name that does not resolve": {url: "http://router.invalid", calls: 1},
@@ -63,42 +63,42 @@ func TestNoSecretIsShown(t *testing.T) {
 			if target == "" {
 				target = s.URL
 			}
-			log, seen := &lockedBuffer{}, &observed{}
+			log, observer := &lockedBuffer{}, &recorder{}
 			o := Options{
-				BaseURL: withCanaries(t, target), APIKey: canaryKey, Now: time.Now, Observer: seen,
+				BaseURL: withCanaries(t, target), APIKey: canaryKey, Now: time.Now, Observer: observer,
 				Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
 			c := newClient(t, o)
 			var text strings.Builder
 			show := func(err error) {
 				if err == nil {
-					t.Fatal("there is no error to look at")
+					t.Fatal("the call returned no error")
 				}
 				for ; err != nil; err = errors.Unwrap(err) {
 					fmt.Fprintf(&text, "%v %+v %#v %q\n", err, err, err, err)
 				}
 			}
 			for range test.calls {
-				_, err := c.Quote(t.Context(), question)
+				_, err := c.Quote(t.Context(), quoteRequest)
 				show(err)
 				_, err = c.Instructions(t.Context(), &swap.Quote{Raw: json.RawMessage(goodQuote)}, user)
 				show(err)
 			}
-			if test.url == "" && !strings.Contains(s.asked[0].URL.Path+s.asked[0].Header.Get("X-Api-Key"), canaryPath+"/v1/quote"+canaryKey) {
-				t.Fatal("the router is not asked with the canaries, so this test proves nothing")
+			if test.url == "" && !strings.Contains(s.requests[0].URL.Path+s.requests[0].Header.Get("X-Api-Key"), canaryPath+"/v1/quote"+canaryKey) {
+				t.Fatal("the requests do not contain the canaries")
 			}
 			for _, v := range []any{c, *c, o, &o, []Options{o}} {
 				fmt.Fprintf(&text, "%v %+v %#v %s %x\n", v, v, v, v, v)
 				o.Log.Info("Printed", "value", v)
 				slog.New(slog.NewTextHandler(&text, nil)).Info("Printed", "value", v)
 			}
-			all := text.String() + log.String() + strings.Join(seen.all(), "\n")
+			all := text.String() + log.String() + strings.Join(observer.all(), "\n")
 			for _, secret := range []string{
 				canaryUser, canaryPass, canaryPath, canaryQuery, canaryKey, fmt.Sprintf("%x", canaryKey),
 				user.String(), wsol.String(), usdc.String(), "100000000",
 			} {
 				if i := strings.Index(all, secret); i >= 0 {
-					t.Errorf("%q is told: …%s…", secret, all[max(0, i-80):i+len(secret)])
+					t.Errorf("%q is shown: …%s…", secret, all[max(0, i-80):i+len(secret)])
 				}
 			}
 		})

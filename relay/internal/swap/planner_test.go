@@ -98,11 +98,11 @@ func TestFalseSlotDoesNotPreventExecution(t *testing.T) {
 func TestNext(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		purpose txmgr.Purpose
-		rent    uint64
-		phase   submission.Phase
-		reason  string
-		asked   int
+		purpose  txmgr.Purpose
+		rent     uint64
+		phase    submission.Phase
+		reason   string
+		requests int
 	}
 	const token = uint64(shieldpool.TokenAccountRent)
 	tests := map[string]struct {
@@ -142,7 +142,7 @@ func TestNext(t *testing.T) {
 			w.createTokenAccounts()
 			w.putTokenAccount(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
-		"at a bad price no accounts are created": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
+		"at a bad price no accounts are created": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, requests: 1}},
 		"the timeout":                            {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout }, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"the last slots before the timeout":      {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
 		"the slot before the last slots":         {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
@@ -201,7 +201,7 @@ func TestNext(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			got.phase, got.asked = order.Phase, len(w.router.requests)
+			got.phase, got.requests = order.Phase, len(w.router.requests)
 			if order.Draft != nil {
 				got.purpose, got.rent = order.Draft.Purpose, order.Draft.Rent
 				w.decode(order.Draft)
@@ -283,9 +283,9 @@ func TestExecutionCreatesMissingAccounts(t *testing.T) {
 func TestRouteWithoutRoomForAccountsIsRetriedNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		padding func(QuoteRequest) int
-		want    txmgr.Purpose
-		asked   int
+		padding  func(QuoteRequest) int
+		want     txmgr.Purpose
+		requests int
 	}{
 		"a narrower route has enough room": {func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 || r.MaxAccounts > 20 {
@@ -305,8 +305,8 @@ func TestRouteWithoutRoomForAccountsIsRetriedNarrower(t *testing.T) {
 			} else if err != nil || order.Draft == nil || order.Draft.Purpose != test.want {
 				t.Fatalf("draft is %+v, error %v, want a draft to %s", order.Draft, err, test.want)
 			}
-			if len(w.router.requests) != test.asked {
-				t.Errorf("the router was asked %d times, want %d", len(w.router.requests), test.asked)
+			if len(w.router.requests) != test.requests {
+				t.Errorf("the router received %d quote requests, want %d", len(w.router.requests), test.requests)
 			}
 		})
 	}

@@ -159,7 +159,7 @@ func TestRouteWidths(t *testing.T) {
 		quoteErr func(QuoteRequest) error
 		ixErr    error
 		table    bool
-		want     int // the widths asked for
+		want     int // how many widths are requested
 		reason   string
 		wantNext int // the first width of the next round
 	}{

@@ -48,7 +48,7 @@ func TestDeferralOfFailedDraft(t *testing.T) {
 				t.Errorf("cause is %v, want the failure", wait.Cause)
 			}
 			if level := w.planner.memory.level(w.submission.ID); level != test.wantLevel {
-				t.Errorf("the next route is asked for at width %d, want %d", level, test.wantLevel)
+				t.Errorf("the next route is requested at width %d, want %d", level, test.wantLevel)
 			}
 		})
 	}

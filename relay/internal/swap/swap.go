@@ -132,7 +132,7 @@ type snapshot struct {
 	// wallet owns the recipient's token account, and receives a refund.
 	wallet solana.PublicKey
 	ended  *onchain.SwapEnd
-	// level is the index in routeWidths of the route asked for; quote is the quote
+	// level is the index in routeWidths of the requested route; quote is the quote
 	// received.
 	level int
 	quote *Quote
