@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// accumulator adds up slots in order, starting at the cursor. The payer's balance before a slot
-// has to equal that after the slot before it.
+// accumulator adds up slots in order, starting at the cursor. The payer's balance
+// before a slot must equal the balance after the previous slot.
 type accumulator struct {
 	payer    solana.PublicKey
 	now      time.Time
@@ -29,7 +29,7 @@ type accumulator struct {
 
 const (
 	problemMissing = "no endpoint knows a transaction that the history lists"
-	problemGap     = "the balance before the slot is not the one after the slot before"
+	problemGap     = "the balance before the slot differs from the balance after the previous slot"
 )
 
 // start starts from a cursor, nil for none.
@@ -40,17 +40,17 @@ func (b *accumulator) start(cursor *Cursor) {
 	}
 }
 
-// add adds one slot, or sets doubt.
+// add adds one slot, or sets problem.
 func (b *accumulator) add(s slot) {
-	var known []*onchain.Payment
+	var found []*onchain.Payment
 	for _, p := range s.payments {
 		if p != nil {
-			known = append(known, p)
+			found = append(found, p)
 		}
 	}
 	first := b.cursor == nil
-	opening, closing, consistent := chainBalances(known, b.cursor)
-	complete := len(known) == len(s.payments)
+	opening, closing, consistent := chainBalances(found, b.cursor)
+	complete := len(found) == len(s.payments)
 	switch {
 	case complete && consistent:
 		b.gapless = true
@@ -60,7 +60,7 @@ func (b *accumulator) add(s slot) {
 	case !b.acceptGap:
 		b.problem, b.problemSlot = problemGap, s.number
 		return
-	case first, len(known) == 0:
+	case first, len(found) == 0:
 		// The ledger starts after the missing history; otherwise the next slot shows what
 		// is missing.
 		b.lastSlot, b.gapless = s.number, false
@@ -71,8 +71,8 @@ func (b *accumulator) add(s slot) {
 	if first {
 		b.cursor = &Cursor{Payer: b.payer, Opening: opening, BalanceAfter: opening}
 	}
-	expected := int64(b.cursor.BalanceAfter) //nolint:gosec // all lamports there are fit 63 bits
-	for _, p := range known {
+	expected := int64(b.cursor.BalanceAfter) //nolint:gosec // any sum of lamports fits 63 bits
+	for _, p := range found {
 		expected -= b.addEntry(p)
 	}
 	if missing := int64(closing) - expected; missing != 0 { //nolint:gosec // as above
@@ -84,7 +84,7 @@ func (b *accumulator) add(s slot) {
 	b.lastSlot = s.number
 }
 
-// addEntry adds the entry of a payment, and returns what the payer lost by it.
+// addEntry adds the entry of a payment, and returns how much the payer lost.
 func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 	var attempt *Attempt
 	if a, ok := b.attempts[p.Signature]; ok {
@@ -98,22 +98,23 @@ func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 	return e.Net()
 }
 
-// chainBalances finds the balances before and after a slot from its payments, whose order is
-// unknown: each payment but the first starts where another one ends. consistent reports that
-// they form such a chain, and that it starts at the cursor. Otherwise closing is a guess.
+// chainBalances finds the balances before and after a slot from its payments, whose
+// order is unknown: each payment except the first starts at the balance at which
+// another payment ends. consistent reports that the payments form such a chain, which
+// startsAtCursor at the cursor's balance. Otherwise closing is a guess.
 func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}
-	open := map[uint64]int{}
-	starts := false // one payment starts at the cursor's balance
+	unmatched := map[uint64]int{}
+	startsAtCursor := false // one payment starts at the cursor's balance
 	for _, p := range payments {
-		open[p.Before]++
-		open[p.After]--
-		starts = starts || cursor != nil && p.Before == cursor.BalanceAfter
+		unmatched[p.Before]++
+		unmatched[p.After]--
+		startsAtCursor = startsAtCursor || cursor != nil && p.Before == cursor.BalanceAfter
 	}
 	firsts, lasts := 0, 0
-	for lamports, n := range open {
+	for lamports, n := range unmatched {
 		switch {
 		case n > 0:
 			firsts, opening = firsts+n, lamports
@@ -122,7 +123,7 @@ func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closin
 		}
 	}
 	switch {
-	case firsts == 0 && starts: // the slot's payments cancel out
+	case firsts == 0 && startsAtCursor: // the slot's payments cancel out
 		return cursor.BalanceAfter, cursor.BalanceAfter, true
 	case firsts == 0:
 		return payments[0].Before, payments[0].Before, cursor == nil

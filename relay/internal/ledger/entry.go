@@ -42,10 +42,11 @@ const transactRent = 2 * shieldpool.RentExempt
 
 // Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee the
 // rest of the network's fee. Rent is the cost of accounts that the transaction created,
-// less Returned, the rent of those that it closed: negative when a swap was executed. Other
-// is what left the account for no known reason, and has to be 0 except in unknown
-// transactions. Moved is what a sweep moved to another key of the operator, negative for
-// what it brought: it is neither spent nor received. Received is what came from others.
+// less Returned, the rent of the accounts that it closed: negative when a swap was
+// executed. Other is what left the account for no known reason, and must be 0 except in
+// unknown transactions. Moved is what a sweep moved to another key of the operator,
+// negative for the key that received it: it is neither spent nor received. Received is
+// what came from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
@@ -58,12 +59,12 @@ type Amounts struct {
 
 // Spent returns everything that left, except what was moved between the operator's keys.
 func (a Amounts) Spent() int64 {
-	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // all lamports there are fit 63 bits
+	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // any sum of lamports fits 63 bits
 }
 
 // Net returns what the account lost; negative when it gained.
 func (a Amounts) Net() int64 {
-	return a.Spent() + a.Moved - int64(a.Received) //nolint:gosec // all lamports there are fit 63 bits
+	return a.Spent() + a.Moved - int64(a.Received) //nolint:gosec // any sum of lamports fits 63 bits
 }
 
 func (a Amounts) plus(b Amounts) Amounts {
@@ -81,19 +82,19 @@ type Entry struct {
 	// At is the block's time, or the time of reading when the chain has none.
 	At   time.Time
 	Kind Kind
-	// Submission is the one whose attempt it was; nil for none, as for a sweep.
+	// Submission is the submission of the attempt; nil without one, as for a sweep.
 	Submission *uuid.UUID
 	Amounts
-	// BalanceAfter is the payer's lamports after it.
+	// BalanceAfter is the payer's lamports after the transaction.
 	BalanceAfter uint64
 }
 
 // Attempt is a transaction that the database knows.
 type Attempt struct {
-	// Submission is the one that the client knows: for both legs of a swap, the first. It
-	// is zero for a sweep.
+	// Submission is the submission that the client knows: for both legs of a swap, the
+	// first leg's. It is zero for a sweep.
 	Submission uuid.UUID
-	// Kind is the submission's, or KindSweep.
+	// Kind is the submission's kind, or KindSweep.
 	Kind    shieldpool.Kind
 	Purpose txmgr.Purpose
 	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports.
@@ -113,7 +114,7 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 		e.Fee = min(p.SignatureFees, p.Fee)
 		e.PriorityFee = p.Fee - e.Fee
 	}
-	lost := int64(p.Before) - int64(p.After) //nolint:gosec // all lamports there are fit 63 bits
+	lost := int64(p.Before) - int64(p.After) //nolint:gosec // any sum of lamports fits 63 bits
 	lost -= int64(e.Fee + e.PriorityFee)     //nolint:gosec // as above
 	switch {
 	case p.FeePayer != payer && lost == 0:
@@ -127,7 +128,7 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 	case p.Failed:
 		e.Kind, e.Other = KindFailed, lost
 	case attempt.isSweep():
-		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // all lamports there are fit 63 bits
+		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // any sum of lamports fits 63 bits
 		e.Other = lost - e.Moved
 	default:
 		e.Kind = Kind(attempt.Kind)

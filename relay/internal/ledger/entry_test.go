@@ -24,10 +24,10 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 	attempt := func(k shieldpool.Kind) *Attempt {
 		return &Attempt{Submission: id, Kind: k, Purpose: txmgr.PurposeTransact}
 	}
-	leg := func(p txmgr.Purpose) *Attempt {
+	secondLeg := func(p txmgr.Purpose) *Attempt {
 		return &Attempt{Submission: id, Kind: shieldpool.KindSwap, Purpose: p}
 	}
-	moved := &Attempt{Kind: shieldpool.Kind(KindSweep), Moved: 4_000_000}
+	sweepAttempt := &Attempt{Kind: shieldpool.Kind(KindSweep), Moved: 4_000_000}
 	tests := map[string]struct {
 		payer         solana.PublicKey
 		failed        bool
@@ -37,11 +37,11 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 		want          Kind // "" when there is no entry
 		amounts       Amounts
 	}{
-		"a transfer of ours pays fee, priority fee and rent": {
+		"a transfer of the relay pays fee, priority fee and rent": {
 			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760},
 		},
-		"a withdrawal of ours": {
+		"a withdrawal of the relay": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Rent: 890_880},
 		},
@@ -49,11 +49,11 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_759},
 		},
-		"more than rent leaves something unexplained": {
+		"a loss above the rent is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
 		},
-		"what a transfer brings is unexplained": {
+		"a gain from a transfer is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Other: -5001},
 		},
@@ -61,84 +61,84 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200},
 		},
-		"a swap's first leg that costs a lamport more leaves it unexplained": {
+		"a lamport above the cost of a swap's first leg is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200, Other: 1},
 		},
-		"a swap's first leg that brings something is unexplained": {
+		"a gain from a swap's first leg is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"an earlier release's token-account transaction": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: leg("accounts"),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: secondLeg("accounts"),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
 		},
-		"an execution brings the rent of the state back": {
-			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(txmgr.PurposeExecute),
+		"an execution returns the rent of the state": {
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -2_011_440, Returned: 2_011_440},
 		},
-		"lamports that a stranger had put into the swap's accounts are received": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(txmgr.PurposeExecute),
+		"lamports that a stranger sent to the swap's accounts are received": {
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 7},
 		},
 		"the rent of a stranger's token accounts is received": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
-		"an execution that makes the recipient's account pays its rent minus the state's": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(txmgr.PurposeExecute),
+		"an execution that creates the recipient's account pays its rent minus the state's rent": {
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
-		"what an execution costs above an account's rent is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(txmgr.PurposeExecute),
+		"the cost of an execution above an account's rent is unexplained": {
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: shieldpool.TokenAccountRent, Other: 9},
 		},
 		"an execution that failed cost its fee": {
-			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(txmgr.PurposeExecute),
+			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
 		"a refund costs its fee": {
-			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(txmgr.PurposeRefund),
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: secondLeg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
 		"rent refunded to the payer instead of the wallet is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(txmgr.PurposeRefund),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: secondLeg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"a failed transfer costs its fee": {
 			payer: payerKey, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
 			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
-		"a sweep of ours moves lamports and spends its fee": {
-			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: moved,
+		"a sweep from the payer moves lamports and spends its fee": {
+			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: sweepAttempt,
 			want: KindSweep, amounts: Amounts{Fee: 5000, PriorityFee: 300, Moved: 4_000_000},
 		},
 		"lamports beyond a sweep's amount are unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: moved,
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: sweepAttempt,
 			want: KindSweep, amounts: Amounts{Fee: 5000, Moved: 4_000_000, Other: 1},
 		},
-		"a sweep from another key of ours moves lamports": {
-			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: moved,
+		"a sweep from another key to the payer moves lamports": {
+			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: sweepAttempt,
 			want: KindSweep, amounts: Amounts{Moved: -3_000_000},
 		},
 		"a sweep that failed cost its fee": {
-			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: moved,
+			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: sweepAttempt,
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
-		"a failed sweep to us has no entry": {payer: otherKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
-		"somebody else's sweep takes from us: our key signed": {
-			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: moved,
+		"a failed sweep to the payer has no entry": {payer: otherKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: sweepAttempt},
+		"a sweep from another key takes lamports from the payer: the payer's key signed": {
+			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: sweepAttempt,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
-		"signed by our key and unknown to the database": {
+		"a transaction paid by the payer and unknown to the database": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Fee: 5000, Other: 4000},
 		},
-		"unknown and failed": {
+		"an unknown transaction that failed": {
 			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000,
 			want: KindUnknown, amounts: Amounts{Fee: 5000},
 		},
-		"somebody else pays and takes from us: our key signed": {
+		"a transaction of another fee payer takes lamports from the payer: the payer's key signed": {
 			payer: otherKey, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Other: 9000},
 		},
@@ -159,29 +159,29 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			}, payerKey, test.attempt, now)
 			if !ok {
 				if test.want != "" {
-					t.Fatalf("there is no entry, want a %s", test.want)
+					t.Fatalf("there is no entry, want kind %s", test.want)
 				}
 				return
 			}
 			want := Entry{Signature: solana.Signature{7}, Payer: payerKey, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, BalanceAfter: test.after}
-			if test.attempt != nil && test.attempt != moved {
+			if test.attempt != nil && test.attempt != sweepAttempt {
 				want.Submission = &id
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("entry differs (-want +got):\n%s", diff)
 			}
 			if lost := int64(test.before) - int64(test.after); got.Net() != lost {
-				t.Errorf("the entry's amounts add up to %d, and the payer lost %d", got.Net(), lost)
+				t.Errorf("the entry's net loss is %d, want %d", got.Net(), lost)
 			}
 		})
 	}
 }
 
-func TestAnEntryHasTheBlockTime(t *testing.T) {
+func TestEntryHasBlockTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if e, ok := newEntry(&onchain.Payment{FeePayer: otherKey, At: at, After: 1}, payerKey, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
-		t.Errorf("the entry is of %s, want %s", e.At, at)
+		t.Errorf("the entry's time is %s, want %s", e.At, at)
 	}
 }
 
@@ -198,28 +198,28 @@ func TestChainBalances(t *testing.T) {
 		payments         []*onchain.Payment
 		cursor           *Cursor
 		opening, closing uint64
-		whole            bool
+		consistent       bool
 	}{
-		"one, from the cursor":                 {pay(9, 7), from(9), 9, 7, true},
-		"one, from elsewhere":                  {pay(8, 7), from(9), 8, 7, false},
-		"the first ever":                       {pay(9, 7), nil, 9, 7, true},
-		"several in any order":                 {pay(5, 4, 9, 7, 7, 5), from(9), 9, 4, true},
-		"the first ever, several in any order": {pay(5, 4, 9, 7, 7, 5), nil, 9, 4, true},
-		"one in the middle is missing":         {pay(5, 4, 9, 7), from(9), 9, 4, false},
-		"spent and received back":              {pay(7, 9, 9, 7), from(9), 9, 9, true},
-		"spent and received back, elsewhere":   {pay(6, 8, 8, 6), from(9), 6, 6, false},
-		"one without a change":                 {pay(9, 9), from(9), 9, 9, true},
-		"no change between two":                {pay(9, 7, 7, 7, 7, 5), from(9), 9, 5, true},
-		"the same step twice with income":      {pay(9, 7, 7, 9, 9, 7), from(9), 9, 7, true},
-		"two that begin at the same balance":   {pay(9, 7, 9, 7), from(9), 9, 7, false},
-		"nothing":                              {nil, from(9), 0, 0, false},
+		"one payment from the cursor":                     {pay(9, 7), from(9), 9, 7, true},
+		"one payment from another balance":                {pay(8, 7), from(9), 8, 7, false},
+		"one payment without a cursor":                    {pay(9, 7), nil, 9, 7, true},
+		"several payments in any order":                   {pay(5, 4, 9, 7, 7, 5), from(9), 9, 4, true},
+		"several payments in any order, without a cursor": {pay(5, 4, 9, 7, 7, 5), nil, 9, 4, true},
+		"a payment in the middle is missing":              {pay(5, 4, 9, 7), from(9), 9, 4, false},
+		"spent and received back":                         {pay(7, 9, 9, 7), from(9), 9, 9, true},
+		"spent and received back, from another balance":   {pay(6, 8, 8, 6), from(9), 6, 6, false},
+		"one payment without a change":                    {pay(9, 9), from(9), 9, 9, true},
+		"a payment without a change between two others":   {pay(9, 7, 7, 7, 7, 5), from(9), 9, 5, true},
+		"the same step twice with income":                 {pay(9, 7, 7, 9, 9, 7), from(9), 9, 7, true},
+		"two payments from the same balance":              {pay(9, 7, 9, 7), from(9), 9, 7, false},
+		"no payments":                                     {nil, from(9), 0, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opening, closing, whole := chainBalances(test.payments, test.cursor)
-			if whole != test.whole || whole && (opening != test.opening || closing != test.closing) {
-				t.Errorf("from %d to %d (%v), want from %d to %d (%v)", opening, closing, whole, test.opening, test.closing, test.whole)
+			opening, closing, consistent := chainBalances(test.payments, test.cursor)
+			if consistent != test.consistent || consistent && (opening != test.opening || closing != test.closing) {
+				t.Errorf("from %d to %d (%v), want from %d to %d (%v)", opening, closing, consistent, test.opening, test.closing, test.consistent)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
 	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
 }
 
-// reportProblems logs once that the history does not add up, and once that it does again or
-// that the gap was skipped.
+// reportProblems logs once when the history does not add up, and once when it adds up
+// again or the gap was skipped.
 func (r *Reconciler) reportProblems(ctx context.Context, h *payerHistory, b *accumulator) {
 	if b.problem != "" && h.gapSince.IsZero() {
 		h.gapSince = b.now

@@ -16,7 +16,8 @@ type payerHistory struct {
 	payer solana.PublicKey
 
 	walking, listed bool
-	// startedAt is when the walk started: it covers everything that was finalized then.
+	// startedAt is when the walk started: it covers everything that was finalized by
+	// then.
 	startedAt  time.Time
 	pageBefore solana.Signature
 	// emptyPages counts pages in a row without a transaction.
@@ -44,9 +45,9 @@ func (h *payerHistory) addPage(page []onchain.SignatureInfo, cursor *Cursor) (en
 	} else {
 		h.emptyPages++
 	}
-	// Without a cursor the walk ends where history does. An endpoint that does not know the
-	// signature to start before must not count as that end. With a cursor, a gap shows what
-	// an early end omits.
+	// Without a cursor, the walk ends where the history ends: after two empty pages,
+	// because an endpoint that does not know pageBefore also returns an empty page.
+	// With a cursor, a walk that ends too early shows as a gap.
 	if cursor != nil {
 		ended = ended || len(page) < pageSize
 	} else {

@@ -32,8 +32,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// chainFixture is a local chain, moved by hand, with a pool on it and the ledger of two
-// payers in a database.
+// chainFixture is a local chain with a pool, which the test advances, and the ledger of
+// two payers in a database.
 type chainFixture struct {
 	*testing.T
 	chain    *localnet.Chain
@@ -45,7 +45,8 @@ type chainFixture struct {
 	sent     uint64
 }
 
-// storeWithAttempts is the database's accounting, and a list of what the relay has signed.
+// storeWithAttempts is the accounting in the database, with a list of the relay's
+// attempts.
 type storeWithAttempts struct {
 	*store.Ledger
 	attempts map[solana.Signature]ledger.Attempt
@@ -91,8 +92,8 @@ func newChainFixture(t *testing.T) *chainFixture {
 	return p
 }
 
-// endpoints are the relay's own client of two more endpoints of the chain, which
-// misbehave by rules; the second one is the archive.
+// endpoints makes the relay's RPC client for two more endpoints of the chain, with
+// faults; the second is the archive.
 func (p *chainFixture) endpoints(first, second []fault.Rule) *chain.Endpoints {
 	p.Helper()
 	all := []chain.Endpoint{
@@ -133,7 +134,7 @@ func (p *chainFixture) send(payer solana.PrivateKey, build func(hash solana.Hash
 	return must[solana.Signature](p.T)(p.rpc.SendTransactionWithOpts(p.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
 }
 
-// transfer is one of the relay's; with a root of the past it lands and fails.
+// transfer sends a transfer of the relay. With a stale root it lands and fails.
 func (p *chainFixture) transfer(payer solana.PrivateKey, root [32]byte) {
 	p.Helper()
 	p.sent++
@@ -187,11 +188,11 @@ func (p *chainFixture) statement(e *chain.Endpoints) ledger.Statement {
 		}
 		now := time.Now()
 		s := must[*ledger.Snapshot](p.T)(p.store.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
-		level := len(s.Payers) == len(p.payers)
+		caughtUp := len(s.Payers) == len(p.payers)
 		for _, line := range s.Payers {
-			level = level && *line.Difference == 0
+			caughtUp = caughtUp && *line.Difference == 0
 		}
-		if level || pass == 100 {
+		if caughtUp || pass == 100 {
 			return s
 		}
 	}
@@ -208,10 +209,10 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 		}
 	}
 	tests := map[string]struct{ first, second []fault.Rule }{
-		"two endpoints without a fault":                 {},
-		"one that forgets, fails and lags now and then": {unreliable(0.3), nil},
-		"both do": {unreliable(0.3), unreliable(0.3)},
-		"one without history, and an archive that forgets at times": {[]fault.Rule{{History: 20}}, unreliable(0.2)},
+		"two endpoints without a fault":                               {},
+		"the first forgets, fails and lags at times":                  {unreliable(0.3), nil},
+		"both forget, fail and lag at times":                          {unreliable(0.3), unreliable(0.3)},
+		"the first has a short history, the archive forgets at times": {[]fault.Rule{{History: 20}}, unreliable(0.2)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +231,8 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 	p.chain.Finalize()
 	stale := [32]byte{9}
 	for range 3 {
-		// All in one slot: two transactions that land, one that fails, and an incoming payment.
+		// In one slot: three transfers that land, a transfer that fails, and an
+		// incoming payment.
 		p.transfer(p.payers[0], p.root())
 		p.fund(p.payers[0], sol/10)
 		p.transfer(p.payers[0], p.root())
@@ -290,10 +292,10 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 			wantUnknown = 1
 		}
 		if line.Unknown != wantUnknown || *line.Difference != 0 || line.Unexplained != 0 {
-			t.Errorf("%+v: want %d unknown, and no lamport lost", line, wantUnknown)
+			t.Errorf("%+v: want %d unknown, and no difference or unexplained lamports", line, wantUnknown)
 		}
 	}
 	if s.Agrees() {
-		t.Error("the ledger agrees, although a stranger used a payer's key")
+		t.Error("Agrees is true although a stranger used a payer's key, want false")
 	}
 }

@@ -23,7 +23,8 @@ type Cursor struct {
 	// Opening is the payer's balance before the first transaction of the ledger:
 	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is one in Slot; BalanceAfter is the balance at the end of Slot.
+	// Signature is a transaction of Slot; BalanceAfter is the balance at the end of
+	// Slot.
 	Signature          solana.Signature
 	Slot, BalanceAfter uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is
@@ -37,7 +38,7 @@ type Cursor struct {
 
 // Store keeps the ledger.
 type Store interface {
-	// Cursor returns nil for a payer that has none yet.
+	// Cursor returns nil for a payer without a cursor.
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
@@ -53,8 +54,9 @@ type Chain interface {
 	// no order within a slot. The bounds before and until are exclusive; a zero signature
 	// sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Payment returns what a finalized transaction did to the account; nil when no endpoint
-	// knows the transaction. Of the errors, only onchain.ErrUnavailable may be retried.
+	// Payment returns what a finalized transaction did to the account; nil when no
+	// endpoint knows the transaction. Only the error onchain.ErrUnavailable may be
+	// retried.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
@@ -113,7 +115,7 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	case len(o.Payers) == 0 || o.Store == nil || o.Chain == nil || o.Observer == nil || o.Log == nil || o.Now == nil:
 		return nil, errors.New("the ledger needs payers, a store, a chain, an observer, a logger and a clock")
 	case o.Payments < 0 || o.Parallel < 0 || o.GapTimeout < 0:
-		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected none below 0", o.Payments, o.Parallel, o.GapTimeout)
+		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected 0 or more for each", o.Payments, o.Parallel, o.GapTimeout)
 	}
 	if o.Payments == 0 {
 		o.Payments = defaultPayments
@@ -131,16 +133,16 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 	return r, nil
 }
 
-// Reconcile reads the new part of every payer's history, within the bounds of one pass, and adds
-// it to the ledger. A pass that fails keeps what it has added, and the next one continues
-// there. Errors are the store's and the chain's; after an error of one payer the others are
-// still read.
+// Reconcile reads the new part of every payer's history, within the bounds of one pass,
+// and adds it to the ledger. A pass that fails keeps what it has added, and the next
+// pass continues there. Errors come from the store and the chain; after an error of one
+// payer the other payers are still read.
 func (r *Reconciler) Reconcile(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	limit := max(r.Payments/len(r.histories), 1)
 	var errs []error
-	// Each pass starts with another payer, so that one with a long history cannot
+	// Each pass starts with another payer, so that a payer with a long history cannot
 	// use up the time of every pass.
 	r.firstPayer++
 	for i := range r.histories {
@@ -165,8 +167,8 @@ func (r *Reconciler) readPayer(ctx context.Context, h *payerHistory, limit int) 
 	return nil
 }
 
-// readStep reads and writes the next payments, and returns how many it has read: at most limit,
-// or one slot that has more.
+// readStep reads and writes the next payments, and returns how many it has read: at
+// most limit, unless one slot has more.
 func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, h.payer)
 	if err != nil {
@@ -204,9 +206,9 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	return len(signatures), readErr
 }
 
-// listHistory walks from the newest transaction back to the cursor, over several passes if
-// necessary, and reports whether it has arrived.
-func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (arrived bool, err error) {
+// listHistory walks from the newest transaction back to the cursor, over several passes
+// if necessary, and reports whether it has reached the cursor.
+func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (reached bool, err error) {
 	if h.listed {
 		return true, nil
 	}
@@ -236,8 +238,8 @@ type slot struct {
 	number     uint64
 }
 
-// readPayments fetches the payments of slots. It returns the slots before the first one
-// with a failed call.
+// readPayments fetches the payments of slots. It returns the slots before the first
+// slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
@@ -251,9 +253,9 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer but cannot decode this one. Anybody may name a
-					// payer's address in a transaction of a version that no endpoint
-					// supports.
+					// The endpoints answer, but cannot decode this transaction. Anybody
+					// may name a payer's address in a transaction of a version that no
+					// endpoint supports.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}

@@ -21,7 +21,8 @@ import (
 
 var errDown = errors.New("database is down")
 
-// fixture is a payer's history, a ledger of it, and all that can go wrong in between.
+// fixture is a payer's history on a fake chain and its ledger in a fake store, with
+// faults of both.
 type fixture struct {
 	*testing.T
 	now time.Time
@@ -33,14 +34,15 @@ type fixture struct {
 	storedAttempts map[solana.Signature]Attempt
 
 	unlisted     map[solana.Signature]bool // listed by no endpoint
-	unknown      map[solana.Signature]bool // listed, but no endpoint has it
+	unknown      map[solana.Signature]bool // listed, but no endpoint has the transaction
 	listErr      error
-	paymentErrs  map[solana.Signature]error // one payment cannot be asked for now
+	paymentErrs  map[solana.Signature]error // the error of reading a payment
 	listCalls    int
 	paymentCalls int
-	// emptyListings calls answer as an endpoint that does not know the signature to start before.
+	// emptyListings is how many calls return an empty page, like an endpoint that does
+	// not know the signature before.
 	emptyListings int
-	// ignoresUntil endpoints go on beyond the signature to end at.
+	// If ignoresUntil is set, listings continue past the signature until.
 	ignoresUntil bool
 
 	cursor    *Cursor
@@ -81,7 +83,7 @@ func (w *fixture) fund(slot, lamports uint64) solana.Signature {
 	return w.land(slot, int64(lamports), otherKey)
 }
 
-// transfer is one of the relay's own.
+// transfer adds a transfer of the relay.
 func (w *fixture) transfer(slot uint64) solana.Signature {
 	signature := w.land(slot, -transactRent, payerKey)
 	w.storedAttempts[signature] = Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
@@ -93,7 +95,7 @@ func (w *fixture) SignaturesFor(_ context.Context, address solana.PublicKey, c o
 	defer w.mu.Unlock()
 	w.listCalls++
 	if address != payerKey || c != onchain.Finalized || limit != pageSize {
-		w.Errorf("history of %s at %s by %d was asked for", address, c, limit)
+		w.Errorf("unexpected listing of %s at %s with limit %d", address, c, limit)
 	}
 	if w.listErr != nil {
 		return nil, w.listErr
@@ -122,7 +124,7 @@ func (w *fixture) Payment(_ context.Context, signature solana.Signature, account
 	defer w.mu.Unlock()
 	w.paymentCalls++
 	if account != payerKey {
-		w.Errorf("the payment of %s was asked for", account)
+		w.Errorf("unexpected read of a payment of %s", account)
 	}
 	if err := w.paymentErrs[signature]; err != nil {
 		return nil, err
@@ -194,8 +196,9 @@ func (w *fixture) reconcile(r *Reconciler) {
 	}
 }
 
-// wantWholeHistory checks that the ledger has the whole history, and that it adds up.
-func (w *fixture) wantWholeHistory() {
+// checkWholeHistory checks that the ledger has the whole history and that the amounts
+// add up.
+func (w *fixture) checkWholeHistory() {
 	w.Helper()
 	var want, got []solana.Signature
 	for _, p := range w.payments {
@@ -213,11 +216,11 @@ func (w *fixture) wantWholeHistory() {
 		w.Fatalf("entries differ (-want +got):\n%s", diff)
 	}
 	if c := w.cursor; int64(c.Opening)-net+c.Missing != int64(c.BalanceAfter) || c.BalanceAfter != w.lamports {
-		w.Errorf("the ledger goes from %d over %d to %d with %d missing, and the balance is %d", c.Opening, -net, c.BalanceAfter, c.Missing, w.lamports)
+		w.Errorf("opening balance %d, net change %d, closing balance %d, missing %d; balance on the chain %d", c.Opening, -net, c.BalanceAfter, c.Missing, w.lamports)
 	}
 }
 
-func (w *fixture) wantLogged(counts map[string]int) {
+func (w *fixture) checkLogged(counts map[string]int) {
 	w.Helper()
 	for text, want := range counts {
 		if got := strings.Count(w.log.String(), text); got != want {
@@ -238,28 +241,28 @@ func TestReconcileAddsNewHistory(t *testing.T) {
 	w.transfer(5)
 	w.transfer(5)
 	w.reconcile(r)
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 	if c := w.cursor; c.Opening != 0 || c.Slot != 5 || !c.CheckedAt.Equal(w.now) {
 		t.Errorf("cursor is %+v, want slot 5, opened at 0 and checked now", c)
 	}
 	w.now = w.now.Add(30 * time.Second)
-	asked := w.paymentCalls
+	callsBefore := w.paymentCalls
 	w.reconcile(r)
-	if w.paymentCalls != asked || !w.cursor.CheckedAt.Equal(w.now) {
-		t.Errorf("with nothing new %d payments are read, and it was checked at %s", w.paymentCalls-asked, w.cursor.CheckedAt)
+	if w.paymentCalls != callsBefore || !w.cursor.CheckedAt.Equal(w.now) {
+		t.Errorf("without new history %d payments are read and CheckedAt is %s; want 0 and now", w.paymentCalls-callsBefore, w.cursor.CheckedAt)
 	}
-	w.land(7, -100, payerKey)                   // signed with our key, not by the relay
-	w.land(8, 0, otherKey)                      // a mention of our address
-	w.payments = w.payments[:len(w.payments)-1] // which leaves no entry, below
+	w.land(7, -100, payerKey)                   // signed with the payer's key, not by the relay
+	w.land(8, 0, otherKey)                      // mentions the payer's address
+	w.payments = w.payments[:len(w.payments)-1] // it makes no entry, so it is not in the expected history
 	mention := w.land(8, 0, otherKey)
 	w.transfer(9)
 	w.reconcile(r)
 	w.payments = slices.DeleteFunc(w.payments, func(p *onchain.Payment) bool { return p.Signature == mention })
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 	if diff := cmp.Diff([]Kind{KindReceived, KindTransfer, KindTransfer, KindUnknown, KindTransfer}, w.observedKinds); diff != "" {
 		t.Errorf("observed kinds differ (-want +got):\n%s", diff)
 	}
-	w.wantLogged(map[string]int{"fee payer accounting initialised": 1, "is not in the database": 1, "lamports received": 1, "gap": 0})
+	w.checkLogged(map[string]int{"fee payer accounting initialised": 1, "is not in the database": 1, "lamports received": 1, "gap": 0})
 }
 
 func TestAnotherProcessContinuesAtTheCursor(t *testing.T) {
@@ -272,45 +275,45 @@ func TestAnotherProcessContinuesAtTheCursor(t *testing.T) {
 	w.reconcile(second)
 	w.transfer(6)
 	w.reconcile(first)
-	w.wantWholeHistory()
-	// Both have read the same: the one that writes last changes nothing.
+	w.checkWholeHistory()
+	// Both have read the same history: the process that writes last changes nothing.
 	w.transfer(7)
 	w.appendErr = ErrCursorMoved
 	if err := first.Reconcile(t.Context()); !errors.Is(err, ErrCursorMoved) {
-		t.Errorf("error is %v, want ErrMoved", err)
+		t.Errorf("error is %v, want ErrCursorMoved", err)
 	}
 	w.reconcile(second)
 	w.reconcile(first)
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 }
 
-func TestALongHistoryIsReadInBoundedSteps(t *testing.T) {
+func TestLongHistoryIsReadInBoundedPasses(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.fund(1, 1e15)
 	for i := range 3*pageSize + 500 {
-		w.transfer(uint64(2 + i/7)) // seven a slot
+		w.transfer(uint64(2 + i/7)) // seven per slot
 	}
 	r := w.reconciler(func(o *ReconcilerOptions) { o.Payments = 1000 })
 	for pass := 1; len(w.entries) < len(w.payments); pass++ {
-		asked := w.paymentCalls
+		callsBefore := w.paymentCalls
 		w.reconcile(r)
-		if n := w.paymentCalls - asked; n > 1000+6 || pass > 4 {
-			t.Fatalf("pass %d reads %d payments, want at most 1000 and the rest of a slot in each of four", pass, n)
+		if n := w.paymentCalls - callsBefore; n > 1000+6 || pass > 4 {
+			t.Fatalf("pass %d reads %d payments, want at most four passes with at most 1006 payments", pass, n)
 		}
 		if done := len(w.entries) == len(w.payments); done == w.cursor.CheckedAt.IsZero() {
-			t.Errorf("after pass %d the ledger was checked at %s", pass, w.cursor.CheckedAt)
+			t.Errorf("after pass %d CheckedAt is %s, want it set only after the last pass", pass, w.cursor.CheckedAt)
 		}
 	}
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 	if w.listCalls > 8 {
-		t.Errorf("history was listed with %d calls, want it listed once", w.listCalls)
+		t.Errorf("history was listed with %d calls, want at most 8: one listing", w.listCalls)
 	}
 }
 
-// Maintenance cancels a pass that takes too long: what it has read must stay, or no
-// pass would make progress.
-func TestAPassThatTimesOutMakesProgress(t *testing.T) {
+// Maintenance cancels a pass that takes too long. What the pass has read must stay, or
+// no pass would make progress.
+func TestCancelledPassMakesProgress(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.fund(1, 1e15)
@@ -323,13 +326,13 @@ func TestAPassThatTimesOutMakesProgress(t *testing.T) {
 		o.Chain, o.Store, o.Parallel = d, d, 1
 	})
 	if err := r.Reconcile(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want that the pass was ended", err)
+		t.Errorf("error is %v, want context.Canceled", err)
 	}
 	if got := len(w.entries); got != stepSize {
 		t.Errorf("%d entries were written, want the first step's %d", got, stepSize)
 	}
 	w.reconcile(r)
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 }
 
 // cancellingChain ends the pass after some payments.
@@ -359,69 +362,69 @@ func (d cancellingChain) Attempts(ctx context.Context, signatures []solana.Signa
 
 func TestHistoryBeyondTheBoundIsListedAgain(t *testing.T) {
 	t.Parallel()
-	tr := payerHistory{payer: payerKey}
+	history := payerHistory{payer: payerKey}
 	total := maxListed + 2*pageSize
 	for n := total; n > 0; n -= pageSize {
 		page := make([]onchain.SignatureInfo, pageSize)
 		for i := range page {
 			page[i] = onchain.SignatureInfo{Signature: solana.Signature{byte(n - i), byte((n - i) >> 8), byte((n - i) >> 16)}, Slot: uint64(n-i) / 3}
 		}
-		tr.addPage(page, nil)
+		history.addPage(page, nil)
 	}
-	tr.addPage(nil, nil)
-	if !tr.addPage(nil, nil) || !tr.truncated || len(tr.signatures) > maxListed {
-		t.Fatalf("%d signatures are kept, want at most %d and the rest cut", len(tr.signatures), maxListed)
+	history.addPage(nil, nil)
+	if !history.addPage(nil, nil) || !history.truncated || len(history.signatures) > maxListed {
+		t.Fatalf("%d signatures are kept, want at most %d and truncated set", len(history.signatures), maxListed)
 	}
-	newest := tr.signatures[len(tr.signatures)-1].Slot
-	if n := len(slices.DeleteFunc(slices.Clone(tr.signatures), func(i onchain.SignatureInfo) bool { return i.Slot != newest })); n != 3 {
+	newest := history.signatures[len(history.signatures)-1].Slot
+	if n := len(slices.DeleteFunc(slices.Clone(history.signatures), func(i onchain.SignatureInfo) bool { return i.Slot != newest })); n != 3 {
 		t.Errorf("%d transactions of the newest slot are kept, want all 3", n)
 	}
-	if tr.signatures[0].Slot != 0 {
-		t.Errorf("the oldest slot kept is %d, want 0", tr.signatures[0].Slot)
+	if history.signatures[0].Slot != 0 {
+		t.Errorf("the oldest slot kept is %d, want 0", history.signatures[0].Slot)
 	}
 	b := accumulator{lastSlot: newest}
-	if tr.finishStep(&b, true) || tr.listed {
-		t.Error("all counts as read, and the newest were cut")
+	if history.finishStep(&b, true) || history.listed {
+		t.Error("history is marked as fully read although the newest transactions were truncated")
 	}
 }
 
-func TestAFaultDelaysEntriesUntilItEnds(t *testing.T) {
+func TestFaultDelaysEntries(t *testing.T) {
 	t.Parallel()
 	down := &onchain.Unavailable{Method: "getSignaturesForAddress", Kind: onchain.KindTimeout}
 	tests := map[string]struct {
-		wrong, right func(w *fixture, newest solana.Signature)
-		wantErr      bool
-		wantEntries  int // after the pass in which it is wrong, of 6
+		inject, repair func(w *fixture, newest solana.Signature)
+		wantErr        bool
+		wantEntries    int // entries (of 6) after the pass with the fault
 	}{
 		"history cannot be listed": {
-			wrong: func(w *fixture, _ solana.Signature) { w.listErr = down }, right: func(w *fixture, _ solana.Signature) { w.listErr = nil },
+			inject: func(w *fixture, _ solana.Signature) { w.listErr = down }, repair: func(w *fixture, _ solana.Signature) { w.listErr = nil },
 			wantErr: true, wantEntries: 3,
 		},
 		"a payment cannot be read": {
-			wrong:   func(w *fixture, s solana.Signature) { w.paymentErrs[s] = down },
-			right:   func(w *fixture, s solana.Signature) { delete(w.paymentErrs, s) },
+			inject:  func(w *fixture, s solana.Signature) { w.paymentErrs[s] = down },
+			repair:  func(w *fixture, s solana.Signature) { delete(w.paymentErrs, s) },
 			wantErr: true, wantEntries: 4,
 		},
 		"a payment is not known": {
-			wrong:       func(w *fixture, s solana.Signature) { w.unknown[s] = true },
-			right:       func(w *fixture, s solana.Signature) { delete(w.unknown, s) },
+			inject:      func(w *fixture, s solana.Signature) { w.unknown[s] = true },
+			repair:      func(w *fixture, s solana.Signature) { delete(w.unknown, s) },
 			wantEntries: 4,
 		},
-		"a payment is of a kind that no endpoint reads": {
-			wrong: func(w *fixture, s solana.Signature) {
+		"a payment cannot be decoded by any endpoint": {
+			inject: func(w *fixture, s solana.Signature) {
 				w.paymentErrs[s] = &onchain.RPCError{Method: "getTransaction", Code: -32015}
 			},
-			right:       func(w *fixture, s solana.Signature) { delete(w.paymentErrs, s) },
+			repair:      func(w *fixture, s solana.Signature) { delete(w.paymentErrs, s) },
 			wantEntries: 4,
 		},
 		"a transaction is not listed": {
-			wrong:       func(w *fixture, s solana.Signature) { w.unlisted[s] = true },
-			right:       func(w *fixture, s solana.Signature) { delete(w.unlisted, s) },
+			inject:      func(w *fixture, s solana.Signature) { w.unlisted[s] = true },
+			repair:      func(w *fixture, s solana.Signature) { delete(w.unlisted, s) },
 			wantEntries: 4,
 		},
 		"the write fails": {
-			wrong:   func(w *fixture, _ solana.Signature) { w.appendErr = errDown },
-			right:   func(*fixture, solana.Signature) {},
+			inject:  func(w *fixture, _ solana.Signature) { w.appendErr = errDown },
+			repair:  func(*fixture, solana.Signature) {},
 			wantErr: true, wantEntries: 3,
 		},
 	}
@@ -437,33 +440,33 @@ func TestAFaultDelaysEntriesUntilItEnds(t *testing.T) {
 			checked := w.now
 			w.now = w.now.Add(time.Minute)
 			w.transfer(6)
-			bad := w.transfer(7)
+			faulty := w.transfer(7)
 			w.transfer(8)
-			test.wrong(w, bad)
+			test.inject(w, faulty)
 			if err := r.Reconcile(t.Context()); (err != nil) != test.wantErr {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want an error: %v", err, test.wantErr)
 			} else if err != nil && !strings.Contains(err.Error(), payerKey.String()) {
 				t.Errorf("error %v does not name the payer", err)
 			}
-			if doubted := strings.Contains(w.log.String(), "does not add up"); doubted == test.wantErr {
-				t.Errorf("doubt is logged: %v; an error says nothing about history", doubted)
+			if mismatchLogged := strings.Contains(w.log.String(), "does not add up"); mismatchLogged == test.wantErr {
+				t.Errorf("history mismatch logged: %v, want it only if the pass succeeds", mismatchLogged)
 			}
 			if len(w.entries) != test.wantEntries || !w.cursor.CheckedAt.Equal(checked) {
-				t.Errorf("%d entries, checked at %s; want %d, and nothing checked since", len(w.entries), w.cursor.CheckedAt, test.wantEntries)
+				t.Errorf("%d entries, CheckedAt %s; want %d entries and CheckedAt unchanged", len(w.entries), w.cursor.CheckedAt, test.wantEntries)
 			}
-			test.right(w, bad)
+			test.repair(w, faulty)
 			w.reconcile(r)
-			w.wantWholeHistory()
+			w.checkWholeHistory()
 			if !w.cursor.CheckedAt.Equal(w.now) || w.observedGaps != 0 || w.cursor.Gaps != 0 {
-				t.Errorf("cursor is %+v, want it checked, without a gap", w.cursor)
+				t.Errorf("cursor is %+v, want it checked now, without a gap", w.cursor)
 			}
 		})
 	}
 }
 
-// An endpoint that does not know the signature to start before answers with
-// nothing: the payer's history must not begin there.
-func TestAnEmptyPageDoesNotEndHistory(t *testing.T) {
+// An endpoint that does not know the signature before returns an empty page. The
+// payer's history must not start there.
+func TestEmptyPageDoesNotEndHistory(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.fund(1, 1e15)
@@ -472,7 +475,7 @@ func TestAnEmptyPageDoesNotEndHistory(t *testing.T) {
 	}
 	w.emptyListings = 1
 	w.reconcile(w.reconciler(nil))
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 	if w.cursor.Opening != 0 {
 		t.Errorf("the ledger opens at %d lamports, want 0", w.cursor.Opening)
 	}
@@ -489,11 +492,11 @@ func TestPagesBeyondTheCursorAreNotRead(t *testing.T) {
 	w.reconcile(r)
 	w.transfer(1 << 40)
 	w.ignoresUntil = true
-	lists, asked := w.listCalls, w.paymentCalls
+	lists, callsBefore := w.listCalls, w.paymentCalls
 	w.reconcile(r)
-	w.wantWholeHistory()
-	if w.listCalls != lists+1 || w.paymentCalls != asked+1 {
-		t.Errorf("for one new transaction there are %d pages and %d payments read, want 1 of each", w.listCalls-lists, w.paymentCalls-asked)
+	w.checkWholeHistory()
+	if w.listCalls != lists+1 || w.paymentCalls != callsBefore+1 {
+		t.Errorf("for one new transaction %d pages and %d payments are read, want 1 of each", w.listCalls-lists, w.paymentCalls-callsBefore)
 	}
 }
 
@@ -506,12 +509,12 @@ func TestUnwrittenHistoryIsReadAgain(t *testing.T) {
 	r := w.reconciler(func(o *ReconcilerOptions) { o.Payments = 1 })
 	w.appendErr = errDown
 	if err := r.Reconcile(t.Context()); !errors.Is(err, errDown) {
-		t.Errorf("error is %v, want the database's", err)
+		t.Errorf("error is %v, want errDown", err)
 	}
 	for range 3 {
 		w.reconcile(r)
 	}
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 	if w.cursor.Opening != 0 || w.observedGaps != 0 {
 		t.Errorf("cursor is %+v, want the whole history", w.cursor)
 	}
@@ -520,8 +523,8 @@ func TestUnwrittenHistoryIsReadAgain(t *testing.T) {
 func TestHistoryThatStaysMissingIsAGap(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(w *fixture, s solana.Signature){
-		"it is not listed": func(w *fixture, s solana.Signature) { w.unlisted[s] = true },
-		"it is not known":  func(w *fixture, s solana.Signature) { w.unknown[s] = true },
+		"the transactions are not listed": func(w *fixture, s solana.Signature) { w.unlisted[s] = true },
+		"the transactions are not known":  func(w *fixture, s solana.Signature) { w.unknown[s] = true },
 	}
 	for name, hide := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -531,11 +534,11 @@ func TestHistoryThatStaysMissingIsAGap(t *testing.T) {
 			r := w.reconciler(nil)
 			w.reconcile(r)
 			w.transfer(5)
-			for range 3 { // in slots of their own
+			for range 3 { // each in its own slot
 				hide(w, w.transfer(uint64(6+len(w.payments))))
 			}
 			w.transfer(20)
-			hide(w, w.transfer(21)) // in the same slot as one that is known
+			hide(w, w.transfer(21)) // in the same slot as a known transaction
 			w.transfer(21)
 			w.transfer(22)
 			for range 3 {
@@ -543,30 +546,30 @@ func TestHistoryThatStaysMissingIsAGap(t *testing.T) {
 				w.now = w.now.Add(defaultGapTimeout / 3)
 			}
 			if len(w.entries) != 2 || w.observedGaps != 0 {
-				t.Fatalf("before patience ends there are %d entries and %d gaps, want 2 and none", len(w.entries), w.observedGaps)
+				t.Fatalf("before the gap timeout there are %d entries and %d gaps, want 2 and none", len(w.entries), w.observedGaps)
 			}
 			w.reconcile(r)
 			const each = transactRent + 5010
 			if c := w.cursor; c.BalanceAfter != w.lamports || c.Slot != 22 || c.Gaps != 2 || c.Missing != -4*each || w.observedGaps != 2 {
-				t.Errorf("cursor is %+v after %d gaps, want two gaps of %d in all, up to %d lamports", c, w.observedGaps, -4*each, w.lamports)
+				t.Errorf("cursor is %+v after %d gaps, want two gaps of %d in total and a balance of %d lamports", c, w.observedGaps, -4*each, w.lamports)
 			}
 			if !w.cursor.CheckedAt.Equal(w.now) {
-				t.Errorf("it was checked at %s, want now", w.cursor.CheckedAt)
+				t.Errorf("CheckedAt is %s, want now", w.cursor.CheckedAt)
 			}
-			w.wantLogged(map[string]int{"does not add up": 1, "gap in a fee payer's history skipped": 2, "fee payer accounting recomputed": 1})
+			w.checkLogged(map[string]int{"does not add up": 1, "gap in a fee payer's history skipped": 2, "fee payer accounting recomputed": 1})
 
-			// The next gap has to wait as long.
+			// The next gap has the same timeout.
 			hide(w, w.transfer(30))
 			w.transfer(31)
 			w.reconcile(r)
 			if w.cursor.Slot != 22 {
-				t.Error("the next gap was not waited for")
+				t.Error("the next gap was skipped before the gap timeout")
 			}
 		})
 	}
 }
 
-func TestTheLedgerStartsWhereHistoryStarts(t *testing.T) {
+func TestLedgerStartsAfterMissingHistory(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.unlisted[w.fund(3, 1e9)] = true
@@ -576,25 +579,25 @@ func TestTheLedgerStartsWhereHistoryStarts(t *testing.T) {
 	r := w.reconciler(nil)
 	w.reconcile(r)
 	if w.cursor != nil {
-		t.Error("the ledger has begun, and what it lacks was asked for once")
+		t.Error("the ledger started before the gap timeout")
 	}
 	w.now = w.now.Add(defaultGapTimeout)
 	w.reconcile(r)
 	const each = transactRent + 5010
 	if c := w.cursor; c.Opening != 1e9-each || c.BalanceAfter != w.lamports || c.Gaps != 0 || len(w.entries) != 2 {
-		t.Errorf("cursor is %+v with %d entries, want it opened at %d with 2", c, len(w.entries), int(1e9-each))
+		t.Errorf("cursor is %+v with %d entries, want Opening %d and 2 entries", c, len(w.entries), int(1e9-each))
 	}
 }
 
-func TestAnErrorOfOnePayerDoesNotStopTheOthers(t *testing.T) {
+func TestErrorOfOnePayerDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.fund(3, 1e9)
 	r := w.reconciler(func(o *ReconcilerOptions) { o.Payers = []solana.PublicKey{{9}, payerKey}; o.Chain = failingChain{w} })
 	if err := r.Reconcile(t.Context()); !errors.Is(err, errDown) {
-		t.Errorf("error is %v, want the first payer's", err)
+		t.Errorf("error is %v, want errDown of the first payer", err)
 	}
-	w.wantWholeHistory()
+	w.checkWholeHistory()
 }
 
 // failingChain fails for the first payer.
@@ -612,14 +615,14 @@ func TestNewReconcilerRejectsInvalidOptions(t *testing.T) {
 	w := newFixture(t)
 	full := ReconcilerOptions{Payers: []solana.PublicKey{payerKey}, Store: w, Chain: w, Observer: w, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	for name, change := range map[string]func(*ReconcilerOptions){
-		"no payer":          func(o *ReconcilerOptions) { o.Payers = nil },
-		"no store":          func(o *ReconcilerOptions) { o.Store = nil },
-		"no chain":          func(o *ReconcilerOptions) { o.Chain = nil },
-		"no observer":       func(o *ReconcilerOptions) { o.Observer = nil },
-		"no logger":         func(o *ReconcilerOptions) { o.Log = nil },
-		"no clock":          func(o *ReconcilerOptions) { o.Now = nil },
-		"negative payments": func(o *ReconcilerOptions) { o.Payments = -1 },
-		"negative patience": func(o *ReconcilerOptions) { o.GapTimeout = -1 },
+		"no payer":             func(o *ReconcilerOptions) { o.Payers = nil },
+		"no store":             func(o *ReconcilerOptions) { o.Store = nil },
+		"no chain":             func(o *ReconcilerOptions) { o.Chain = nil },
+		"no observer":          func(o *ReconcilerOptions) { o.Observer = nil },
+		"no logger":            func(o *ReconcilerOptions) { o.Log = nil },
+		"no clock":             func(o *ReconcilerOptions) { o.Now = nil },
+		"negative payments":    func(o *ReconcilerOptions) { o.Payments = -1 },
+		"negative gap timeout": func(o *ReconcilerOptions) { o.GapTimeout = -1 },
 	} {
 		o := full
 		change(&o)

@@ -14,7 +14,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Sum is the effect of transactions of one kind on one payer: on a day (UTC), or over all
+// Sum is the sum of one payer's transactions of one kind: of a day (UTC), or of all
 // days when Day is zero.
 type Sum struct {
 	Day          time.Time
@@ -26,14 +26,14 @@ type Sum struct {
 
 // Snapshot is the ledger at one moment.
 type Snapshot struct {
-	// Days are the sums of the requested days, Totals those over all days.
+	// Days are the sums of the requested days, Totals the sums of all days.
 	Days, Totals []Sum
 	Cursors      []Cursor
 }
 
-// Summary summarise the ledger for metrics and health.
+// Summary summarises the ledger for metrics and health.
 type Summary struct {
-	// Today are the sums since midnight UTC, Total those over all days.
+	// Today is the sum since midnight UTC, Total the sum of all days.
 	Today, Total Amounts
 	// Unknown counts transactions that the operator's keys signed and the database does not
 	// know.
@@ -44,12 +44,12 @@ type Summary struct {
 	// part of the balances that the sums do not explain: 0, unless rows were changed by
 	// hand.
 	Unexplained int64
-	// OldestCheck is the oldest time at which a payer's history was last read completely; zero
-	// when one has never been.
+	// OldestCheck is the oldest time at which a payer's history was last read
+	// completely; zero when a history has never been read completely.
 	OldestCheck time.Time
 }
 
-// Summary sums the ledger up. Its days have to be today only.
+// Summary sums up the ledger, whose Days must be only today.
 func (l *Snapshot) Summary() Summary {
 	var f Summary
 	for _, s := range l.Days {
@@ -77,7 +77,7 @@ func (l *Snapshot) Summary() Summary {
 type Statement struct {
 	// Days are in order, each with all payers and kinds together.
 	Days []DayLine `json:"days"`
-	// Kinds are the same days' sums by payer and kind.
+	// Kinds are the sums of the same days by payer and kind.
 	Kinds  []KindLine  `json:"kinds"`
 	Payers []PayerLine `json:"payers"`
 }
@@ -104,8 +104,8 @@ type KindLine struct {
 type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
-	// Spent is everything that left except Moved, the net amount that sweeps moved to other
-	// keys of the operator: negative when they brought more.
+	// Spent is everything that left, without Moved, the net amount that sweeps moved to
+	// other keys of the operator: negative when sweeps brought more.
 	Spent    int64  `json:"spent"`
 	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
@@ -120,11 +120,12 @@ type PayerLine struct {
 	// transactions that are not final yet. Nil when the chain was not read.
 	Chain      *uint64 `json:"chain,omitempty"`
 	Difference *int64  `json:"difference,omitempty"`
-	// Unknown counts transactions that the database does not know. Other is the cost of the
-	// relay's own beyond fee and rent.
+	// Unknown counts transactions that the database does not know. Other is the cost of
+	// the relay's own transactions beyond fee and rent.
 	Unknown uint64 `json:"unknown"`
 	Other   int64  `json:"other"`
-	// Slot is the last slot that was read; CheckedAt is when everything had been read.
+	// Slot is the last slot that was read; CheckedAt is when the whole history was last
+	// read.
 	Slot      uint64    `json:"slot"`
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
@@ -163,14 +164,14 @@ func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
 	}
 	for i := range s.Payers {
 		if now, ok := chain[s.Payers[i].Payer]; ok {
-			difference := int64(now) - int64(s.Payers[i].Closing) //nolint:gosec // all lamports there are fit 63 bits
+			difference := int64(now) - int64(s.Payers[i].Closing) //nolint:gosec // any sum of lamports fits 63 bits
 			s.Payers[i].Chain, s.Payers[i].Difference = &now, &difference
 		}
 	}
 	return s
 }
 
-// payers returns a line for each cursor, in their order.
+// payers returns a line for each cursor, in the same order.
 func (l *Snapshot) payers() []PayerLine {
 	lines := make([]PayerLine, len(l.Cursors))
 	for i := range l.Cursors {
@@ -191,7 +192,7 @@ func (l *Snapshot) payers() []PayerLine {
 				line.Other += s.Other
 			}
 		}
-		line.Unexplained = int64(c.BalanceAfter) - (int64(c.Opening) - line.Spent - line.Moved + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
+		line.Unexplained = int64(c.BalanceAfter) - (int64(c.Opening) - line.Spent - line.Moved + int64(line.Received) + c.Missing) //nolint:gosec // any sum of lamports fits 63 bits
 		lines[i] = line
 	}
 	return lines
@@ -253,8 +254,8 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	return err
 }
 
-// byKind sums the days and payers up, in the order of Kinds, without kinds that had
-// nothing.
+// byKind sums up all days and payers by kind, in the order of Kinds, without kinds that
+// have no transactions.
 func (s *Statement) byKind() (out []KindLine) {
 	for _, kind := range Kinds() {
 		sum := KindLine{Kind: kind}
@@ -271,7 +272,7 @@ func (s *Statement) byKind() (out []KindLine) {
 	return out
 }
 
-// verdict says in words what the figures show, and what to do.
+// verdict explains the figures, and what to do.
 func (s *Statement) verdict() string {
 	var gaps, unknown, pending bool
 	for i := range s.Payers {

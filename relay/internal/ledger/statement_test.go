@@ -39,7 +39,7 @@ func exampleLedger() *Snapshot {
 	}
 }
 
-func TestStatementAsATable(t *testing.T) {
+func TestStatementAsTable(t *testing.T) {
 	t.Parallel()
 	s := exampleLedger().Statement(map[solana.PublicKey]uint64{payerKey: 1_094_633_820, otherKey: 901_158_667})
 	var out strings.Builder
@@ -72,7 +72,7 @@ Agrees: every lamport is accounted for.
 		t.Errorf("table differs (-want +got):\n%s", diff)
 	}
 	if !s.Agrees() {
-		t.Error("the statement does not agree")
+		t.Error("Agrees is false, want true")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestStatementAsJSON(t *testing.T) {
 		"unexplained": 0.0, "unknown": 0.0, "other": 0.0, "slot": 800.0, "checked_at": "2026-11-21T00:00:00Z",
 	}
 	if diff := cmp.Diff(want, got.Payers[1]); diff != "" {
-		t.Errorf("payer differs, who was not asked for on the chain (-want +got):\n%s", diff)
+		t.Errorf("payer without a balance from the chain differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -118,18 +118,18 @@ func TestStatementReportsDisagreements(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change  func(*Snapshot)
-		chain   uint64 // the balance of us; 0 when it was not read
+		chain   uint64 // payerKey's balance; 0 when it was not read
 		agrees  bool
 		verdict string
 	}{
-		"nothing":              {agrees: true, verdict: "Agrees: every"},
-		"no payer yet":         {change: func(l *Snapshot) { *l = Snapshot{} }, agrees: true, verdict: "is empty"},
-		"less on the chain":    {chain: 1_094_633_819, verdict: "not final or not read yet"},
-		"an unknown signature": {change: func(l *Snapshot) { l.Totals[0].Kind = KindUnknown }, verdict: "somebody else has the key"},
-		"lamports for nothing": {change: func(l *Snapshot) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not make"},
-		"a gap":                {change: func(l *Snapshot) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
-		"rows changed by hand": {change: func(l *Snapshot) { l.Totals[0].Fee++ }, verdict: "history is missing"},
-		"a gap that is written": {change: func(l *Snapshot) {
+		"no disagreement":            {agrees: true, verdict: "Agrees: every"},
+		"no payer yet":               {change: func(l *Snapshot) { *l = Snapshot{} }, agrees: true, verdict: "is empty"},
+		"less on the chain":          {chain: 1_094_633_819, verdict: "not final or not read yet"},
+		"an unknown signature":       {change: func(l *Snapshot) { l.Totals[0].Kind = KindUnknown }, verdict: "somebody else has the key"},
+		"a cost beyond fee and rent": {change: func(l *Snapshot) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not make"},
+		"a gap":                      {change: func(l *Snapshot) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
+		"rows changed by hand":       {change: func(l *Snapshot) { l.Totals[0].Fee++ }, verdict: "history is missing"},
+		"a gap that explains the balance": {change: func(l *Snapshot) {
 			l.Cursors[0].Gaps, l.Cursors[0].Missing, l.Cursors[0].BalanceAfter = 1, 5, l.Cursors[0].BalanceAfter+5
 		}, verdict: "history is missing"},
 	}
@@ -170,9 +170,9 @@ func TestSummary(t *testing.T) {
 	l.Totals[2].Kind, l.Totals[0].Other, l.Cursors[0].Gaps, l.Cursors[1].CheckedAt = KindUnknown, 3, 2, time.Time{}
 	got := l.Summary()
 	if got.Unknown != 1 || got.Gaps != 2 || got.Unexplained != 6 || !got.OldestCheck.IsZero() {
-		t.Errorf("figures are %+v, want one unknown, two gaps, 6 unexplained (3 of a transaction, 3 of the balance), and never checked", got)
+		t.Errorf("figures are %+v, want one unknown, two gaps, 6 unexplained (3 in a transaction, 3 in the balance), and a zero OldestCheck", got)
 	}
 	if empty := new(Snapshot).Summary(); empty != (Summary{}) {
-		t.Errorf("figures of nothing are %+v", empty)
+		t.Errorf("summary of an empty snapshot is %+v, want zero", empty)
 	}
 }
