@@ -18,7 +18,7 @@ func (fullDay) SpendBuckets(context.Context, time.Duration) ([]Bucket, error) {
 	return out, nil
 }
 
-// BenchmarkAllow is what the caps add to each attempt.
+// BenchmarkAllow measures what the caps cost each attempt.
 func BenchmarkAllow(b *testing.B) {
 	c, err := New(Options{Limits: Limits{1 << 60, 1 << 60, 1 << 60}, Store: fullDay{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	if err != nil {
@@ -35,7 +35,7 @@ func BenchmarkAllow(b *testing.B) {
 	})
 }
 
-// BenchmarkSum is what is added up every two seconds.
+// BenchmarkSum measures the summation that runs every two seconds.
 func BenchmarkSum(b *testing.B) {
 	buckets, _ := fullDay{}.SpendBuckets(b.Context(), 0) // it never fails
 	for b.Loop() {

@@ -27,8 +27,9 @@ type Bucket struct {
 	Age time.Duration
 	// Transfer is set for transfers, which pay the pool no fee.
 	Transfer bool
-	// Lamports is the reserved cost of attempts, less the released cost of attempts that
-	// died without payment. It is negative when those were of an earlier bucket.
+	// Lamports is the reserved cost of attempts, less the released cost of attempts
+	// that died without payment. It is negative when the released attempts belong to an
+	// earlier bucket.
 	Lamports int64
 }
 
@@ -45,7 +46,7 @@ type window struct {
 }
 
 type part struct {
-	leaves   time.Duration
+	leavesIn time.Duration
 	lamports uint64
 }
 
@@ -53,36 +54,36 @@ type part struct {
 // Releases only reduce earlier spending: an attempt whose bucket has left the window must
 // not make room when it dies.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
-	var in []Bucket
+	var inWindow []Bucket
 	for _, b := range buckets {
 		if b.Age < length+BucketWidth && (b.Transfer || !transfersOnly) {
-			in = append(in, b)
+			inWindow = append(inWindow, b)
 		}
 	}
-	slices.SortFunc(in, func(a, b Bucket) int { return cmp.Compare(a.Age, b.Age) })
+	slices.SortFunc(inWindow, func(a, b Bucket) int { return cmp.Compare(a.Age, b.Age) })
 	var w window
-	var back int64 // negative: still to be subtracted from older buckets
-	for i := 0; i < len(in); {
-		age := in[i].Age
-		for ; i < len(in) && in[i].Age == age; i++ {
-			back += in[i].Lamports
+	var net int64 // if negative, it is subtracted from older buckets
+	for i := 0; i < len(inWindow); {
+		age := inWindow[i].Age
+		for ; i < len(inWindow) && inWindow[i].Age == age; i++ {
+			net += inWindow[i].Lamports
 		}
-		if back > 0 {
-			w.parts = append(w.parts, part{leaves: length + BucketWidth - age, lamports: uint64(back)})
-			w.spent += uint64(back)
-			back = 0
+		if net > 0 {
+			w.parts = append(w.parts, part{leavesIn: length + BucketWidth - age, lamports: uint64(net)})
+			w.spent += uint64(net)
+			net = 0
 		}
 	}
 	slices.Reverse(w.parts)
 	return w
 }
 
-// until returns the time until enough has left the window to remove over. ok is false when
-// it never will.
-func (w window) until(over uint64) (wait time.Duration, ok bool) {
+// timeUntilFree returns the time until at least over lamports have left the window. ok
+// is false when the window has less than that.
+func (w window) timeUntilFree(over uint64) (wait time.Duration, ok bool) {
 	for _, p := range w.parts {
 		if p.lamports >= over {
-			return p.leaves, true
+			return p.leavesIn, true
 		}
 		over -= p.lamports
 	}

@@ -16,7 +16,7 @@ func TestSum(t *testing.T) {
 		"nothing spent":                            {},
 		"one bucket":                               {buckets: []Bucket{{Age: m, Lamports: 5}}, want: 5},
 		"both kinds of a bucket":                   {buckets: []Bucket{{m, true, 5}, {m, false, 7}}, want: 12},
-		"transfers alone":                          {buckets: []Bucket{{m, true, 5}, {m, false, 7}}, transfersOnly: true, want: 5},
+		"only transfers":                           {buckets: []Bucket{{m, true, 5}, {m, false, 7}}, transfersOnly: true, want: 5},
 		"a bucket partly outside counts in full":   {buckets: []Bucket{{64 * m, false, 5}}, want: 5},
 		"a bucket outside does not count":          {buckets: []Bucket{{65 * m, false, 5}, {m, false, 1}}, want: 1},
 		"a later release is subtracted":            {buckets: []Bucket{{30 * m, false, 9}, {10 * m, false, -4}}, want: 5},
@@ -34,7 +34,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-func TestUntilEnoughIsFree(t *testing.T) {
+func TestTimeUntilFree(t *testing.T) {
 	t.Parallel()
 	m := time.Minute
 	w := sum([]Bucket{{Age: 10 * m, Lamports: 5}, {Age: 50 * m, Lamports: 3}, {Age: 20 * m, Lamports: 2}}, time.Hour, false)
@@ -51,8 +51,8 @@ func TestUntilEnoughIsFree(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, ok := w.until(test.over); got != test.want || ok != test.ok {
-				t.Errorf("it takes %s (%v), want %s (%v)", got, ok, test.want, test.ok)
+			if got, ok := w.timeUntilFree(test.over); got != test.want || ok != test.ok {
+				t.Errorf("time is %s (ok %v), want %s (ok %v)", got, ok, test.want, test.ok)
 			}
 		})
 	}

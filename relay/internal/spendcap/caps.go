@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// sumAge is the greatest age of the fleet's sum. The spending of other processes since
-	// then is not in it, so caps may be exceeded by as much.
+	// sumAge is the maximum age of the fleet's sum. The sum lacks what other processes
+	// have spent since it was read, so caps may be exceeded by that amount.
 	sumAge = 2 * time.Second
-	// recordDelay is how long an attempt may be missing from the sum after it ended: the
-	// database may commit it although the answer was lost.
+	// recordDelay is how long an attempt may be missing from the sum after its
+	// allowance ended: the database may commit it although the answer was lost.
 	recordDelay = 500 * time.Millisecond
 	// readTimeout ends a hanging read, which all callers wait for.
 	readTimeout = 5 * time.Second
@@ -37,8 +37,8 @@ type Limits struct {
 	TransferDay uint64
 }
 
-// Options configure Caps. Every field is needed except Limits; without limits nothing is
-// refused.
+// Options configure Caps. Every field except Limits is required; without limits nothing
+// is refused.
 type Options struct {
 	Limits Limits
 	Store  BucketStore
@@ -64,10 +64,10 @@ type Caps struct {
 	now    func() time.Time
 	flight singleflight.Group
 
-	mu   sync.Mutex
-	caps []*spendCap
-	read time.Time // when the sum was asked for; zero before the first
-	own  []*allowance
+	mu         sync.Mutex
+	caps       []*spendCap
+	read       time.Time // when the sum was last requested; zero before the first time
+	allowances []*allowance
 }
 
 // spendCap is one cap and what counts towards it.
@@ -118,17 +118,17 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 	return func(recorded bool) { c.endAllowance(a, recorded) }, nil
 }
 
-// endAllowance ends an allowance. An unrecorded one is not spent.
+// endAllowance ends an allowance. Without a recorded attempt, it is no longer counted.
 func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.Index(c.own, a)
+	i := slices.Index(c.allowances, a)
 	switch {
 	case i < 0 || !a.ended.IsZero():
 	case recorded:
 		a.ended = c.now()
 	default:
-		c.own = slices.Delete(c.own, i, i+1)
+		c.allowances = slices.Delete(c.allowances, i, i+1)
 		for _, s := range c.caps {
 			if a.transfer || !s.transfersOnly {
 				s.allowed -= a.lamports
@@ -137,7 +137,8 @@ func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	}
 }
 
-// Ready answers as Allow does, but counts nothing. It is for work that is not paid yet.
+// Ready answers as Allow does, but counts nothing. It is for work that does not cost
+// anything yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
 	return c.check(ctx, transfer, lamports, nil)
 }
@@ -154,7 +155,7 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 	c.mu.Lock()
 	var refused *spendCap
 	for _, s := range c.caps {
-		if s.binds(transfer) && s.window.spent+s.allowed+lamports > s.limit {
+		if s.appliesTo(transfer) && s.window.spent+s.allowed+lamports > s.limit {
 			refused = s
 			break
 		}
@@ -171,20 +172,20 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 	copied := *refused
 	c.mu.Unlock()
 	if reached {
-		c.log.WarnContext(ctx, "spend cap reached; what it covers waits until earlier spending leaves its window, or the cap is raised",
+		c.log.WarnContext(ctx, "spend cap reached; attempts that it covers wait until earlier spending leaves its window or the cap is raised",
 			"cap", copied.name, "spent", copied.window.spent+copied.allowed, "limit", copied.limit)
 	}
 	return copied.refusal(lamports)
 }
 
-func (s *spendCap) binds(transfer bool) bool {
+func (s *spendCap) appliesTo(transfer bool) bool {
 	return s.limit > 0 && (transfer || !s.transfersOnly)
 }
 
 func (s *spendCap) refusal(lamports uint64) error {
 	spent := s.window.spent + s.allowed
 	over := spent + lamports - s.limit
-	wait, ok := s.window.until(over)
+	wait, ok := s.window.timeUntilFree(over)
 	if !ok {
 		wait = maxRetry
 	}
@@ -196,7 +197,7 @@ func (s *spendCap) refusal(lamports uint64) error {
 
 // count adds a new allowance. The caller holds the lock.
 func (c *Caps) count(a *allowance) {
-	c.own = append(c.own, a)
+	c.allowances = append(c.allowances, a)
 	for _, s := range c.caps {
 		if a.transfer || !s.transfersOnly {
 			s.allowed += a.lamports
@@ -207,12 +208,13 @@ func (c *Caps) count(a *allowance) {
 // ensureFresh makes sure that the sum is at most sumAge old.
 func (c *Caps) ensureFresh(ctx context.Context) error {
 	c.mu.Lock()
-	young := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
+	fresh := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
 	c.mu.Unlock()
-	if young {
+	if fresh {
 		return nil
 	}
-	// The read serves all waiting callers, so it outlives any one of them.
+	// The read serves all waiting callers, so it continues when one of them is
+	// cancelled.
 	done := c.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -235,8 +237,8 @@ func (c *Caps) readSum(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.read = began
-	kept := slices.DeleteFunc(c.own, func(a *allowance) bool { return !a.ended.IsZero() && a.ended.Before(began.Add(-recordDelay)) })
-	c.own = nil
+	kept := slices.DeleteFunc(c.allowances, func(a *allowance) bool { return !a.ended.IsZero() && a.ended.Before(began.Add(-recordDelay)) })
+	c.allowances = nil
 	var lifted []spendCap
 	for _, s := range c.caps {
 		s.window, s.allowed = sum(buckets, s.length, s.transfersOnly), 0
@@ -263,7 +265,7 @@ type Usage struct {
 	Cap string
 	// Limit is in lamports, 0 without a cap. Spent is the amount that counts towards it.
 	Limit, Spent uint64
-	// Reached reports that something was refused, and would still be.
+	// Reached reports that an attempt was refused and would still be refused.
 	Reached bool
 }
 

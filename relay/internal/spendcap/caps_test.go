@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// sheet is a fleet's spending, set by a test.
-type sheet struct {
+// fakeStore is the fleet's spending, set by a test.
+type fakeStore struct {
 	mu    sync.Mutex
 	spent []record
 	err   error
@@ -30,19 +30,19 @@ type record struct {
 	lamports int64
 }
 
-func (s *sheet) add(transfer bool, lamports int64) {
+func (s *fakeStore) add(transfer bool, lamports int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spent = append(s.spent, record{time.Now().Truncate(BucketWidth), transfer, lamports})
 }
 
-func (s *sheet) fail(err error) {
+func (s *fakeStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-func (s *sheet) SpendBuckets(_ context.Context, age time.Duration) ([]Bucket, error) {
+func (s *fakeStore) SpendBuckets(_ context.Context, age time.Duration) ([]Bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -60,7 +60,7 @@ func (s *sheet) SpendBuckets(_ context.Context, age time.Duration) ([]Bucket, er
 
 var errDown = errors.New("database is down")
 
-func newCaps(t *testing.T, s *sheet, l Limits, log *slog.Logger) *Caps {
+func newCaps(t *testing.T, s *fakeStore, l Limits, log *slog.Logger) *Caps {
 	t.Helper()
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -72,8 +72,8 @@ func newCaps(t *testing.T, s *sheet, l Limits, log *slog.Logger) *Caps {
 	return c
 }
 
-// wantReached checks that a request is refused, and names a part of the message.
-func wantReached(t *testing.T, err error, part string) refusal.Refusal {
+// checkRefused checks that err is spend_cap_reached with part in its message.
+func checkRefused(t *testing.T, err error, part string) refusal.Refusal {
 	t.Helper()
 	r, ok := refusal.As(err)
 	if !ok || r.Code != refusal.SpendCapReached || !strings.Contains(r.Message, part) {
@@ -85,8 +85,8 @@ func wantReached(t *testing.T, err error, part string) refusal.Refusal {
 	return *r
 }
 
-// begin is an attempt that is allowed.
-func begin(t *testing.T, c *Caps, transfer bool, lamports uint64) (done func(recorded bool)) {
+// startAttempt makes an attempt, which must be allowed.
+func startAttempt(t *testing.T, c *Caps, transfer bool, lamports uint64) (done func(recorded bool)) {
 	t.Helper()
 	done, err := c.Allow(t.Context(), transfer, lamports)
 	if err != nil {
@@ -96,30 +96,30 @@ func begin(t *testing.T, c *Caps, transfer bool, lamports uint64) (done func(rec
 	return done
 }
 
-// allow is an attempt that is allowed, and recorded at once.
-func allow(t *testing.T, c *Caps, transfer bool, lamports uint64) {
+// recordAttempt makes an attempt, which must be allowed, and records it at once.
+func recordAttempt(t *testing.T, c *Caps, transfer bool, lamports uint64) {
 	t.Helper()
-	begin(t, c, transfer, lamports)(true)
+	startAttempt(t, c, transfer, lamports)(true)
 }
 
-// asked is the answer to an attempt.
-func asked(t *testing.T, c *Caps, transfer bool, lamports uint64) error {
+// allowError is the error of Allow for an attempt.
+func allowError(t *testing.T, c *Caps, transfer bool, lamports uint64) error {
 	t.Helper()
 	_, err := c.Allow(t.Context(), transfer, lamports)
 	return err
 }
 
-// TestOwnTransfersCountAtOnce: the fleet's sum does not show it yet.
-func TestOwnTransfersCountAtOnce(t *testing.T) {
+// TestOwnTransfersCountImmediately: the fleet's sum does not show them yet.
+func TestOwnTransfersCountImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCaps(t, &sheet{}, Limits{TransferDay: 100}, nil)
-		allow(t, c, false, 1000)
-		allow(t, c, true, 60)
-		wantReached(t, asked(t, c, true, 41), "on transfers")
-		allow(t, c, true, 40)
-		wantReached(t, c.Ready(t.Context(), true, 1), "on transfers")
-		allow(t, c, false, 1000)
+		c := newCaps(t, &fakeStore{}, Limits{TransferDay: 100}, nil)
+		recordAttempt(t, c, false, 1000)
+		recordAttempt(t, c, true, 60)
+		checkRefused(t, allowError(t, c, true, 41), "on transfers")
+		recordAttempt(t, c, true, 40)
+		checkRefused(t, c.Ready(t.Context(), true, 1), "on transfers")
+		recordAttempt(t, c, false, 1000)
 	})
 }
 
@@ -127,101 +127,103 @@ func TestEachCapCoversItsKinds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		limits   Limits
-		spent    []record // at is counted back from now, in the duration below
+		spent    []record // at is set to now minus ago
 		ago      []time.Duration
 		transfer bool
 		want     string // a part of the refusal's message; empty for none
 	}{
-		"no cap, and no question to the database":        {spent: []record{{lamports: 1 << 60}}, ago: []time.Duration{0}},
-		"the hour's is reached":                          {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, want: "in an hour"},
-		"the hour's is met to the lamport":               {limits: Limits{Hour: 100}, spent: []record{{lamports: 90}}, ago: []time.Duration{0}},
-		"what left the hour is free":                     {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}},
-		"the day's is reached by what left the hour":     {limits: Limits{Hour: 100, Day: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}, want: "in a day:"},
-		"what left the day is free":                      {limits: Limits{Day: 100, TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{25 * time.Hour}, transfer: true},
-		"the transfers' is reached":                      {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, transfer: true, want: "on transfers"},
-		"the transfers' does not bind a withdrawal":      {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}},
-		"withdrawals do not count for the transfers'":    {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, transfer: true},
-		"transfers count for the others":                 {limits: Limits{Hour: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, want: "in an hour"},
-		"what died was not spent":                        {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}, {lamports: -91}}, ago: []time.Duration{10 * time.Minute, 0}},
-		"more than the cap is never allowed, even alone": {limits: Limits{Hour: 9}, want: "in an hour"},
+		"without caps the database is not read":                           {spent: []record{{lamports: 1 << 60}}, ago: []time.Duration{0}},
+		"the hour cap is reached":                                         {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, want: "in an hour"},
+		"the hour cap is met exactly":                                     {limits: Limits{Hour: 100}, spent: []record{{lamports: 90}}, ago: []time.Duration{0}},
+		"spending of the previous hour does not count":                    {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}},
+		"spending of the previous hour counts for the day cap":            {limits: Limits{Hour: 100, Day: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}, want: "in a day:"},
+		"spending of the previous day does not count":                     {limits: Limits{Day: 100, TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{25 * time.Hour}, transfer: true},
+		"the transfer cap is reached":                                     {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, transfer: true, want: "on transfers"},
+		"the transfer cap does not apply to a withdrawal":                 {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}},
+		"withdrawals do not count for the transfer cap":                   {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, transfer: true},
+		"transfers count for the other caps":                              {limits: Limits{Hour: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, want: "in an hour"},
+		"released spending does not count":                                {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}, {lamports: -91}}, ago: []time.Duration{10 * time.Minute, 0}},
+		"an attempt above the cap is refused even without other spending": {limits: Limits{Hour: 9}, want: "in an hour"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := new(sheet)
+				s := new(fakeStore)
 				for i, r := range test.spent {
 					r.at = time.Now().Add(-test.ago[i])
 					s.spent = append(s.spent, r)
 				}
 				c := newCaps(t, s, test.limits, nil)
-				allowed := func(_ context.Context, transfer bool, lamports uint64) error { return asked(t, c, transfer, lamports) }
-				for _, ask := range []func(context.Context, bool, uint64) error{c.Ready, allowed} {
-					if err := ask(t.Context(), test.transfer, 10); test.want == "" && err != nil {
+				allowed := func(_ context.Context, transfer bool, lamports uint64) error {
+					return allowError(t, c, transfer, lamports)
+				}
+				for _, check := range []func(context.Context, bool, uint64) error{c.Ready, allowed} {
+					if err := check(t.Context(), test.transfer, 10); test.want == "" && err != nil {
 						t.Errorf("10 lamports are refused: %v", err)
 					} else if test.want != "" {
-						wantReached(t, err, test.want)
+						checkRefused(t, err, test.want)
 					}
 				}
 				if test.limits == (Limits{}) && s.reads > 0 {
-					t.Error("the database was asked, and there is no cap")
+					t.Error("the database was read without a cap")
 				}
 			})
 		})
 	}
 }
 
-func TestOwnSpendingCountsAtOnceAndOnce(t *testing.T) {
+func TestOwnSpendingCountsImmediatelyAndOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := new(sheet)
+		s := new(fakeStore)
 		c := newCaps(t, s, Limits{Hour: 100}, nil)
-		allow(t, c, false, 60)
-		wantReached(t, asked(t, c, false, 60), "hour")
+		recordAttempt(t, c, false, 60)
+		checkRefused(t, allowError(t, c, false, 60), "hour")
 		if s.reads != 1 {
 			t.Errorf("%d reads within two seconds, want 1", s.reads)
 		}
 		s.add(false, 60) // its attempt is recorded
 		time.Sleep(sumAge)
-		allow(t, c, false, 40) // counted once
+		recordAttempt(t, c, false, 40) // counted once
 		time.Sleep(sumAge)
-		allow(t, c, false, 10)
+		recordAttempt(t, c, false, 10)
 		time.Sleep(sumAge - recordDelay/2)
-		allow(t, c, false, 30) // recorded late: the next sum must not forget it
+		recordAttempt(t, c, false, 30) // recorded late: the next sum must not forget it
 		time.Sleep(recordDelay / 2)
-		wantReached(t, asked(t, c, false, 11), "hour")
+		checkRefused(t, allowError(t, c, false, 11), "hour")
 		if s.reads != 4 {
 			t.Errorf("%d reads, want 4", s.reads)
 		}
 		time.Sleep(sumAge)
-		allow(t, c, false, 40) // it was never recorded, so it was never sent
+		recordAttempt(t, c, false, 40) // the late attempt was never recorded, so it was never sent
 		if err := c.Ready(t.Context(), false, 1); err == nil {
 			t.Error("Ready ignores what Allow counted")
 		}
 	})
 }
 
-// TestAnAttemptCountsUntilItIsRecorded: its simulation may take seconds, and no sum shows it
-// before it is recorded.
-func TestAnAttemptCountsUntilItIsRecorded(t *testing.T) {
+// TestAttemptCountsUntilRecorded: the simulation of an attempt may take seconds, and no
+// sum shows the attempt before it is recorded.
+func TestAttemptCountsUntilRecorded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		recorded bool
-		within   uint64 // what may be spent after the next sums
+		recorded  bool
+		remaining uint64 // what may be spent after the next reads of the sum
 	}{
-		"one that is recorded counts once":  {recorded: true, within: 40},
-		"one that is given up was no spend": {within: 100},
+		"a recorded attempt counts once":      {recorded: true, remaining: 40},
+		"an abandoned attempt does not count": {remaining: 100},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := new(sheet)
+				s := new(fakeStore)
 				c := newCaps(t, s, Limits{Hour: 100}, nil)
-				done := begin(t, c, false, 60)
-				for range 5 { // sums that do not show it
+				done := startAttempt(t, c, false, 60)
+				for range 5 { // reads of a sum without the attempt
 					time.Sleep(sumAge)
-					wantReached(t, asked(t, c, false, 41), "hour")
+					checkRefused(t, allowError(t, c, false, 41), "hour")
 				}
 				if s.reads != 6 {
 					t.Errorf("%d reads, want one every two seconds", s.reads)
@@ -232,12 +234,12 @@ func TestAnAttemptCountsUntilItIsRecorded(t *testing.T) {
 				done(test.recorded)
 				done(!test.recorded) // changes nothing
 				if test.recorded {
-					wantReached(t, asked(t, c, false, 41), "hour") // the sum is older than the record
+					checkRefused(t, allowError(t, c, false, 41), "hour") // the sum is older than the record
 				}
 				time.Sleep(recordDelay + sumAge)
-				wantReached(t, asked(t, c, false, test.within+1), "hour")
-				begin(t, c, false, test.within)(false)
-				begin(t, c, false, test.within)
+				checkRefused(t, allowError(t, c, false, test.remaining+1), "hour")
+				startAttempt(t, c, false, test.remaining)(false)
+				startAttempt(t, c, false, test.remaining)
 			})
 		})
 	}
@@ -245,7 +247,7 @@ func TestAnAttemptCountsUntilItIsRecorded(t *testing.T) {
 
 func TestReadyCountsNothing(t *testing.T) {
 	t.Parallel()
-	c := newCaps(t, new(sheet), Limits{Hour: 100}, nil)
+	c := newCaps(t, new(fakeStore), Limits{Hour: 100}, nil)
 	for range 5 {
 		if err := c.Ready(t.Context(), false, 60); err != nil {
 			t.Errorf("60 lamports of 100 are refused: %v", err)
@@ -253,63 +255,63 @@ func TestReadyCountsNothing(t *testing.T) {
 	}
 }
 
-func TestADatabaseErrorIsNoPermission(t *testing.T) {
+func TestDatabaseErrorAllowsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sheet{err: errDown}
+		s := &fakeStore{err: errDown}
 		c := newCaps(t, s, Limits{Hour: 100}, nil)
-		if err := asked(t, c, false, 1); !errors.Is(err, errDown) {
-			t.Errorf("without a sum the answer is %v, want the database's error", err)
+		if err := allowError(t, c, false, 1); !errors.Is(err, errDown) {
+			t.Errorf("without a sum the error is %v, want errDown", err)
 		}
 		s.fail(nil)
-		allow(t, c, false, 1)
+		recordAttempt(t, c, false, 1)
 		s.fail(errDown)
-		allow(t, c, false, 1) // the sum is still young
+		recordAttempt(t, c, false, 1) // the sum is still fresh
 		time.Sleep(sumAge)
-		if err := asked(t, c, false, 1); !errors.Is(err, errDown) {
-			t.Errorf("with an old sum the answer is %v, want the database's error", err)
+		if err := allowError(t, c, false, 1); !errors.Is(err, errDown) {
+			t.Errorf("with an old sum the error is %v, want errDown", err)
 		}
 	})
 }
 
-func TestRetryAfterIsWhenEnoughLeaves(t *testing.T) {
+func TestRetryAfterIsWhenSpendingLeavesWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := new(sheet)
+		s := new(fakeStore)
 		c := newCaps(t, s, Limits{Hour: 100, Day: 150}, nil)
 		s.add(false, 50)
 		time.Sleep(20 * time.Minute)
 		s.add(false, 50)
-		r := wantReached(t, asked(t, c, false, 10), "hour")
+		r := checkRefused(t, allowError(t, c, false, 10), "hour")
 		if want := hour + BucketWidth - 20*time.Minute; r.RetryAfter != want {
 			t.Errorf("Retry-After is %s, want %s", r.RetryAfter, want)
 		}
 		time.Sleep(r.RetryAfter)
-		allow(t, c, false, 10)
+		recordAttempt(t, c, false, 10)
 		time.Sleep(70 * time.Minute)
 		s.add(false, 50)
-		r = wantReached(t, asked(t, c, false, 10), "in a day")
+		r = checkRefused(t, allowError(t, c, false, 10), "in a day")
 		if r.RetryAfter != maxRetry {
 			t.Errorf("Retry-After is %s, want no more than %s", r.RetryAfter, maxRetry)
 		}
 		for _, figure := range []string{"10", "50", "100", "150"} {
 			if strings.Contains(r.Message, figure) {
-				t.Errorf("the message %q shows clients a figure", r.Message)
+				t.Errorf("the message %q contains an amount", r.Message)
 			}
 		}
 	})
 }
 
-func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
+func TestReachedCapIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		s := new(sheet)
+		s := new(fakeStore)
 		c := newCaps(t, s, Limits{Hour: 100}, slog.New(slog.NewTextHandler(&out, nil)))
 		s.add(false, 95)
 		for range 20 {
-			wantReached(t, asked(t, c, false, 10), "hour")
-			allow(t, c, false, 1) // a smaller one that fits does not end it
+			checkRefused(t, allowError(t, c, false, 10), "hour")
+			recordAttempt(t, c, false, 1) // a smaller attempt that fits does not end the refusal
 			time.Sleep(sumAge)
 		}
 		usage, err := c.Usage(t.Context())
@@ -318,8 +320,8 @@ func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
 			t.Errorf("usage differs (-want +got): %v\n%s", err, diff)
 		}
 		time.Sleep(2 * hour)
-		allow(t, c, false, 10)
-		allow(t, c, false, 10)
+		recordAttempt(t, c, false, 10)
+		recordAttempt(t, c, false, 10)
 		for _, text := range []string{"spend cap reached", "spending below the cap again"} {
 			if got := strings.Count(out.String(), text); got != 1 {
 				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
@@ -331,22 +333,22 @@ func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
 func TestSumsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sheet{delay: time.Second}
+		s := &fakeStore{delay: time.Second}
 		c := newCaps(t, s, Limits{Hour: 1000}, nil)
 		var group sync.WaitGroup
 		for range 20 {
-			group.Go(func() { allow(t, c, false, 1) })
+			group.Go(func() { recordAttempt(t, c, false, 1) })
 		}
 		group.Wait()
 		if s.reads != 1 {
-			t.Errorf("%d reads, want 1 for all", s.reads)
+			t.Errorf("%d reads, want 1 shared by all attempts", s.reads)
 		}
 	})
 }
 
 func TestNewCapsNamesMissingOptions(t *testing.T) {
 	t.Parallel()
-	full := Options{Store: new(sheet), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	full := Options{Store: new(fakeStore), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	for name, change := range map[string]func(*Options){
 		"no store":  func(o *Options) { o.Store = nil },
 		"no logger": func(o *Options) { o.Log = nil },

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// drain waits until the database shows that no attempt of the payers can land any more and
-// that all landed ones are finalized.
+// drain waits until the database shows that no attempt of the payers can land any more
+// and that all landed attempts are finalized.
 func (r *run) drain(ctx context.Context) error {
 	for {
 		u, err := r.Store.Unresolved(ctx, r.payers())
@@ -24,15 +24,15 @@ func (r *run) drain(ctx context.Context) error {
 }
 
 // completeAccounting reads the payers' history into the accounting up to its end: no
-// serving relay has their keys any more, so none would read it.
+// serving relay has their keys any more, so no other process reads it.
 func (r *run) completeAccounting(ctx context.Context) error {
 	for {
 		complete, err := r.Accounting.Complete(ctx, r.payers())
 		switch {
 		case err != nil:
-			err = r.retry(ctx, "bring the old payers' ledger up to it", err)
+			err = r.retry(ctx, "complete the old payers' ledger", err)
 		case !complete:
-			err = r.pause(ctx, "the old payers' ledger to be brought up to the chain")
+			err = r.pause(ctx, "the old payers' ledger to reach the end of their history")
 		default:
 			return nil
 		}

@@ -16,8 +16,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// signed stores a submission with an attempt that the payer has signed, and returns its lease.
-func (w *world) signed(n byte, payer solana.PublicKey) txmgr.Lease {
+// storeSignedAttempt stores a submission with an attempt that the payer has signed, and
+// returns its lease.
+func (w *world) storeSignedAttempt(n byte, payer solana.PublicKey) txmgr.Lease {
 	w.Helper()
 	ctx, worker := w.Context(), uuid.New()
 	must[bool](w.T)(w.store.Heartbeat(ctx, txmgr.Worker{ID: worker}, time.Minute))
@@ -34,55 +35,55 @@ func (w *world) signed(n byte, payer solana.PublicKey) txmgr.Lease {
 	return lease
 }
 
-func TestASweepWaitsForThePayersOpenAttempts(t *testing.T) {
+func TestSweepWaitsForOpenAttempts(t *testing.T) {
 	t.Parallel()
 	landing := func(l txmgr.Lease) []submission.Landing {
 		return []submission.Landing{{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{1}, Slot: 7}}}
 	}
-	tests := map[string]func(w *world, l txmgr.Lease, waits func(string)){
-		"a transaction that lands": func(w *world, l txmgr.Lease, waits func(string)) {
-			waits("1 attempts of these payers that may still land and 0 that are not final")
+	tests := map[string]func(w *world, l txmgr.Lease, checkWaitsFor func(string)){
+		"a transaction that lands": func(w *world, l txmgr.Lease, checkWaitsFor func(string)) {
+			checkWaitsFor("1 attempts of these payers that may still land and 0 that are not final")
 			must[[]txmgr.Lease](w.T)(w.store.Complete(w.Context(), landing(l)))
-			waits("0 attempts of these payers that may still land and 1 that are not final")
+			checkWaitsFor("0 attempts of these payers that may still land and 1 that are not final")
 			must[[]txmgr.Lease](w.T)(w.store.Finalize(w.Context(), landing(l), nil))
 		},
-		"a transaction that dies": func(w *world, l txmgr.Lease, waits func(string)) {
-			waits("1 attempts of these payers that may still land")
+		"a transaction that is marked dead": func(w *world, l txmgr.Lease, checkWaitsFor func(string)) {
+			checkWaitsFor("1 attempts of these payers that may still land")
 			if err := w.store.MarkAttemptsDead(w.Context(), l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
 				w.Fatal(err)
 			}
 		},
 	}
-	for name, end := range tests {
+	for name, resolve := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			old, to := w.key("old", 2*sol), w.key("new", sol)
-			lease := w.signed(1, old.PublicKey())
-			w.signed(2, to.PublicKey()) // an attempt of a payer that is not drained delays nothing
+			lease := w.storeSignedAttempt(1, old.PublicKey())
+			w.storeSignedAttempt(2, to.PublicKey()) // an attempt of a payer that is not drained delays nothing
 			s := w.sweeper(w.endpoints())
-			// A run whose time is over before its first result gets more time.
-			briefly := func(run func(context.Context) (sweep.Result, error)) (err error) {
-				for patience := 300 * time.Millisecond; ; patience *= 2 {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
+			// A run that times out before it knows what it waits for gets more time.
+			runBriefly := func(run func(context.Context) (sweep.Result, error)) (err error) {
+				for timeout := 300 * time.Millisecond; ; timeout *= 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), timeout)
 					_, err = run(ctx)
 					cancel()
-					if err == nil || !strings.Contains(err.Error(), "it had just begun") {
+					if err == nil || !strings.Contains(err.Error(), "the run had just started") {
 						return err
 					}
 				}
 			}
-			end(w, lease, func(why string) {
+			resolve(w, lease, func(why string) {
 				t.Helper()
-				drainErr := briefly(func(ctx context.Context) (sweep.Result, error) { return s.Drain(ctx, addresses(old)) })
-				allErr := briefly(func(ctx context.Context) (sweep.Result, error) { return s.All(ctx, signers(old), to.PublicKey()) })
+				drainErr := runBriefly(func(ctx context.Context) (sweep.Result, error) { return s.Drain(ctx, addresses(old)) })
+				allErr := runBriefly(func(ctx context.Context) (sweep.Result, error) { return s.All(ctx, signers(old), to.PublicKey()) })
 				for what, err := range map[string]error{"drain": drainErr, "all": allErr} {
 					var unfinished *sweep.Unfinished
 					if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), why) {
-						t.Errorf("%s ends with %v, want %q", what, err, why)
+						t.Errorf("%s returns %v, want Unfinished with %q", what, err, why)
 					}
 				}
-				w.want(map[string]uint64{"old": 2 * sol, "new": sol})
+				w.checkBalances(map[string]uint64{"old": 2 * sol, "new": sol})
 			})
 			if _, err := s.Drain(w.context(), addresses(old)); err != nil {
 				t.Error(err)
@@ -90,16 +91,16 @@ func TestASweepWaitsForThePayersOpenAttempts(t *testing.T) {
 			if _, err := s.All(w.context(), signers(old), to.PublicKey()); err != nil {
 				t.Error(err)
 			}
-			w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+			w.checkBalances(map[string]uint64{"old": 0, "new": 3*sol - fee})
 		})
 	}
 }
 
-func TestADrainGoesOnWhileItIsWaitedFor(t *testing.T) {
+func TestDrainEndsOnceAttemptIsDead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old := w.key("old", sol)
-	lease := w.signed(1, old.PublicKey())
+	lease := w.storeSignedAttempt(1, old.PublicKey())
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.sweeper(w.endpoints()).Drain(w.context(), addresses(old))
@@ -107,7 +108,7 @@ func TestADrainGoesOnWhileItIsWaitedFor(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		t.Fatalf("it ended with %v while a transaction was in flight", err)
+		t.Fatalf("Drain returned %v while a transaction could still land", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	if err := w.store.MarkAttemptsDead(t.Context(), lease, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {

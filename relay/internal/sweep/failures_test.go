@@ -13,22 +13,22 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failing is a chain on which every sent transaction fails, finalized, although its simulation
-// succeeds. Its blockhash changes with each send.
-type failing struct {
+// failingChain is a chain on which every sent transaction fails and is finalized,
+// although its simulation succeeds. Its blockhash changes with each send.
+type failingChain struct {
 	sweep.Chain
 	mu   sync.Mutex
 	sent int
 }
 
-func (f *failing) Send(context.Context, []byte, bool, uint64) error {
+func (f *failingChain) Send(context.Context, []byte, bool, uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sent++
 	return nil
 }
 
-func (f *failing) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+func (f *failingChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	hash, err := f.Chain.LatestBlockhash(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,25 +36,26 @@ func (f *failing) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error
 	return hash, err
 }
 
-func (*failing) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
-	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures)), Slot: 1}
-	for i := range look.Statuses {
-		look.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
+func (*failingChain) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	result := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures)), Slot: 1}
+	for i := range result.Statuses {
+		result.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
 	}
-	return look, nil
+	return result, nil
 }
 
-// TestASweepThatKeepsFailingGivesUp: each failure costs a fee, and a person has to find the cause.
-func TestASweepThatKeepsFailingGivesUp(t *testing.T) {
+// TestSweepGivesUpAfterFiveFailures: each failure costs a fee, and an operator has to
+// find the cause.
+func TestSweepGivesUpAfterFiveFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	c := &failing{Chain: w.endpoints()}
+	c := &failingChain{Chain: w.endpoints()}
 	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
 	if unfinished := (*sweep.Unfinished)(nil); err == nil || errors.As(err, &unfinished) {
-		t.Errorf("it ends with %v, want that it gave up", err)
+		t.Errorf("All returns %v, want an error other than Unfinished", err)
 	}
 	if r.Failed != 5 || r.Fees != 5*fee || c.sent != 5 {
-		t.Errorf("it did %+v with %d transactions, want 5 that failed", r, c.sent)
+		t.Errorf("result is %+v after %d sends, want 5 failures", r, c.sent)
 	}
 }

@@ -28,9 +28,9 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const (
-	sol      = solana.LAMPORTS_PER_SOL
-	keep     = sol / 20
-	patience = 2 * time.Minute
+	sol         = solana.LAMPORTS_PER_SOL
+	keep        = sol / 20
+	testTimeout = 2 * time.Minute
 	// fee is what each sweep costs: with a zero PriceRule it pays no priority fee.
 	fee = 5000
 )
@@ -95,8 +95,8 @@ func (w *world) fund(to solana.PublicKey, lamports uint64) {
 	w.net.Finalize()
 }
 
-// holds is a key's finalized balance, read from an endpoint without faults.
-func (w *world) holds(k *feepayer.Key) uint64 {
+// balance is the finalized balance of a key, from an endpoint without faults.
+func (w *world) balance(k *feepayer.Key) uint64 {
 	w.Helper()
 	return must[*rpc.GetBalanceResult](w.T)(w.rpc.GetBalance(w.Context(), k.PublicKey(), rpc.CommitmentFinalized)).Value
 }
@@ -129,33 +129,36 @@ func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
 	return e
 }
 
-// written is accounting that is always complete.
-type written struct{}
+// completeAccounting is accounting that is always complete.
+type completeAccounting struct{}
 
-func (written) Complete(context.Context, []solana.PublicKey) (bool, error) { return true, nil }
+func (completeAccounting) Complete(context.Context, []solana.PublicKey) (bool, error) {
+	return true, nil
+}
 
 func (w *world) sweeper(c sweep.Chain) *sweep.Sweeper {
 	w.Helper()
-	return w.sweeperTelling(c, w.Output())
+	return w.sweeperWithLog(c, w.Output())
 }
 
-// sweeperTelling logs to out.
-func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
+// sweeperWithLog makes a sweeper that logs to out.
+func (w *world) sweeperWithLog(c sweep.Chain, out io.Writer) *sweep.Sweeper {
 	w.Helper()
 	return must[*sweep.Sweeper](w.T)(sweep.New(sweep.Options{
-		Chain: c, Store: w.store.Sweeps(), Accounting: written{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
+		Chain: c, Store: w.store.Sweeps(), Accounting: completeAccounting{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
 		Price: txmgr.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
 	}))
 }
 
-// until is a writer that passes writes on, and calls call when one contains words.
-type until struct {
+// triggerWriter is a writer that calls call when a write contains words, and passes all
+// writes on.
+type triggerWriter struct {
 	io.Writer
 	words string
 	call  func()
 }
 
-func (u until) Write(line []byte) (int, error) {
+func (u triggerWriter) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte(u.words)) {
 		u.call()
 	}
@@ -163,7 +166,7 @@ func (u until) Write(line []byte) (int, error) {
 }
 
 func (w *world) context() context.Context {
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), testTimeout)
 	w.Cleanup(cancel)
 	return ctx
 }
@@ -176,16 +179,16 @@ func (w *world) count(sql string) (n int) {
 	return n
 }
 
-// want compares finalized balances, by the names of their keys.
-func (w *world) want(balances map[string]uint64) {
+// checkBalances compares finalized balances, by the names of their keys.
+func (w *world) checkBalances(balances map[string]uint64) {
 	w.Helper()
 	for name, want := range balances {
-		if got := w.holds(w.keys[name]); got != want {
-			w.Errorf("%s holds %d, want %d", name, got, want)
+		if got := w.balance(w.keys[name]); got != want {
+			w.Errorf("%s has %d lamports, want %d", name, got, want)
 		}
 	}
 	if open := w.count(`SELECT count(*) FROM sweeps WHERE state = 'open'`); open != 0 {
-		w.Errorf("%d sweeps are not settled", open)
+		w.Errorf("%d sweeps are not resolved, want 0", open)
 	}
 }
 

@@ -22,20 +22,21 @@ type balance struct {
 	lamports uint64
 }
 
-// move is a planned transaction: what one payer sends, at a price in micro-lamports a
-// compute unit.
+// move is a planned transaction: the transfers of one payer, at a price in
+// micro-lamports a compute unit.
 type move struct {
 	from      solana.PublicKey
 	transfers []Transfer
 	price     uint64
 }
 
-// fundPlan plans the moves that bring each new payer to the target, while each old one
-// keeps at least o.Keep. When there is not enough for all, the poorest are raised first, to
-// equal balances. When these would be below least, which leaves a payer unusable, nothing
-// is moved and short says what is missing. Without moves and short there is nothing to do.
+// fundPlan plans the moves that bring each new payer to the target, while each old
+// payer keeps at least o.Keep. When there is not enough for all, the poorest are raised
+// first, to equal balances. When these would be below minBalance, with which a payer is
+// unusable, nothing is moved and short says what is missing. Without moves and short
+// there is nothing to do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
-	least := min(max(o.Keep, shieldpool.RentExempt), o.Target)
+	minBalance := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)
 	var available uint64
 	for i := range sources {
@@ -47,8 +48,8 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	})
 	level := waterLevel(to, available, o.Target)
 	poorest := slices.MinFunc(to, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
-	if poorest < least && level < least {
-		return nil, shortage(to, sources, available, least)
+	if poorest < minBalance && level < minBalance {
+		return nil, shortage(to, sources, available, minBalance)
 	}
 	needs := slices.Clone(to)
 	for i := range needs {
@@ -63,24 +64,25 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 			moves = append(moves, m)
 		}
 	}
-	if len(moves) == 0 && poorest < least {
-		return nil, shortage(to, sources, sources[0].lamports, least) // no single source can create a new payer's account
+	if len(moves) == 0 && poorest < minBalance {
+		return nil, shortage(to, sources, sources[0].lamports, minBalance) // no old payer alone can create a new payer's account
 	}
 	return moves, nil
 }
 
-// shortage says how much is missing for every new payer to hold least.
-func shortage(to, sources []balance, available, least uint64) *Short {
+// shortage says how much is missing for every new payer to have minBalance.
+func shortage(to, sources []balance, available, minBalance uint64) *Short {
 	var need uint64
 	for _, t := range to {
-		need += subtract(least, t.lamports)
+		need += subtract(minBalance, t.lamports)
 	}
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
-// fillNeeds plans the transfers of one source to the accounts in need, and lowers the needs by
-// them. It plans none that would leave its account below the rent-exempt minimum: that
-// transfer could land before the rest comes from another source, and would fail.
+// fillNeeds plans the transfers of one source to the accounts in need, and lowers the
+// needs by them. It plans no transfer that would leave an account below the rent-exempt
+// minimum: such a transfer could land before the rest comes from another source, and
+// would fail.
 func fillNeeds(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
@@ -112,9 +114,9 @@ func waterLevel(to []balance, available, target uint64) uint64 {
 	return target
 }
 
-// allPlan plans the moves that empty the payers, to the last lamport. A payer that cannot
-// pay the priority fee goes without one. left is what cannot be moved: the network refuses
-// a payer that the fee alone would leave below the rent-exempt minimum.
+// allPlan plans the moves that empty the payers, to the last lamport. A payer that
+// cannot afford the priority fee pays none. left is the sum that cannot be moved: the
+// network refuses a payer that the fee alone would leave below the rent-exempt minimum.
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price

@@ -27,7 +27,7 @@ func (r *run) resolveOpen(ctx context.Context) error {
 			return err
 		}
 		if waitingFor == "" {
-			continue // all are over
+			continue // all are resolved
 		}
 		if err := r.pause(ctx, waitingFor); err != nil {
 			return err
@@ -44,7 +44,8 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor st
 	}
 	search, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
-		// Without an answer no attempt is known to be on the chain: due ones are sent again.
+		// Without an answer no attempt is known to be on the chain: attempts that are
+		// due are sent again.
 		search = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
 		waitingFor = fmt.Sprintf("the chain to report %d transactions (%v)", len(open), err)
 	}
@@ -77,14 +78,14 @@ func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, 
 		r.result.Expired++
 		return "", r.end(ctx, a, EndExpired, 0)
 	case fate == onchain.Forgotten:
-		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: give one with the role archive", a.BlockhashSlot, a.FeePayer), nil
+		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: configure one with the role archive", a.BlockhashSlot, a.FeePayer), nil
 	case st != nil:
 		return "transactions to be finalized", nil
 	}
 	if !r.refused[a.Signature] && r.Now().Sub(r.sent[a.Signature]) >= r.Rebroadcast {
 		r.send(ctx, a, false)
 	}
-	return "transactions to land, or to be too old for that", nil
+	return "transactions to land or expire", nil
 }
 
 func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {

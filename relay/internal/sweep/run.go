@@ -14,7 +14,7 @@ import (
 )
 
 // maxFailures is the number of transactions that failed on the chain after which a run
-// gives up: each costs a fee, and a person has to find the cause.
+// gives up: each costs a fee, and an operator has to find the cause.
 const maxFailures = 5
 
 // reportInterval is how often a waiting run logs what it waits for.
@@ -29,10 +29,10 @@ type FundOrder struct {
 	Target, Keep uint64
 }
 
-// Fund brings each new payer to the target or, when there is not enough, to an equal share
-// of what the old ones hold above what they keep. It returns once all is finalized. Its
+// Fund brings each new payer to the target or, when there is not enough, to an equal
+// share of what the old payers have above Keep. It returns once all is finalized. Its
 // errors are *Short when the shares would leave a payer unusable, *Unfinished when ctx
-// ends, and those of store and keys.
+// ends, and errors of the store and the keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
 	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
@@ -42,9 +42,10 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	return r.execute(ctx, slices.Concat(r.payers(), o.To))
 }
 
-// All waits until no attempt of the payers can land any more, moves all their lamports to
-// one address, and completes their accounting. It returns once all is finalized. Its errors
-// are *Unfinished when ctx ends, and those of store, keys and accounting.
+// All waits until no attempt of the payers can land any more, moves all their lamports
+// to one address, and completes their accounting. It returns once all is finalized. Its
+// errors are *Unfinished when ctx ends, and errors of the store, the keys and the
+// accounting.
 func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
 	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
@@ -54,8 +55,9 @@ func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicK
 	return r.execute(ctx, r.payers())
 }
 
-// Drain waits until no transaction of the payers can land any more and all landed ones are
-// finalized. Its errors are *Unfinished when ctx ends, and the store's.
+// Drain waits until no transaction of the payers can land any more and all landed
+// transactions are finalized. Its errors are *Unfinished when ctx ends, and errors of
+// the store.
 func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, addresses: payers}
 	err := r.withLocks(ctx, payers, func(ctx context.Context) error {
@@ -77,8 +79,8 @@ type run struct {
 	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
 
 	session Session
-	// minContextSlot is the newest slot in which a sweep of the accounts landed: an earlier
-	// reading does not show that sweep, and the next plan would repeat it.
+	// minContextSlot is the newest slot in which a sweep of the accounts landed: a read
+	// at an earlier slot does not show that sweep, and the next plan would repeat it.
 	minContextSlot uint64
 	// refused are attempts that every endpoint refused: they are not sent again, and
 	// expire.
@@ -106,7 +108,7 @@ func (r *run) payers() []solana.PublicKey {
 func (r *run) execute(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 	for _, to := range r.to {
 		if slices.Contains(r.payers(), to) {
-			return r.result, fmt.Errorf("%s is among the old keys and the new ones: expected others to move lamports to", to)
+			return r.result, fmt.Errorf("%s is an old key and a new key: expected a new key that is not an old one", to)
 		}
 	}
 	err := r.withLocks(ctx, lock, func(ctx context.Context) error {
@@ -153,13 +155,13 @@ func (r *run) wrapEnd(ctx context.Context, err error) error {
 		return err
 	}
 	if r.waitingFor == "" {
-		r.waitingFor = "it had just begun"
+		r.waitingFor = "the run had just started"
 	}
 	return &Unfinished{WaitingFor: r.waitingFor, Err: ctx.Err()}
 }
 
-// pause waits for one poll interval. It logs what for, when that has changed or was last
-// logged long ago.
+// pause waits for one poll interval. It logs waitingFor when that has changed, and
+// otherwise every reportInterval.
 func (r *run) pause(ctx context.Context, waitingFor string) error {
 	if ctx.Err() != nil && r.waitingFor != "" {
 		// The last call may have failed only because ctx ended, so the earlier reason is
@@ -235,9 +237,10 @@ func (r *run) planMoves(ctx context.Context, c onchain.Commitment, price uint64)
 	return moves, left, short, nil
 }
 
-// balances reads what accounts hold, in one call each: the endpoints ask a second one of
-// them about a missing account only when it is the only account of the call. balances
-// retries until there is an answer, because a failed read does not mean an empty account.
+// balances reads the lamports of accounts, with one call for each: only if a call has a
+// single account does a second endpoint confirm that the account is missing. balances
+// retries until there is an answer, because a failed read does not mean an empty
+// account.
 func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment) ([]balance, error) {
 	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {
@@ -265,8 +268,8 @@ func (r *run) retry(ctx context.Context, what string, err error) error {
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
 }
 
-// price is the current price of a compute unit, in micro-lamports. It is the lowest allowed
-// one when the chain does not answer: a missing price is no reason to stop.
+// price is the current price of a compute unit, in micro-lamports. It is the lowest
+// allowed price when the chain does not answer: a missing price is no reason to stop.
 func (r *run) price(ctx context.Context) uint64 {
 	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
 	if err != nil {
@@ -313,8 +316,8 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	return nil
 }
 
-// send sends committed bytes. Whatever the answer, they may land until they are dead. When
-// every endpoint refuses the first send, this run does not repeat it.
+// send sends committed bytes. Whatever the answer, the transaction may land until it is
+// dead. When every endpoint refuses the first send, this run does not repeat it.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.sent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
@@ -322,7 +325,7 @@ func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	switch {
 	case first && errors.As(err, &refused):
 		r.refused[a.Signature] = true
-		r.Log.WarnContext(ctx, "transaction rejected by preflight; nothing is signed anew before it has expired", "signature", a.Signature, "error", err)
+		r.Log.WarnContext(ctx, "transaction rejected by preflight; no new transaction is signed before it has expired", "signature", a.Signature, "error", err)
 	case err != nil:
 		r.Log.DebugContext(ctx, "send timed out; outcome unknown", "signature", a.Signature, "error", err)
 	}

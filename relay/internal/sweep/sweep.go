@@ -1,6 +1,6 @@
-// Package sweep moves fee payers' own lamports to other keys of the operator when keys are
-// rotated: it funds the new keys, waits until no transaction of the old ones can land any
-// more, and moves their remaining lamports.
+// Package sweep moves fee payers' own lamports to other keys of the operator when keys
+// are rotated: it funds the new keys, waits until no transaction of the old keys can
+// land any more, and moves their remaining lamports.
 //
 // Its transactions follow the same rules as all others of the relay: an attempt is
 // committed before the first send, the same bytes are sent until the attempt is dead, and
@@ -65,8 +65,8 @@ const (
 // Unresolved counts the payers' attempts without a final outcome in the database. It does
 // not count sweeps.
 type Unresolved struct {
-	// Open counts attempts that may land; Unfinalized those that landed and are not
-	// finalized.
+	// Open counts attempts that may land; Unfinalized counts attempts that landed and
+	// are not finalized.
 	Open, Unfinalized int64
 	// Oldest is the age of the oldest of these attempts; 0 without any.
 	Oldest time.Duration
@@ -87,8 +87,8 @@ type Chain interface {
 // ErrLocked says that another sweep has locked one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrSameTransaction says that the transaction is already recorded: an identical one was
-// signed earlier with the same blockhash, and is dead.
+// ErrSameTransaction says that the transaction is already recorded: an identical
+// transaction was signed earlier with the same blockhash, and is dead.
 var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
@@ -109,17 +109,17 @@ type Session interface {
 	// Record commits an attempt. A payer has at most one without a final outcome. Record
 	// returns ErrSameTransaction when the transaction is already recorded.
 	Record(ctx context.Context, a Attempt) error
-	// Resolve records an attempt's end; slot is the one in which it landed, 0 when it did
-	// not.
+	// Resolve records an attempt's end; slot is the slot in which it landed, 0 when it
+	// did not land.
 	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
 }
 
 // AccountingReader reads payers' finalized history into the relays' accounting.
 type AccountingReader interface {
-	// Complete reads the new part of the payers' finalized histories. It reports whether
-	// the accounting is then complete: whether it explains every lamport of the present
-	// balances.
+	// Complete reads the new part of the payers' finalized histories. It reports
+	// whether the accounting is then complete: whether it explains every lamport of the
+	// current balances.
 	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
 }
 
@@ -149,9 +149,9 @@ type Sweeper struct{ Options }
 func New(o Options) (*Sweeper, error) {
 	switch {
 	case o.Chain == nil || o.Store == nil || o.Accounting == nil || o.Log == nil || o.Now == nil:
-		return nil, errors.New("a sweep needs a chain, a store, the ledger's books, a logger and a clock")
+		return nil, errors.New("a sweep needs a chain, a store, an accounting reader, a logger and a clock")
 	case o.Poll < 0 || o.Rebroadcast < 0:
-		return nil, fmt.Errorf("a sweep's pauses are %s and %s: expected none below 0", o.Poll, o.Rebroadcast)
+		return nil, fmt.Errorf("a sweep's pauses are %s and %s: expected 0 or more", o.Poll, o.Rebroadcast)
 	}
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
@@ -164,18 +164,19 @@ func New(o Options) (*Sweeper, error) {
 
 // Result is what one run did.
 type Result struct {
-	// Transactions is how many landed without an error, including those of earlier runs
-	// whose landing this run observed, and Lamports is what they moved. Failed is how many
-	// landed with an error, and Expired how many can never land. Fees is what the landed
-	// and failed ones cost.
+	// Transactions is how many transactions landed without an error, including
+	// transactions of earlier runs whose landing this run observed, and Lamports is
+	// what they moved. Failed is how many landed with an error, and Expired how many
+	// can never land. Fees is the cost of the transactions that landed, with or without
+	// an error.
 	Transactions, Failed, Expired int
 	Lamports, Fees                uint64
-	// Left is what the payers still hold and cannot move, in lamports: each holds less than
-	// the fee and the rent-exempt minimum together.
+	// Left is how many lamports the payers have and cannot move: each has less than the
+	// fee and the rent-exempt minimum together.
 	Left uint64
 }
 
-// String is one line for a person.
+// String is a summary of one line.
 func (r Result) String() string {
 	text := fmt.Sprintf("moved %d lamports in %d transactions, which cost %d", r.Lamports, r.Transactions, r.Fees)
 	if r.Failed+r.Expired > 0 {
@@ -200,9 +201,9 @@ type Unfinished struct {
 func (e *Unfinished) Error() string {
 	why := "the time is over"
 	if errors.Is(e.Err, context.Canceled) {
-		why = "it was told to stop"
+		why = "the run was stopped"
 	}
-	return fmt.Sprintf("not done, and %s: %s; run it again, it goes on from there", why, e.WaitingFor)
+	return fmt.Sprintf("not done, and %s: %s; run it again to continue", why, e.WaitingFor)
 }
 
 // Unwrap gives the context's error.
@@ -210,8 +211,8 @@ func (e *Unfinished) Unwrap() error { return e.Err }
 
 // Short says that a step lacks lamports. The step has then moved none.
 type Short struct {
-	// Need is the required amount in lamports, Have the present one, and To the key to
-	// which more has to be sent.
+	// Need is the required amount in lamports, Have the available amount, and To the
+	// key to which more has to be sent.
 	Need, Have uint64
 	To         solana.PublicKey
 	// What says what the lamports are for.
@@ -220,5 +221,5 @@ type Short struct {
 
 // Error says how much is missing and where to send it.
 func (e *Short) Error() string {
-	return fmt.Sprintf("not enough lamports %s: expected %d, received %d; send at least %d to %s and run it again", e.What, e.Need, e.Have, e.Need-min(e.Have, e.Need), e.To)
+	return fmt.Sprintf("not enough lamports %s: expected %d, available %d; send at least %d to %s and run it again", e.What, e.Need, e.Have, e.Need-min(e.Have, e.Need), e.To)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-func TestAFundingThatIsRunAgainMovesNothingTwice(t *testing.T) {
+func TestRepeatedFundingMovesNothingTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b, n1, n2 := w.key("old a", 2*sol), w.key("old b", sol), w.key("new 1", 0), w.key("new 2", sol/4)
@@ -25,59 +25,59 @@ func TestAFundingThatIsRunAgainMovesNothingTwice(t *testing.T) {
 	order := sweep.FundOrder{From: signers(a, b), To: addresses(n1, n2), Target: sol, Keep: keep}
 	r, err := s.Fund(w.context(), order)
 	if err != nil || r.Transactions != 1 || r.Lamports != sol+sol*3/4 || r.Fees != fee {
-		t.Errorf("it did %+v (%v)", r, err)
+		t.Errorf("result is %+v, error %v; want one transaction", r, err)
 	}
 	after := map[string]uint64{"old a": sol/4 - fee, "old b": sol, "new 1": sol, "new 2": sol}
-	w.want(after)
+	w.checkBalances(after)
 	if r, err = s.Fund(w.context(), order); err != nil || r.Transactions != 0 {
-		t.Errorf("again it did %+v (%v)", r, err)
+		t.Errorf("second run: result is %+v, error %v; want no transactions", r, err)
 	}
-	w.want(after)
+	w.checkBalances(after)
 }
 
-func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
+func TestAllMovesEveryLamport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b, empty, to := w.key("old a", 2*sol+7), w.key("old b", shieldpool.RentExempt+fee), w.key("empty", 0), w.key("new", sol)
 	s := w.sweeper(w.endpoints())
 	r, err := s.All(w.context(), signers(a, b, empty), to.PublicKey())
 	if err != nil || r.Transactions != 2 || r.Fees != 2*fee || r.Left != 0 {
-		t.Errorf("it did %+v (%v)", r, err)
+		t.Errorf("result is %+v, error %v; want two transactions", r, err)
 	}
 	after := map[string]uint64{"old a": 0, "old b": 0, "empty": 0, "new": 3*sol + 7 + shieldpool.RentExempt - fee}
-	w.want(after)
+	w.checkBalances(after)
 	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{}) {
-		t.Errorf("again it did %+v (%v)", r, err)
+		t.Errorf("second run: result is %+v, error %v; want nothing moved", r, err)
 	}
-	w.want(after)
+	w.checkBalances(after)
 	// Lamports that do not suffice for a fee stay, and are reported.
 	w.fund(b.PublicKey(), shieldpool.RentExempt)
 	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: shieldpool.RentExempt}) {
-		t.Errorf("of what cannot pay a fee it did %+v (%v)", r, err)
+		t.Errorf("with too few lamports for a fee: result is %+v, error %v; want them reported as left", r, err)
 	}
 	// A retired key that receives lamports again is swept again.
 	w.fund(a.PublicKey(), sol)
 	if r, err = s.All(w.context(), signers(a), to.PublicKey()); err != nil || r.Lamports != sol-fee {
-		t.Errorf("after another deposit it did %+v (%v)", r, err)
+		t.Errorf("after another deposit: result is %+v, error %v; want the deposit moved", r, err)
 	}
-	w.want(map[string]uint64{"old a": 0, "new": 4*sol + 7 + shieldpool.RentExempt - 2*fee})
+	w.checkBalances(map[string]uint64{"old a": 0, "new": 4*sol + 7 + shieldpool.RentExempt - 2*fee})
 }
 
-func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
+func TestSweepsWithFaultyEndpoints(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for half a minute of slots")
+		t.Skip("waits for half a minute of slots")
 	}
 	t.Parallel()
 	const odds = 0.3
 	tests := map[string][][]fault.Rule{
 		"sends that land and are answered with an error": {{{Method: "sendTransaction", AfterActing: true, Status: http.StatusInternalServerError}}},
 		"sends that are cut after they landed":           {{{Method: "sendTransaction", AfterActing: true, Cut: true}}},
-		"sends that are forgotten half of the time":      {{{Method: "sendTransaction", Drop: true, Probability: 0.5}}},
+		"half of the sends are dropped":                  {{{Method: "sendTransaction", Drop: true, Probability: 0.5}}},
 		"any call fails at times":                        {{{Status: http.StatusBadGateway, Probability: odds}}, {{Cut: true, Probability: odds}}},
 		"balances that cannot be read at times":          {{{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable, Probability: 0.5}}, {{Method: "getMultipleAccounts", Hang: true, Probability: odds}}},
-		"one of two that has lost every account":         {{{Method: "getMultipleAccounts", Empty: true}}, nil},
-		"one of two that lags":                           {{{Lag: 20}}, nil},
-		"both lag at times":                              {{{Lag: 15, Probability: odds}}, {{Lag: 25, Probability: odds}}},
+		"one of two endpoints has no accounts":           {{{Method: "getMultipleAccounts", Empty: true}}, nil},
+		"one of two endpoints lags":                      {{{Lag: 20}}, nil},
+		"both endpoints lag at times":                    {{{Lag: 15, Probability: odds}}, {{Lag: 25, Probability: odds}}},
 	}
 	for name, faults := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,30 +89,30 @@ func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.want(map[string]uint64{"old": sol - funded.Fees, "new 1": sol, "new 2": sol})
+			w.checkBalances(map[string]uint64{"old": sol - funded.Fees, "new 1": sol, "new 2": sol})
 			all, err := s.All(w.context(), signers(old), n1.PublicKey())
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.want(map[string]uint64{"old": 0, "new 1": 2*sol - funded.Fees - all.Fees, "new 2": sol})
+			w.checkBalances(map[string]uint64{"old": 0, "new 1": 2*sol - funded.Fees - all.Fees, "new 2": sol})
 			if funded.Transactions != 1 || all.Transactions != 1 {
-				t.Errorf("it funded by %+v and swept by %+v, want one transaction each", funded, all)
+				t.Errorf("funding: %+v, sweep: %+v; want one transaction each", funded, all)
 			}
 		})
 	}
 }
 
-// TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead: all sends are lost until the first
-// transaction has expired.
-func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
+// TestExpiredTransactionIsSignedAnew: all sends are dropped until the first transaction
+// has expired.
+func TestExpiredTransactionIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	c := &watched{Chain: w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}})}
+	c := &observedChain{Chain: w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}})}
 	c.onBlockhash = func(n int) {
 		if n == 2 {
 			if expired := w.count(`SELECT count(*) FROM sweeps WHERE state = 'expired'`); expired != 1 {
-				t.Errorf("%d transactions are dead when the second is signed, want the first", expired)
+				t.Errorf("%d transactions have expired when the second is signed, want 1", expired)
 			}
 			if err := w.net.Endpoint("faulty-a").SetFaults(nil); err != nil {
 				t.Error(err)
@@ -121,13 +121,13 @@ func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
 	}
 	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
 	if err != nil || r.Expired != 1 || r.Transactions != 1 {
-		t.Errorf("it did %+v (%v), want one that expired and one that landed", r, err)
+		t.Errorf("result is %+v, error %v; want one expired and one landed transaction", r, err)
 	}
-	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+	w.checkBalances(map[string]uint64{"old": 0, "new": 3*sol - fee})
 }
 
-// watched is a chain that reports calls to a test as they are made.
-type watched struct {
+// observedChain is a chain that reports calls to a test as they are made.
+type observedChain struct {
 	sweep.Chain
 	mu          sync.Mutex
 	blockhashes int
@@ -136,7 +136,7 @@ type watched struct {
 	onSearch    func(onchain.SearchResult)
 }
 
-func (c *watched) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+func (c *observedChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	c.mu.Lock()
 	c.blockhashes++
 	n := c.blockhashes
@@ -147,26 +147,26 @@ func (c *watched) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error
 	return c.Chain.LatestBlockhash(ctx)
 }
 
-func (c *watched) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (c *observedChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	if c.onSend != nil {
 		c.onSend(raw)
 	}
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
-	look, err := c.Chain.Search(ctx, signatures)
+func (c *observedChain) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	result, err := c.Chain.Search(ctx, signatures)
 	if err == nil && c.onSearch != nil {
-		c.onSearch(look)
+		c.onSearch(result)
 	}
-	return look, err
+	return result, err
 }
 
-func TestAForkThatLosesATransactionLosesNoLamport(t *testing.T) {
+func TestForkLosesNoLamports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	c := &watched{Chain: w.endpoints()}
+	c := &observedChain{Chain: w.endpoints()}
 	forks := 0
 	c.onSearch = func(l onchain.SearchResult) {
 		if st := l.Statuses[0]; st != nil && st.Confirmation == onchain.Confirmed && forks < 3 {
@@ -177,30 +177,30 @@ func TestAForkThatLosesATransactionLosesNoLamport(t *testing.T) {
 	}
 	r, err := w.sweeper(c).Fund(w.context(), sweep.FundOrder{From: signers(old), To: addresses(to), Target: 2 * sol, Keep: keep})
 	if err != nil || r.Transactions != 1 || forks == 0 {
-		t.Errorf("after %d forks it did %+v (%v)", forks, r, err)
+		t.Errorf("after %d forks: result is %+v, error %v; want one transaction", forks, r, err)
 	}
-	w.want(map[string]uint64{"old": sol - r.Fees, "new": 2 * sol})
+	w.checkBalances(map[string]uint64{"old": sol - r.Fees, "new": 2 * sol})
 }
 
-func TestADepositBetweenReadingAndLandingIsSweptToo(t *testing.T) {
+func TestDepositDuringSweepIsSweptToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	c := &watched{Chain: w.endpoints()}
+	c := &observedChain{Chain: w.endpoints()}
 	var once sync.Once
 	c.onSend = func([]byte) {
-		// The added lamport would remain, which is less than the rent-exempt minimum: the
-		// transaction fails.
+		// The transaction fails: it would leave the added lamport, which is less than
+		// the rent-exempt minimum.
 		once.Do(func() { w.fund(old.PublicKey(), 1) })
 	}
 	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
 	if err != nil || r.Transactions != 1 || r.Failed+r.Expired == 0 {
-		t.Errorf("it did %+v (%v), want one that failed and one that landed", r, err)
+		t.Errorf("result is %+v, error %v; want one failed or expired and one landed transaction", r, err)
 	}
-	w.want(map[string]uint64{"old": 0, "new": 3*sol + 1 - r.Fees})
+	w.checkBalances(map[string]uint64{"old": 0, "new": 3*sol + 1 - r.Fees})
 }
 
-func TestLamportsThatAreMissing(t *testing.T) {
+func TestFundReportsMissingLamports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, n1, n2 := w.key("old", keep+sol/20), w.key("new 1", 0), w.key("new 2", 0)
@@ -208,67 +208,68 @@ func TestLamportsThatAreMissing(t *testing.T) {
 	order := sweep.FundOrder{From: signers(old), To: addresses(n1, n2), Target: sol, Keep: keep}
 	var short *sweep.Short
 	if _, err := s.Fund(w.context(), order); !errors.As(err, &short) || short.To != old.PublicKey() || short.Need != 2*keep || short.Have != sol/20-fee || !strings.Contains(err.Error(), old.PublicKey().String()) {
-		t.Errorf("error is %v, want that some are missing, and where", err)
+		t.Errorf("error is %v, want Short with the missing lamports and the old payer's address", err)
 	}
-	w.want(map[string]uint64{"old": keep + sol/20, "new 1": 0, "new 2": 0})
+	w.checkBalances(map[string]uint64{"old": keep + sol/20, "new 1": 0, "new 2": 0})
 	w.fund(short.To, short.Need-short.Have)
 	if r, err := s.Fund(w.context(), order); err != nil || r.Lamports != 2*keep {
-		t.Errorf("with what was missing it did %+v (%v)", r, err)
+		t.Errorf("with the missing lamports: result is %+v, error %v; want all new payers funded", r, err)
 	}
-	w.want(map[string]uint64{"old": keep, "new 1": keep, "new 2": keep})
+	w.checkBalances(map[string]uint64{"old": keep, "new 1": keep, "new 2": keep})
 	if _, err := s.All(w.context(), signers(old), old.PublicKey()); err == nil {
-		t.Error("a key is swept to itself")
+		t.Error("a sweep of a key to itself returns no error")
 	}
-	made := w.key("made", 0)
-	if _, err := s.Fund(w.context(), sweep.FundOrder{From: signers(made), To: addresses(old), Target: sol, Keep: keep}); err != nil {
-		t.Errorf("there is nothing to fund from, the new one is usable, and the error is %v", err)
+	empty := w.key("made", 0)
+	if _, err := s.Fund(w.context(), sweep.FundOrder{From: signers(empty), To: addresses(old), Target: sol, Keep: keep}); err != nil {
+		t.Errorf("the old payer is empty and the new payer funded: error %v, want none", err)
 	}
 }
 
-func TestAnUnknownTransactionIsNotSignedAgain(t *testing.T) {
+func TestTransactionWithUnknownOutcomeIsNotSignedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, to := w.key("old", 2*sol), w.key("new", sol)
-	// It never lands, and once it is dead no endpoint's history reaches back far enough.
+	// The transaction never lands, and no endpoint's history is long enough to show
+	// that it is dead.
 	c := w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}, {History: 20}})
 	ctx, cancel := context.WithCancel(w.context())
 	defer cancel()
-	_, err := w.sweeperTelling(c, until{w.Output(), "role archive", cancel}).All(ctx, signers(old), to.PublicKey())
+	_, err := w.sweeperWithLog(c, triggerWriter{w.Output(), "role archive", cancel}).All(ctx, signers(old), to.PublicKey())
 	var unfinished *sweep.Unfinished
 	if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), "role archive") || w.count(`SELECT count(*) FROM sweeps`) != 1 {
-		t.Errorf("error is %v, want that the history is too short, and one transaction", err)
+		t.Errorf("error is %v, want Unfinished with role archive after one transaction", err)
 	}
-	// With an endpoint that has the history, the sweep goes on.
+	// With an endpoint that has the history, the sweep continues.
 	if r, err := w.sweeper(w.endpoints(nil)).All(w.context(), signers(old), to.PublicKey()); err != nil || r.Expired != 1 || r.Transactions != 1 {
-		t.Errorf("with a whole history it did %+v (%v)", r, err)
+		t.Errorf("with a complete history: result is %+v, error %v; want one expired and one landed transaction", r, err)
 	}
-	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+	w.checkBalances(map[string]uint64{"old": 0, "new": 3*sol - fee})
 }
 
-func TestTwoSweepsOfOneKeyWaitForEachOther(t *testing.T) {
+func TestSweepsOfOneKeyRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, n1, n2 := w.key("old", 3*sol), w.key("new 1", 0), w.key("new 2", 0)
 	e := w.endpoints()
-	var both sync.WaitGroup
+	var sweeps sync.WaitGroup
 	for range 3 {
-		both.Go(func() {
+		sweeps.Go(func() {
 			if _, err := w.sweeper(e).Fund(w.context(), sweep.FundOrder{From: signers(old), To: addresses(n1, n2), Target: sol, Keep: keep}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	both.Wait()
-	w.want(map[string]uint64{"old": sol - fee, "new 1": sol, "new 2": sol})
+	sweeps.Wait()
+	w.checkBalances(map[string]uint64{"old": sol - fee, "new 1": sol, "new 2": sol})
 
-	held, err := w.store.Sweeps().Lock(t.Context(), addresses(old))
+	session, err := w.store.Sweeps().Lock(t.Context(), addresses(old))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close()
+	defer session.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := w.sweeper(e).All(ctx, signers(old), n1.PublicKey()); err == nil || !strings.Contains(err.Error(), "another relay sweep") {
-		t.Errorf("error is %v, want that another sweep is at work", err)
+		t.Errorf("error is %v, want another relay sweep is at work", err)
 	}
 }

@@ -39,7 +39,7 @@ func (m *move) build(_ solana.PublicKey, compute shieldpool.Compute, blockhash s
 	}
 	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(m.from))
 	if err != nil {
-		return nil, fmt.Errorf("lay out transaction: %w", err)
+		return nil, fmt.Errorf("build transaction: %w", err)
 	}
 	return tx, nil
 }
