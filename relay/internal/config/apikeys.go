@@ -7,7 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// These are the lengths of an API key, in characters. A shorter one can be guessed.
+// minAPIKey and maxAPIKey bound the length of an API key, in characters. A shorter key
+// could be guessed.
 const minAPIKey, maxAPIKey = 16, 256
 
 // apiKeys hashes the file's API keys; none without a file.
@@ -16,7 +17,7 @@ func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 	if s.APIKeysFile == "" {
 		return nil, nil
 	}
-	content, err := readFile(flag, s.APIKeysFile, "write a key of 16 characters or more on a line of it, or leave the setting out to serve everybody")
+	content, err := readFile(flag, s.APIKeysFile, "write a key of 16 characters or more on a line, or leave the setting out to serve everybody")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 		keys = append(keys, sha256.Sum256([]byte(key)))
 	}
 	if len(keys) == 0 {
-		return nil, commandline.Problem(flag, "the file has no key: write one on a line, or leave the setting out to serve everybody")
+		return nil, commandline.Problem(flag, "the file has no key: write a key on a line, or leave the setting out to serve everybody")
 	}
 	return keys, nil
 }

@@ -10,16 +10,16 @@ import (
 
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
-	const long = "0123456789abcdef"
+	const key16 = "0123456789abcdef"
 	tests := map[string]struct {
 		content string
 		want    []string
 		problem string
 	}{
-		"two keys, a comment and an empty line": {"# for the wallet\n" + long + "\n\n  " + long + "2 \r\n", []string{long, long + "2"}, ""},
-		"a key that can be guessed":             {canary + "\n", nil, "line 1: expected a key of 16 to 256 visible ASCII characters without spaces, received 12 characters"},
-		"a key with a space":                    {long + "\n" + canary + " " + canary, nil, "line 2: expected"},
-		"nothing but comments":                  {"# " + canary, nil, "has no key"},
+		"two keys, a comment and an empty line": {"# for the wallet\n" + key16 + "\n\n  " + key16 + "2 \r\n", []string{key16, key16 + "2"}, ""},
+		"a key that is too short":               {canary + "\n", nil, "line 1: expected a key of 16 to 256 visible ASCII characters without spaces, received 12 characters"},
+		"a key with a space":                    {key16 + "\n" + canary + " " + canary, nil, "line 2: expected"},
+		"only comments":                         {"# " + canary, nil, "has no key"},
 		"an empty file":                         {"", nil, "is empty"},
 	}
 	for name, tc := range tests {
@@ -28,7 +28,7 @@ func TestAPIKeys(t *testing.T) {
 			c, err := parse(t, flags(t, "--api-keys-file="+file(t, tc.content))).Load()
 			if tc.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.problem) || strings.Contains(err.Error(), canary) {
-					t.Fatalf("error %v, want %q in it and no value", err, tc.problem)
+					t.Fatalf("error %v, want one that contains %q and no value", err, tc.problem)
 				}
 				return
 			}
@@ -48,7 +48,7 @@ func TestAPIKeys(t *testing.T) {
 		t.Parallel()
 		c, err := parse(t, flags(t)).Load()
 		if err != nil || c.APIKeys != nil {
-			t.Errorf("%d keys and %v, want none", len(c.APIKeys), err)
+			t.Errorf("%d keys, error %v; want no keys and no error", len(c.APIKeys), err)
 		}
 	})
 }

@@ -34,7 +34,7 @@ const (
 	minRetention = 24 * time.Hour
 )
 
-// flagProblem is a problem of a flag that has no variable.
+// flagProblem is a problem of a flag that has no environment variable.
 func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
@@ -55,8 +55,8 @@ func readFile(flag, path, advice string) ([]byte, error) {
 	return []byte(content), nil
 }
 
-// readContent reads a file without the white space around its content. Its errors, which
-// continue a text that ends in "the file", do not name the path.
+// readContent reads a file without the white space around its content. Its errors
+// continue a sentence that begins with "the file", and do not name the path.
 func readContent(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	var fault *fs.PathError
@@ -83,7 +83,7 @@ func (d Database) Load() (Secret, error) {
 	return NewSecret(url), nil
 }
 
-// checkKeyFiles checks that each path has something to read. The keys themselves are read
+// checkKeyFiles checks that each path has content to read. The keys themselves are read
 // where they are used.
 func (s Serve) checkKeyFiles() (problems []error) {
 	const (

@@ -26,7 +26,7 @@ const (
 	complianceKey = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a" // RFC 7748 §6.1, Alice's
 )
 
-// file writes content to a file of the test's own and gives its path.
+// file writes content to a new file and returns its path.
 func file(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(folder(t), "file")
@@ -36,8 +36,8 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// folder has no part of the test's name, which may contain commas, and commas separate the values
-// of a flag.
+// folder makes a directory. Its path does not contain the test's name, because commas
+// in it would separate the values of a flag.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "config")
@@ -57,15 +57,15 @@ func flags(t *testing.T, others ...string) []string {
 		"--verifying-key=" + verifyingKey,
 		"--compliance-public-key=" + complianceKey,
 	}
-	// A second value names another payer instead.
+	// A second value would add a payer and not replace this one.
 	if !slices.ContainsFunc(others, func(f string) bool { return strings.HasPrefix(f, "--fee-payer-key-file=") }) {
 		needed = append(needed, "--fee-payer-key-file="+file(t, "["+canary+"]"))
 	}
 	return append(needed, others...)
 }
 
-// dotted is a directory in which a Kubernetes volume has no key yet.
-func dotted(t *testing.T) string {
+// folderWithoutKeys makes a directory like a Kubernetes volume that has no key yet.
+func folderWithoutKeys(t *testing.T) string {
 	t.Helper()
 	dir := folder(t)
 	if err := os.WriteFile(filepath.Join(dir, "..data"), []byte(canary), 0o600); err != nil {
@@ -105,7 +105,7 @@ func TestLoad(t *testing.T) {
 			want: "postgres://relay:" + canary + "@db.example:5432/relay",
 			got:  func(c *config.Config) any { return c.DatabaseURL.Reveal() },
 		},
-		"a plain RPC URL is taken": {
+		"a plain RPC URL is read": {
 			want: "http://127.0.0.1:8899",
 			got:  func(c *config.Config) any { return c.Endpoints[0].URL.Reveal() },
 		},
@@ -118,12 +118,12 @@ func TestLoad(t *testing.T) {
 			want: []string{"rpc", "read", "submit", "archive"},
 			got:  func(c *config.Config) any { return append([]string{c.Endpoints[0].Name}, c.Endpoints[0].Roles...) },
 		},
-		"fee payers may be several, and a directory": {
+		"several fee payers may be given, also a directory": {
 			args: []string{"--fee-payer-key-file=" + file(t, "[1]") + "," + filepath.Dir(file(t, "[2]"))},
 			want: 2,
 			got:  func(c *config.Config) any { return len(c.FeePayerKeyFile) },
 		},
-		"transfers alone are capped by default": {
+		"only transfers are capped by default": {
 			want: []uint64{0, 0, uint64(contract.DefaultSpendCapTransfersDay)},
 			got:  func(c *config.Config) any { return []uint64{c.SpendCapHour, c.SpendCapDay, c.SpendCapTransfersDay} },
 		},
@@ -145,7 +145,7 @@ func TestLoad(t *testing.T) {
 			want: 100,
 			got:  func(c *config.Config) any { return c.Profile.RootHistory },
 		},
-		"another ring replaces the profile's": {
+		"another root history size replaces the profile's": {
 			args: []string{"--root-history-size=4000"},
 			want: 4000,
 			got:  func(c *config.Config) any { return c.Profile.RootHistory },
@@ -176,7 +176,7 @@ func TestLoad(t *testing.T) {
 			want: []shieldpool.Mint{{Address: program, Field: [32]byte{31: 1}}, {Address: solana.WrappedSol, Field: [32]byte{31: 2}}},
 			got:  func(c *config.Config) any { return c.Profile.Mints },
 		},
-		"no genesis hash takes any chain": {
+		"without a genesis hash any chain is accepted": {
 			want: true,
 			got:  func(c *config.Config) any { return c.Genesis.IsZero() },
 		},
@@ -189,27 +189,27 @@ func TestLoad(t *testing.T) {
 			want: []string{shieldpool.DefaultSignInMessage},
 			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
 		},
-		"sign-in messages may be several and hold commas and lines": {
+		"several sign-in messages may contain commas and line breaks": {
 			args: []string{"--sign-in-messages=One, two,\nthree", "--sign-in-messages=Four"},
 			want: []string{"One, two,\nthree", "Four"},
 			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
 		},
-		"several messages come from a file": {
+		"several messages are read from a YAML file": {
 			args: []string{"--sign-in-messages-file=" + file(t, "- |-\n  One,\n\n  two\n- \"Four: 5\"\n")},
 			want: []string{"One,\n\ntwo", "Four: 5"},
 			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
 		},
-		"or from one of JSON": {
+		"several messages are read from a JSON file": {
 			args: []string{"--sign-in-messages-file=" + file(t, "[\"One,\\n\\ntwo\",\n\t\"http:\\/\\/pool.example\"]")},
 			want: []string{"One,\n\ntwo", "http://pool.example"},
 			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
 		},
-		"off-curve recipients are admitted when asked for": {
+		"off-curve recipients are allowed when enabled": {
 			args: []string{"--allow-off-curve-recipient"},
 			want: true,
 			got:  func(c *config.Config) any { return c.Profile.AllowOffCurveRecipient },
 		},
-		"origins may be several": {
+		"several origins may be given": {
 			args: []string{"--cors-origins=https://a.example,http://localhost:3000"},
 			want: []string{"https://a.example", "http://localhost:3000"},
 			got:  func(c *config.Config) any { return c.CORSOrigins },
@@ -219,7 +219,7 @@ func TestLoad(t *testing.T) {
 			want: 90 * time.Second,
 			got:  func(c *config.Config) any { return c.Wait },
 		},
-		"swaps are off by default, whatever else is said of them": {
+		"swaps are off without a router URL, whatever the other settings": {
 			args: []string{"--router-program=" + canary, "--swap-concurrency=0"},
 			want: true,
 			got:  func(c *config.Config) any { return c.Swaps == nil },
@@ -245,7 +245,7 @@ func TestLoad(t *testing.T) {
 				return []any{c.Router.Timeout, c.Router.RequestsPerSecond, c.SwapSlippageBps, c.SwapConcurrency}
 			},
 		},
-		"the edges of swaps' numbers are inside": {
+		"the limits of the swap settings are valid": {
 			args: []string{"--router-url=http://127.0.0.1:1", "--router-timeout=30s", "--router-requests-per-second=100000", "--swap-slippage-bps=10000", "--swap-concurrency=1"},
 			want: []any{30 * time.Second, 100_000, 10_000, 1},
 			got: func(c *config.Config) any {
@@ -281,18 +281,18 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadingDoesNotChangeABuiltInProfile(t *testing.T) {
+func TestLoadDoesNotChangeBuiltInProfile(t *testing.T) {
 	t.Parallel()
 	if _, err := parse(t, flags(t, "--allow-off-curve-recipient", "--sign-in-messages=Other")).Load(); err != nil {
 		t.Fatal(err)
 	}
 	if p := shieldpool.ShieldPoolV1(); p.AllowOffCurveRecipient || p.SignInMessages[0] != shieldpool.DefaultSignInMessage {
-		t.Error("the built-in profile has one relay's settings")
+		t.Error("Load changed the built-in profile")
 	}
 }
 
-// Each value but the numbers holds the canary, as if two settings had been confused.
-func TestEveryProblemIsListedWithoutValues(t *testing.T) {
+// Each value except numbers contains the canary, as if two settings had been confused.
+func TestProblemsAreListedWithoutValues(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(folder(t), canary)
 	tests := map[string]struct {
@@ -300,94 +300,94 @@ func TestEveryProblemIsListedWithoutValues(t *testing.T) {
 		flag string
 		want string // a part of the message
 	}{
-		"an address without a port":                    {[]string{"--listen=" + canary}, "--listen ($RELAYPOOL_LISTEN)", "expected host:port, such as 127.0.0.1:8080, received 12 characters"},
-		"a port that is none":                          {[]string{"--operations-listen=127.0.0.1:70000"}, "--operations-listen", "expected host:port"},
-		"one address for both":                         {[]string{"--operations-listen=127.0.0.1:8080"}, "--operations-listen", "the same address as --listen"},
-		"no database":                                  {[]string{"--database-url-file="}, "--database-url-file", "is missing"},
-		"a database URL instead of its file":           {[]string{"--database-url-file=postgres://u:" + canary + "@h/d"}, "--database-url-file", "no such file or directory; it takes a path"},
-		"an empty database file":                       {[]string{"--database-url-file=" + file(t, "\n")}, "--database-url-file", "is empty"},
-		"a database file of another kind":              {[]string{"--database-url-file=" + file(t, "mysql://"+canary+"@h:port/d")}, "--database-url-file", "no Postgres URL: expected postgres://"},
-		"a folder for a file":                          {[]string{"--database-url-file=" + t.TempDir()}, "--database-url-file", "is a directory"},
-		"too few connections":                          {[]string{"--database-max-connections=3"}, "--database-max-connections", "expected at least 4, received 3"},
-		"connections beyond 32 bits":                   {[]string{"--database-max-connections=99999999999"}, "--database-max-connections", "expected a whole number"},
-		"no RPC endpoint":                              {[]string{"--rpc-url="}, "--rpc-url", "is missing"},
-		"two RPC endpoints":                            {[]string{"--rpc-url-file=" + missing}, "--rpc-url", "2 are set"},
-		"an RPC endpoint and a list":                   {[]string{"--rpc-endpoints-file=" + missing}, "--rpc-url", "give one"},
-		"an RPC endpoint over WebSocket":               {[]string{"--rpc-url=ws://" + canary}, "--rpc-url", "no URL of an endpoint: expected http:// or https://"},
-		"an RPC URL with a password":                   {[]string{"--rpc-url=https://u:" + canary + "@rpc.example"}, "--rpc-url", "name that with --rpc-url-file"},
-		"an RPC URL with a key in its query":           {[]string{"--rpc-url=https://rpc.example/?key=" + canary}, "--rpc-url", "name that with --rpc-url-file"},
-		"an RPC file that is not there":                {[]string{"--rpc-url=", "--rpc-url-file=" + missing}, "--rpc-url-file", "no such file"},
-		"an RPC file of another kind":                  {[]string{"--rpc-url=", "--rpc-url-file=" + file(t, canary)}, "--rpc-url-file", "no URL of an endpoint"},
-		"a genesis hash that is none":                  {[]string{"--genesis-hash=" + canary}, "--genesis-hash", "expected 32 bytes in base58, received 12 characters"},
-		"an unknown profile":                           {[]string{"--profile=" + canary}, "--profile", "expected shield-pool-v1 or development"},
-		"a program id that is none":                    {[]string{"--program-id=" + canary}, "--program-id", "expected 32 bytes in base58"},
-		"no verifying key":                             {[]string{"--verifying-key="}, "--verifying-key", "is missing"},
-		"a verifying key that is no JSON":              {[]string{"--verifying-key=" + file(t, canary)}, "--verifying-key", "want the JSON of snarkjs"},
-		"an unknown sign":                              {[]string{"--proof-a=" + canary}, "--proof-a", "expected auto, plain or negated"},
-		"no fee payer":                                 {[]string{"--fee-payer-key-file="}, "--fee-payer-key-file", "make a key with relay keygen"},
-		"a fee payer's key instead of its file":        {[]string{"--fee-payer-key-file=[" + canary + "]"}, "--fee-payer-key-file", "expected a path, not the content"},
-		"one fee payer of two without a file":          {[]string{"--fee-payer-key-file=" + file(t, "[1]") + "," + missing}, "--fee-payer-key-file", "no such file"},
-		"a directory without a key":                    {[]string{"--fee-payer-key-file=" + dotted(t)}, "--fee-payer-key-file", "has no file, except those whose names begin with a dot"},
-		"a whole key instead of its file":              {[]string{"--fee-payer-key-file=[1,2,3," + canary + "]"}, "--fee-payer-key-file", "expected a path, not the content"},
-		"a cap that stops everything":                  {[]string{"--spend-cap-hour=1786759"}, "--spend-cap-hour", "at least the 1786760 lamports that one Transact costs, received 1786759"},
-		"a day's cap that stops everything":            {[]string{"--spend-cap-day=1"}, "--spend-cap-day", "expected 0, for no cap"},
-		"a transfers' cap that stops all":              {[]string{"--spend-cap-transfers-day=5"}, "--spend-cap-transfers-day", "expected 0, for no cap"},
-		"a cap in another unit":                        {[]string{"--spend-cap-day=" + canary}, "--spend-cap-day", "expected a whole number of 0 or more"},
-		"a retention below the replay of keys":         {[]string{"--retention=23h"}, "--retention", "expected 24h0m0s or more"},
-		"a root history of one root":                   {[]string{"--root-history-size=1"}, "--root-history-size", "expected 2 to 300000 roots"},
-		"an overlong path":                             {[]string{"--fee-payer-key-file=" + strings.Repeat(canary, 999)}, "--fee-payer-key-file", "file name too long"},
-		"a negative balance":                           {[]string{"--fee-payer-min-balance=-1"}, "--fee-payer-min-balance", "expected a whole number of 0 or more, received 2 characters"},
-		"a floor above the cap":                        {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},
-		"a cap that is no number":                      {[]string{"--priority-fee-cap=" + canary}, "--priority-fee-cap", "expected a whole number of 0 or more, received 12 characters"},
-		"a percentile above 100":                       {[]string{"--priority-fee-percentile=101"}, "--priority-fee-percentile", "expected 0 to 100, received 101"},
-		"a router over WebSocket":                      {[]string{"--router-url=wss://" + canary}, "--router-url ($RELAYPOOL_ROUTER_URL)", "no URL of a router: expected http:// or https:// and a host"},
-		"a router without a host":                      {[]string{"--router-url=https:///" + canary}, "--router-url", "21 characters that are no URL of a router"},
-		"a router URL with a password":                 {[]string{"--router-url=https://u:" + canary + "@router.example"}, "--router-url", "name that with --router-url-file"},
-		"a router URL with a key in its query":         {[]string{"--router-url=https://router.example/?key=" + canary}, "--router-url", "name that with --router-url-file"},
-		"two router URLs":                              {[]string{"--router-url=https://router.example", "--router-url-file=" + missing}, "--router-url", "and so is --router-url-file ($RELAYPOOL_ROUTER_URL_FILE): give one"},
-		"a router file that is not there":              {[]string{"--router-url-file=" + missing}, "--router-url-file", "no such file"},
-		"a router file of another kind":                {[]string{"--router-url-file=" + file(t, canary)}, "--router-url-file", "no URL of a router"},
-		"a key without a router":                       {[]string{"--router-api-key-file=" + missing}, "--router-api-key-file", "is set, but no router is: give its URL with --router-url"},
-		"a key instead of its file":                    {[]string{"--router-url=https://router.example", "--router-api-key-file=" + canary}, "--router-api-key-file", "no such file or directory; it takes a path"},
-		"a key of two lines":                           {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, canary+"\r\nx: "+canary)}, "--router-api-key-file", "29 bytes is no API key"},
-		"a key that no header can hold":                {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "é"+canary)}, "--router-api-key-file", "no API key"},
-		"an empty key":                                 {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "")}, "--router-api-key-file", "is empty"},
-		"a router program that is none":                {[]string{"--router-url=https://router.example", "--router-program=" + canary}, "--router-program", "expected 32 bytes in base58, received 12 characters"},
-		"a router without patience":                    {[]string{"--router-url=https://router.example", "--router-timeout=99ms"}, "--router-timeout", "expected 100ms to 30s, received 99ms"},
-		"a router with too much patience":              {[]string{"--router-url=https://router.example", "--router-timeout=31s"}, "--router-timeout", "expected 100ms to 30s, received 31s"},
-		"a negative rate of the router":                {[]string{"--router-url=https://router.example", "--router-requests-per-second=-1"}, "--router-requests-per-second", "expected 0, for no limit, to 100000, received -1"},
-		"more slippage than there is":                  {[]string{"--router-url=https://router.example", "--swap-slippage-bps=10001"}, "--swap-slippage-bps", "expected 1 to 10000 hundredths of a percent, received 10001"},
-		"no slippage at all":                           {[]string{"--router-url=https://router.example", "--swap-slippage-bps=0"}, "--swap-slippage-bps", "expected 1 to 10000"},
-		"a negative slippage":                          {[]string{"--router-url=https://router.example", "--swap-slippage-bps=-1"}, "--swap-slippage-bps", "expected 1 to 10000"},
-		"no swaps at once":                             {[]string{"--router-url=https://router.example", "--swap-concurrency=0"}, "--swap-concurrency", "expected 1 to 10000, received 0"},
-		"a lookup table that is none":                  {[]string{"--lookup-table=" + canary}, "--lookup-table", "expected 32 bytes in base58, received 12 characters"},
-		"the zero address for a lookup table":          {[]string{"--lookup-table=11111111111111111111111111111111"}, "--lookup-table", "expected 32 bytes in base58"},
-		"no compliance key":                            {[]string{"--compliance-public-key="}, "--compliance-public-key", "make a pair with relay compliance keygen"},
-		"two compliance keys":                          {[]string{"--compliance-public-key-file=" + missing}, "--compliance-public-key", "give one"},
-		"a compliance key that is none":                {[]string{"--compliance-public-key=" + canary}, "--compliance-public-key", "64 hexadecimal digits"},
-		"a compliance key that seals nothing":          {[]string{"--compliance-public-key=" + strings.Repeat("0", 64)}, "--compliance-public-key", "anybody could open"},
-		"a compliance file of another kind":            {[]string{"--compliance-public-key=", "--compliance-public-key-file=" + file(t, canary)}, "--compliance-public-key-file", "64 hexadecimal digits"},
-		"sign-in messages and a file of them":          {[]string{"--sign-in-messages=A", "--sign-in-messages-file=" + file(t, "[B]")}, "--sign-in-messages ", "give one"},
-		"sign-in messages that are no list":            {[]string{"--sign-in-messages-file=" + file(t, "a: "+canary)}, "--sign-in-messages-file", "expected a YAML or JSON list of texts"},
-		"a file without a sign-in message":             {[]string{"--sign-in-messages-file=" + file(t, "[]")}, "--sign-in-messages-file", "at least one"},
-		"an empty sign-in message in a file":           {[]string{"--sign-in-messages-file=" + file(t, "- "+canary+"\n- ''\n")}, "--sign-in-messages-file", "message 2 of 2 is empty"},
-		"a file of sign-in messages that is not there": {[]string{"--sign-in-messages-file=" + missing}, "--sign-in-messages-file", "cannot be read"},
-		"an empty sign-in message":                     {[]string{"--sign-in-messages="}, "--sign-in-messages", "is empty"},
-		"no steps":                                     {[]string{"--concurrency=0"}, "--concurrency", "expected 1 to 10000, received 0"},
-		"steps that are no number":                     {[]string{"--concurrency=" + canary}, "--concurrency", "expected a whole number, received 12 characters"},
-		"a wait above the longest":                     {[]string{"--wait=2m"}, "--wait ($RELAYPOOL_WAIT)", "which is 1m0s, received 2m0s"},
-		"a wait without a unit":                        {[]string{"--wait=30"}, "--wait ($RELAYPOOL_WAIT)", "expected a duration such as 30s"},
-		"a longest wait beyond patience":               {[]string{"--wait-max=1h"}, "--wait-max", "expected 1s to 10m0s, received 1h0m0s"},
-		"a negative rate":                              {[]string{"--rate-limit=-1"}, "--rate-limit", "expected 0, for no limit, or more"},
-		"a header with a space":                        {[]string{"--client-ip-header=X " + canary}, "--client-ip-header", "expected a header's name"},
-		"an origin with a path":                        {[]string{"--cors-origins=*,https://a.example/" + canary}, "--cors-origins", "in origin 2 of 2"},
-		"a switch that is neither on nor off":          {[]string{"--allow-off-curve-recipient=" + canary}, "--allow-off-curve-recipient", "expected true or false, received 12 characters"},
-		"an unknown log level":                         {[]string{"--log-level=" + canary}, "--log-level", "expected debug, info, warn or error"},
-		"an unknown log format":                        {[]string{"--log-format=" + canary}, "--log-format", "expected auto, json or text"},
-		"a profile file that is not there":             {[]string{"--profile-file=" + missing}, "--profile-file", "no such file"},
-		"a profile of an unknown base":                 {[]string{"--profile-file=" + file(t, "base: "+canary)}, "--profile-file", "base (line 1): expected shield-pool-v1 or development, received 12 characters"},
-		"a profile with an unknown key":                {[]string{"--profile-file=" + file(t, "base: development\n"+canary+": 1")}, "--profile-file", "a key of 12 characters is not known"},
-		"a mint without its field":                     {[]string{"--mint=" + canary}, "--mint", "expected address=field"},
+		"an address without a port":                             {[]string{"--listen=" + canary}, "--listen ($RELAYPOOL_LISTEN)", "expected host:port, such as 127.0.0.1:8080, received 12 characters"},
+		"an invalid port":                                       {[]string{"--operations-listen=127.0.0.1:70000"}, "--operations-listen", "expected host:port"},
+		"one address for both servers":                          {[]string{"--operations-listen=127.0.0.1:8080"}, "--operations-listen", "the same address as --listen"},
+		"no database":                                           {[]string{"--database-url-file="}, "--database-url-file", "is missing"},
+		"a database URL instead of its file":                    {[]string{"--database-url-file=postgres://u:" + canary + "@h/d"}, "--database-url-file", "no such file or directory; it takes a path"},
+		"an empty database file":                                {[]string{"--database-url-file=" + file(t, "\n")}, "--database-url-file", "is empty"},
+		"a database file without a Postgres URL":                {[]string{"--database-url-file=" + file(t, "mysql://"+canary+"@h:port/d")}, "--database-url-file", "no Postgres URL: expected postgres://"},
+		"a folder for a file":                                   {[]string{"--database-url-file=" + t.TempDir()}, "--database-url-file", "is a directory"},
+		"too few connections":                                   {[]string{"--database-max-connections=3"}, "--database-max-connections", "expected at least 4, received 3"},
+		"connections beyond 32 bits":                            {[]string{"--database-max-connections=99999999999"}, "--database-max-connections", "expected a whole number"},
+		"no RPC endpoint":                                       {[]string{"--rpc-url="}, "--rpc-url", "is missing"},
+		"two RPC endpoints":                                     {[]string{"--rpc-url-file=" + missing}, "--rpc-url", "2 of this setting"},
+		"an RPC endpoint and a list":                            {[]string{"--rpc-endpoints-file=" + missing}, "--rpc-url", "give one"},
+		"an RPC endpoint over WebSocket":                        {[]string{"--rpc-url=ws://" + canary}, "--rpc-url", "no URL of an endpoint: expected http:// or https://"},
+		"an RPC URL with a password":                            {[]string{"--rpc-url=https://u:" + canary + "@rpc.example"}, "--rpc-url", "name that with --rpc-url-file"},
+		"an RPC URL with a key in its query":                    {[]string{"--rpc-url=https://rpc.example/?key=" + canary}, "--rpc-url", "name that with --rpc-url-file"},
+		"an RPC file that is not there":                         {[]string{"--rpc-url=", "--rpc-url-file=" + missing}, "--rpc-url-file", "no such file"},
+		"an RPC file without a URL":                             {[]string{"--rpc-url=", "--rpc-url-file=" + file(t, canary)}, "--rpc-url-file", "no URL of an endpoint"},
+		"an invalid genesis hash":                               {[]string{"--genesis-hash=" + canary}, "--genesis-hash", "expected 32 bytes in base58, received 12 characters"},
+		"an unknown profile":                                    {[]string{"--profile=" + canary}, "--profile", "expected shield-pool-v1 or development"},
+		"an invalid program id":                                 {[]string{"--program-id=" + canary}, "--program-id", "expected 32 bytes in base58"},
+		"no verifying key":                                      {[]string{"--verifying-key="}, "--verifying-key", "is missing"},
+		"a verifying key that is not JSON":                      {[]string{"--verifying-key=" + file(t, canary)}, "--verifying-key", "want the JSON of snarkjs"},
+		"an unknown encoding of proof A":                        {[]string{"--proof-a=" + canary}, "--proof-a", "expected auto, plain or negated"},
+		"no fee payer":                                          {[]string{"--fee-payer-key-file="}, "--fee-payer-key-file", "make a key with relay keygen"},
+		"a fee payer's key instead of its file":                 {[]string{"--fee-payer-key-file=[" + canary + "]"}, "--fee-payer-key-file", "expected a path, not the content"},
+		"one of two fee payers without a file":                  {[]string{"--fee-payer-key-file=" + file(t, "[1]") + "," + missing}, "--fee-payer-key-file", "no such file"},
+		"a directory without a key":                             {[]string{"--fee-payer-key-file=" + folderWithoutKeys(t)}, "--fee-payer-key-file", "has no file, except those whose names begin with a dot"},
+		"a whole key instead of its file":                       {[]string{"--fee-payer-key-file=[1,2,3," + canary + "]"}, "--fee-payer-key-file", "expected a path, not the content"},
+		"an hour cap below the cost of a Transact":              {[]string{"--spend-cap-hour=1786759"}, "--spend-cap-hour", "at least the 1786760 lamports that one Transact costs, received 1786759"},
+		"a day cap below the cost of a Transact":                {[]string{"--spend-cap-day=1"}, "--spend-cap-day", "expected 0, for no cap"},
+		"a transfer cap below the cost of a Transact":           {[]string{"--spend-cap-transfers-day=5"}, "--spend-cap-transfers-day", "expected 0, for no cap"},
+		"a cap in another unit":                                 {[]string{"--spend-cap-day=" + canary}, "--spend-cap-day", "expected a whole number of 0 or more"},
+		"a retention below the replay time of idempotency keys": {[]string{"--retention=23h"}, "--retention", "expected 24h0m0s or more"},
+		"a root history of one root":                            {[]string{"--root-history-size=1"}, "--root-history-size", "expected 2 to 300000 roots"},
+		"an overlong path":                                      {[]string{"--fee-payer-key-file=" + strings.Repeat(canary, 999)}, "--fee-payer-key-file", "file name too long"},
+		"a negative balance":                                    {[]string{"--fee-payer-min-balance=-1"}, "--fee-payer-min-balance", "expected a whole number of 0 or more, received 2 characters"},
+		"a floor above the cap":                                 {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},
+		"a cap that is not a number":                            {[]string{"--priority-fee-cap=" + canary}, "--priority-fee-cap", "expected a whole number of 0 or more, received 12 characters"},
+		"a percentile above 100":                                {[]string{"--priority-fee-percentile=101"}, "--priority-fee-percentile", "expected 0 to 100, received 101"},
+		"a router over WebSocket":                               {[]string{"--router-url=wss://" + canary}, "--router-url ($RELAYPOOL_ROUTER_URL)", "no URL of a router: expected http:// or https:// and a host"},
+		"a router without a host":                               {[]string{"--router-url=https:///" + canary}, "--router-url", "21 characters that are no URL of a router"},
+		"a router URL with a password":                          {[]string{"--router-url=https://u:" + canary + "@router.example"}, "--router-url", "name that with --router-url-file"},
+		"a router URL with a key in its query":                  {[]string{"--router-url=https://router.example/?key=" + canary}, "--router-url", "name that with --router-url-file"},
+		"two router URLs":                                       {[]string{"--router-url=https://router.example", "--router-url-file=" + missing}, "--router-url", "and so is --router-url-file ($RELAYPOOL_ROUTER_URL_FILE): give one"},
+		"a router file that is not there":                       {[]string{"--router-url-file=" + missing}, "--router-url-file", "no such file"},
+		"a router file without a URL":                           {[]string{"--router-url-file=" + file(t, canary)}, "--router-url-file", "no URL of a router"},
+		"a key without a router":                                {[]string{"--router-api-key-file=" + missing}, "--router-api-key-file", "is set, but no router is: give its URL with --router-url"},
+		"a key instead of its file":                             {[]string{"--router-url=https://router.example", "--router-api-key-file=" + canary}, "--router-api-key-file", "no such file or directory; it takes a path"},
+		"a key of two lines":                                    {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, canary+"\r\nx: "+canary)}, "--router-api-key-file", "29 bytes is no API key"},
+		"a key that does not fit a header":                      {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "é"+canary)}, "--router-api-key-file", "no API key"},
+		"an empty key":                                          {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "")}, "--router-api-key-file", "is empty"},
+		"an invalid router program":                             {[]string{"--router-url=https://router.example", "--router-program=" + canary}, "--router-program", "expected 32 bytes in base58, received 12 characters"},
+		"a router timeout that is too short":                    {[]string{"--router-url=https://router.example", "--router-timeout=99ms"}, "--router-timeout", "expected 100ms to 30s, received 99ms"},
+		"a router timeout that is too long":                     {[]string{"--router-url=https://router.example", "--router-timeout=31s"}, "--router-timeout", "expected 100ms to 30s, received 31s"},
+		"a negative request rate of the router":                 {[]string{"--router-url=https://router.example", "--router-requests-per-second=-1"}, "--router-requests-per-second", "expected 0, for no limit, to 100000, received -1"},
+		"slippage above 100 percent":                            {[]string{"--router-url=https://router.example", "--swap-slippage-bps=10001"}, "--swap-slippage-bps", "expected 1 to 10000 hundredths of a percent, received 10001"},
+		"a slippage of zero":                                    {[]string{"--router-url=https://router.example", "--swap-slippage-bps=0"}, "--swap-slippage-bps", "expected 1 to 10000"},
+		"a negative slippage":                                   {[]string{"--router-url=https://router.example", "--swap-slippage-bps=-1"}, "--swap-slippage-bps", "expected 1 to 10000"},
+		"a swap concurrency of zero":                            {[]string{"--router-url=https://router.example", "--swap-concurrency=0"}, "--swap-concurrency", "expected 1 to 10000, received 0"},
+		"an invalid lookup table":                               {[]string{"--lookup-table=" + canary}, "--lookup-table", "expected 32 bytes in base58, received 12 characters"},
+		"the zero address for a lookup table":                   {[]string{"--lookup-table=11111111111111111111111111111111"}, "--lookup-table", "expected 32 bytes in base58"},
+		"no compliance key":                                     {[]string{"--compliance-public-key="}, "--compliance-public-key", "make a pair with relay compliance keygen"},
+		"two compliance keys":                                   {[]string{"--compliance-public-key-file=" + missing}, "--compliance-public-key", "give one"},
+		"an invalid compliance key":                             {[]string{"--compliance-public-key=" + canary}, "--compliance-public-key", "64 hexadecimal digits"},
+		"a compliance key that seals nothing":                   {[]string{"--compliance-public-key=" + strings.Repeat("0", 64)}, "--compliance-public-key", "anybody could open"},
+		"a compliance file without a key":                       {[]string{"--compliance-public-key=", "--compliance-public-key-file=" + file(t, canary)}, "--compliance-public-key-file", "64 hexadecimal digits"},
+		"sign-in messages and a file of them":                   {[]string{"--sign-in-messages=A", "--sign-in-messages-file=" + file(t, "[B]")}, "--sign-in-messages ", "give one"},
+		"sign-in messages that are not a list":                  {[]string{"--sign-in-messages-file=" + file(t, "a: "+canary)}, "--sign-in-messages-file", "expected a YAML or JSON list of texts"},
+		"a file without a sign-in message":                      {[]string{"--sign-in-messages-file=" + file(t, "[]")}, "--sign-in-messages-file", "at least one"},
+		"an empty sign-in message in a file":                    {[]string{"--sign-in-messages-file=" + file(t, "- "+canary+"\n- ''\n")}, "--sign-in-messages-file", "message 2 of 2 is empty"},
+		"a file of sign-in messages that is not there":          {[]string{"--sign-in-messages-file=" + missing}, "--sign-in-messages-file", "cannot be read"},
+		"an empty sign-in message":                              {[]string{"--sign-in-messages="}, "--sign-in-messages", "is empty"},
+		"a concurrency of zero":                                 {[]string{"--concurrency=0"}, "--concurrency", "expected 1 to 10000, received 0"},
+		"a concurrency that is not a number":                    {[]string{"--concurrency=" + canary}, "--concurrency", "expected a whole number, received 12 characters"},
+		"a wait above the maximum":                              {[]string{"--wait=2m"}, "--wait ($RELAYPOOL_WAIT)", "which is 1m0s, received 2m0s"},
+		"a wait without a unit":                                 {[]string{"--wait=30"}, "--wait ($RELAYPOOL_WAIT)", "expected a duration such as 30s"},
+		"a maximum wait that is too long":                       {[]string{"--wait-max=1h"}, "--wait-max", "expected 1s to 10m0s, received 1h0m0s"},
+		"a negative rate limit":                                 {[]string{"--rate-limit=-1"}, "--rate-limit", "expected 0, for no limit, or more"},
+		"a header with a space":                                 {[]string{"--client-ip-header=X " + canary}, "--client-ip-header", "expected a header's name"},
+		"an origin with a path":                                 {[]string{"--cors-origins=*,https://a.example/" + canary}, "--cors-origins", "in origin 2 of 2"},
+		"a switch that is neither on nor off":                   {[]string{"--allow-off-curve-recipient=" + canary}, "--allow-off-curve-recipient", "expected true or false, received 12 characters"},
+		"an unknown log level":                                  {[]string{"--log-level=" + canary}, "--log-level", "expected debug, info, warn or error"},
+		"an unknown log format":                                 {[]string{"--log-format=" + canary}, "--log-format", "expected auto, json or text"},
+		"a profile file that is not there":                      {[]string{"--profile-file=" + missing}, "--profile-file", "no such file"},
+		"a profile of an unknown base":                          {[]string{"--profile-file=" + file(t, "base: "+canary)}, "--profile-file", "base (line 1): expected shield-pool-v1 or development, received 12 characters"},
+		"a profile with an unknown key":                         {[]string{"--profile-file=" + file(t, "base: development\n"+canary+": 1")}, "--profile-file", "a key of 12 characters is not known"},
+		"a mint without its field":                              {[]string{"--mint=" + canary}, "--mint", "expected address=field"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestEveryProblemIsListedWithoutValues(t *testing.T) {
 				t.Errorf("want %s … %s …, received %s", tc.flag, tc.want, got)
 			}
 			if strings.Contains(err.Error(), canary) {
-				t.Errorf("the value is told: %v", err)
+				t.Errorf("the error contains the value: %v", err)
 			}
 		})
 	}
@@ -430,12 +430,12 @@ func TestEveryProblemIsListedWithoutValues(t *testing.T) {
 			}
 		}
 		if strings.Contains(err.Error(), canary) {
-			t.Errorf("a value is told:\n%v", err)
+			t.Errorf("the error contains a value:\n%v", err)
 		}
 	})
 }
 
-func TestAVariableIsReadAndAFlagWins(t *testing.T) {
+func TestFlagOverridesVariable(t *testing.T) {
 	t.Setenv(contract.EnvConcurrency, "7")
 	t.Setenv(contract.EnvRateLimit, "9")
 	c, err := parse(t, flags(t, "--rate-limit=11")).Load()
@@ -443,11 +443,11 @@ func TestAVariableIsReadAndAFlagWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Concurrency != 7 || c.RateLimit != 11 {
-		t.Errorf("concurrency %d and rate limit %d, want 7 of the variable and 11 of the flag", c.Concurrency, c.RateLimit)
+		t.Errorf("concurrency %d and rate limit %d, want 7 from the variable and 11 from the flag", c.Concurrency, c.RateLimit)
 	}
 }
 
-func TestAMalformedVariableIsListedWithoutItsValue(t *testing.T) {
+func TestMalformedVariableIsListedWithoutItsValue(t *testing.T) {
 	t.Setenv(contract.EnvWait, canary)
 	t.Setenv(contract.EnvOffCurveRecipient, canary)
 	_, err := parse(t, flags(t)).Load()
@@ -493,11 +493,11 @@ func TestAdmin(t *testing.T) {
 		Logging:  config.Logging{Level: "info", Format: "json"},
 	}.Load()
 	if err != nil || url.Reveal() != "postgres://h/d" {
-		t.Errorf("%v, want the file's URL", err)
+		t.Errorf("error is %v, want the URL in the file", err)
 	}
 	_, err = config.Admin{EarlierProblems: []error{errors.New("earlier")}}.Load()
 	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 4 {
-		t.Errorf("want the earlier problem, the file's, the level's and the format's, received %v", err)
+		t.Errorf("want four problems (earlier, file, level, format), received %v", err)
 	}
 }

@@ -36,7 +36,7 @@ const (
 	NoWebSocket = "none"
 
 	maxEndpoints = 16
-	// maxRequests a second is above what any provider sells; more is a mistake.
+	// maxRequests is more requests a second than any provider sells.
 	maxRequests = 100_000
 )
 
@@ -53,7 +53,7 @@ type Endpoint struct {
 	// WebSocketURL is the URL for subscriptions. Empty derives it from URL; NoWebSocket
 	// means none.
 	WebSocketURL Secret
-	// Roles are of RoleRead, RoleSubmit and RoleArchive, at least one.
+	// Roles are one or more of RoleRead, RoleSubmit and RoleArchive.
 	Roles []string
 	// RequestsPerSecond is the endpoint's budget for this process; 0 for no limit.
 	RequestsPerSecond float64
@@ -76,7 +76,7 @@ func (r RPC) Load() ([]Endpoint, []error) {
 	case sources == 0:
 		return nil, []error{commandline.Problem("rpc-url", "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials, or %s for several", commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
 	case sources > 1:
-		return nil, []error{commandline.Problem("rpc-url", "%d are set of this, %s and %s: give one", sources, commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
+		return nil, []error{commandline.Problem("rpc-url", "%d of this setting, %s and %s are set: give one", sources, commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
 	case r.EndpointsFile != "":
 		return r.loadList()
 	}
@@ -179,7 +179,7 @@ func jsonAsYAML(content []byte) []byte {
 	if json.Compact(&compact, content) != nil {
 		return content
 	}
-	// An escape is two bytes long, so the second of two backslashes starts none.
+	// An escape is two bytes long, so the second of two backslashes starts no escape.
 	return regexp.MustCompile(`\\.`).ReplaceAllFunc(compact.Bytes(), func(escape []byte) []byte {
 		if escape[1] == '/' {
 			return escape[1:]
@@ -236,7 +236,7 @@ func (p *endpointParser) parse(item *yaml.Node) {
 	}
 }
 
-// text returns a scalar value; ok is false when the node is none.
+// text returns a scalar value; ok is false when the node has none.
 func (p *endpointParser) text(key string, n *yaml.Node) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
 		p.fault("%s is no text", key)
@@ -300,7 +300,7 @@ func (p *endpointParser) webSocketURL(n *yaml.Node) {
 	}
 	u, err := url.Parse(text)
 	if text != NoWebSocket && (err != nil || !isEndpointURL(u, "ws", "wss")) {
-		p.fault("websocketURL: %d characters that are none: expected ws:// or wss:// and a host, or %s", len(text), NoWebSocket)
+		p.fault("websocketURL: %d characters that are no WebSocket URL: expected ws:// or wss:// and a host, or %s", len(text), NoWebSocket)
 		return
 	}
 	p.endpoint.WebSocketURL = NewSecret(text)

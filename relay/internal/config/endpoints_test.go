@@ -13,18 +13,18 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// shown is an endpoint with its URLs in the open.
-type shown struct {
+// plainEndpoint is an endpoint with its URLs as plain text.
+type plainEndpoint struct {
 	Name, URL, WebSocketURL string
 	Roles                   []string
 	RequestsPerSecond       float64
 }
 
-func loadList(path string) ([]shown, commandline.Problems) {
+func loadList(path string) ([]plainEndpoint, commandline.Problems) {
 	endpoints, problems := config.RPC{EndpointsFile: path}.Load()
-	var out []shown
+	var out []plainEndpoint
 	for _, e := range endpoints {
-		out = append(out, shown{e.Name, e.URL.Reveal(), e.WebSocketURL.Reveal(), e.Roles, e.RequestsPerSecond})
+		out = append(out, plainEndpoint{e.Name, e.URL.Reveal(), e.WebSocketURL.Reveal(), e.Roles, e.RequestsPerSecond})
 	}
 	return out, problems
 }
@@ -35,27 +35,27 @@ func TestEndpointsAreReadFromAList(t *testing.T) {
 	secret := file(t, "https://rpc.example/?api-key="+canary+"\n")
 	tests := map[string]struct {
 		content string
-		want    []shown
+		want    []plainEndpoint
 	}{
 		"a name and a URL are enough": {
 			"- name: one\n  url: http://127.0.0.1:8899\n",
-			[]shown{{"one", "http://127.0.0.1:8899", "", all, 0}},
+			[]plainEndpoint{{"one", "http://127.0.0.1:8899", "", all, 0}},
 		},
 		"everything can be set": {
 			"- {name: fast, url: 'https://u:" + canary + "@a.example/', websocketURL: 'wss://a.example/" + canary + "', roles: [submit], requestsPerSecond: 12.5}\n" +
 				"- {name: old-2, urlFile: " + secret + ", websocketURL: none, roles: [archive, read]}\n",
-			[]shown{
+			[]plainEndpoint{
 				{"fast", "https://u:" + canary + "@a.example/", "wss://a.example/" + canary, []string{"submit"}, 12.5},
 				{"old-2", "https://rpc.example/?api-key=" + canary, "none", []string{"archive", "read"}, 0},
 			},
 		},
-		"JSON is taken, tabs too": {
+		"JSON with tabs is read": {
 			"[\n\t{\"name\": \"one\", \"url\": \"http://h\", \"requestsPerSecond\": 5},\n\t{\"name\": \"two\", \"url\": \"http:\\/\\/i\"}\n]",
-			[]shown{{"one", "http://h", "", all, 5}, {"two", "http://i", "", all, 0}},
+			[]plainEndpoint{{"one", "http://h", "", all, 5}, {"two", "http://i", "", all, 0}},
 		},
-		"a name of digits is a name": {
+		"a name of digits is valid": {
 			"- name: 1\n  url: http://h\n",
-			[]shown{{"1", "http://h", "", all, 0}},
+			[]plainEndpoint{{"1", "http://h", "", all, 0}},
 		},
 	}
 	for name, tc := range tests {
@@ -72,7 +72,7 @@ func TestEndpointsAreReadFromAList(t *testing.T) {
 	}
 }
 
-func TestARelativeURLFileBeginsAtTheList(t *testing.T) {
+func TestRelativeURLFileIsInTheFolderOfTheList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"url": "http://h/" + canary, "list.yaml": "- {name: one, urlFile: url}"} {
@@ -82,12 +82,12 @@ func TestARelativeURLFileBeginsAtTheList(t *testing.T) {
 	}
 	got, problems := loadList(filepath.Join(dir, "list.yaml"))
 	if len(problems) > 0 || got[0].URL != "http://h/"+canary {
-		t.Errorf("received %v, %v", got, problems)
+		t.Errorf("endpoints %v, problems %v; want the URL in the file", got, problems)
 	}
 }
 
-// Every value holds the canary, and so does every unknown key.
-func TestEveryProblemOfTheEndpointListIsListedWithoutValues(t *testing.T) {
+// Every value and every unknown key contains the canary.
+func TestProblemsOfEndpointListAreListedWithoutValues(t *testing.T) {
 	t.Parallel()
 	const good = "- {name: good, url: 'http://h/" + canary + "'}\n"
 	many := func() string {
@@ -101,38 +101,38 @@ func TestEveryProblemOfTheEndpointListIsListedWithoutValues(t *testing.T) {
 		content string
 		want    []string // a part of each problem
 	}{
-		"an empty file":               {"\n", []string{"is empty"}},
-		"something else":              {canary, []string{"holds no list"}},
-		"neither YAML nor JSON":       {"- {" + canary, []string{"neither YAML nor JSON"}},
-		"a mapping":                   {"endpoints:\n- " + canary, []string{"holds no list"}},
-		"no endpoint":                 {"[]", []string{"lists 0 endpoints: expected 1 to 16"}},
-		"too many endpoints":          {many, []string{"lists 17 endpoints"}},
-		"two documents":               {good + "---\n" + canary, []string{"more than one document"}},
-		"an item that is a URL":       {"- https://" + canary, []string{"endpoint 1 of 1: expected keys and values"}},
-		"an unknown key":              {good + "- {name: b, url: 'http://h', " + canary + ": 1}", []string{"endpoint 2 of 2: a key of 12 characters is not known: expected name, url, urlFile"}},
-		"a key in another case":       {"- {name: b, URL: 'http://" + canary + "'}", []string{"a key of 3 characters is not known", "url is missing"}},
-		"a key twice":                 {"- {name: b, name: c, url: 'http://" + canary + "'}", []string{"name is there twice"}},
-		"no name and no URL":          {"- roles: [read]\n" + good, []string{"endpoint 1 of 2: name is missing", "endpoint 1 of 2: url is missing"}},
-		"a name that is a URL":        {"- {name: 'https://" + canary + "', url: 'http://h'}", []string{"name of 20 characters: expected 1 to 32 lower-case letters"}},
-		"a name that is nothing":      {"- {name: , url: 'http://" + canary + "'}", []string{"name is no text"}},
-		"a name that is a list":       {"- {name: [" + canary + "], url: 'http://h'}", []string{"name is no text"}},
-		"an alias for a name":         {"- {name: &a b, url: 'http://h'}\n- {name: *a, url: 'http://" + canary + "'}", []string{"endpoint 2 of 2: name is no text"}},
-		"two of one name":             {good + good, []string{"endpoint 2 of 2: name is that of endpoint 1 too"}},
-		"a URL of another kind":       {"- {name: b, url: 'ws://" + canary + "'}", []string{"no URL of an endpoint: expected http:// or https://"}},
-		"a URL and its file":          {"- {name: b, url: 'http://" + canary + "', urlFile: " + file(t, "http://"+canary) + "}", []string{"url and urlFile are both set"}},
-		"a file that is not there":    {"- {name: b, urlFile: /" + canary + "}", []string{"urlFile: cannot be read: no such file or directory"}},
-		"a file of another kind":      {"- {name: b, urlFile: " + file(t, canary) + "}", []string{"urlFile: 12 characters that are no URL"}},
-		"a WebSocket of another kind": {"- {name: b, url: 'http://h', websocketURL: 'http://" + canary + "'}", []string{"websocketURL: 19 characters that are none: expected ws:// or wss:// and a host, or none"}},
-		"an unknown role":             {"- {name: b, url: 'http://h', roles: [read, " + canary + ", submit]}", []string{"role 2 of 3 has 12 characters: expected read, submit or archive"}},
-		"a role twice":                {"- {name: b, url: 'http://h', roles: [read, read, submit]}", []string{"role read is there twice"}},
-		"roles that are no list":      {"- {name: b, url: 'http://h', roles: " + canary + "}", []string{"roles is no list"}},
-		"no roles in the list":        {"- {name: b, url: 'http://h', roles: []}", []string{"roles is no list"}},
-		"a rate that is no number":    {"- {name: b, url: 'http://h', requestsPerSecond: " + canary + "}", []string{"requestsPerSecond: expected a number from 0"}},
-		"a rate below nothing":        {"- {name: b, url: 'http://h', requestsPerSecond: -1}", []string{"requestsPerSecond: expected a number from 0"}},
-		"a rate that is NaN":          {"- {name: b, url: 'http://h', requestsPerSecond: NaN}", []string{"requestsPerSecond: expected a number from 0"}},
-		"nobody who submits":          {"- {name: b, url: 'http://" + canary + "', roles: [read, archive]}", []string{"no endpoint has the role submit"}},
-		"nobody who reads":            {"- {name: b, url: 'http://" + canary + "', roles: [submit, archive]}", []string{"no endpoint has the role read"}},
-		"faults of several, all told": {
+		"an empty file":                   {"\n", []string{"is empty"}},
+		"plain text":                      {canary, []string{"holds no list"}},
+		"neither YAML nor JSON":           {"- {" + canary, []string{"neither YAML nor JSON"}},
+		"a mapping":                       {"endpoints:\n- " + canary, []string{"holds no list"}},
+		"no endpoint":                     {"[]", []string{"lists 0 endpoints: expected 1 to 16"}},
+		"too many endpoints":              {many, []string{"lists 17 endpoints"}},
+		"two documents":                   {good + "---\n" + canary, []string{"more than one document"}},
+		"an item that is a URL":           {"- https://" + canary, []string{"endpoint 1 of 1: expected keys and values"}},
+		"an unknown key":                  {good + "- {name: b, url: 'http://h', " + canary + ": 1}", []string{"endpoint 2 of 2: a key of 12 characters is not known: expected name, url, urlFile"}},
+		"a key in another case":           {"- {name: b, URL: 'http://" + canary + "'}", []string{"a key of 3 characters is not known", "url is missing"}},
+		"a key twice":                     {"- {name: b, name: c, url: 'http://" + canary + "'}", []string{"name is there twice"}},
+		"no name and no URL":              {"- roles: [read]\n" + good, []string{"endpoint 1 of 2: name is missing", "endpoint 1 of 2: url is missing"}},
+		"a name that is a URL":            {"- {name: 'https://" + canary + "', url: 'http://h'}", []string{"name of 20 characters: expected 1 to 32 lower-case letters"}},
+		"an empty name":                   {"- {name: , url: 'http://" + canary + "'}", []string{"name is no text"}},
+		"a name that is a list":           {"- {name: [" + canary + "], url: 'http://h'}", []string{"name is no text"}},
+		"an alias for a name":             {"- {name: &a b, url: 'http://h'}\n- {name: *a, url: 'http://" + canary + "'}", []string{"endpoint 2 of 2: name is no text"}},
+		"two endpoints of one name":       {good + good, []string{"endpoint 2 of 2: name is that of endpoint 1 too"}},
+		"a URL of another kind":           {"- {name: b, url: 'ws://" + canary + "'}", []string{"no URL of an endpoint: expected http:// or https://"}},
+		"a URL and its file":              {"- {name: b, url: 'http://" + canary + "', urlFile: " + file(t, "http://"+canary) + "}", []string{"url and urlFile are both set"}},
+		"a file that is not there":        {"- {name: b, urlFile: /" + canary + "}", []string{"urlFile: cannot be read: no such file or directory"}},
+		"a file of another kind":          {"- {name: b, urlFile: " + file(t, canary) + "}", []string{"urlFile: 12 characters that are no URL"}},
+		"a WebSocket URL of another kind": {"- {name: b, url: 'http://h', websocketURL: 'http://" + canary + "'}", []string{"websocketURL: 19 characters that are no WebSocket URL: expected ws:// or wss:// and a host, or none"}},
+		"an unknown role":                 {"- {name: b, url: 'http://h', roles: [read, " + canary + ", submit]}", []string{"role 2 of 3 has 12 characters: expected read, submit or archive"}},
+		"a role twice":                    {"- {name: b, url: 'http://h', roles: [read, read, submit]}", []string{"role read is there twice"}},
+		"roles that are not a list":       {"- {name: b, url: 'http://h', roles: " + canary + "}", []string{"roles is no list"}},
+		"no roles in the list":            {"- {name: b, url: 'http://h', roles: []}", []string{"roles is no list"}},
+		"a rate that is not a number":     {"- {name: b, url: 'http://h', requestsPerSecond: " + canary + "}", []string{"requestsPerSecond: expected a number from 0"}},
+		"a negative rate":                 {"- {name: b, url: 'http://h', requestsPerSecond: -1}", []string{"requestsPerSecond: expected a number from 0"}},
+		"a rate that is NaN":              {"- {name: b, url: 'http://h', requestsPerSecond: NaN}", []string{"requestsPerSecond: expected a number from 0"}},
+		"no endpoint that submits":        {"- {name: b, url: 'http://" + canary + "', roles: [read, archive]}", []string{"no endpoint has the role submit"}},
+		"no endpoint that reads":          {"- {name: b, url: 'http://" + canary + "', roles: [submit, archive]}", []string{"no endpoint has the role read"}},
+		"faults of two endpoints are all listed": {
 			"- {name: B, url: x}\n- {name: c, url: 'http://h', roles: [x], requestsPerSecond: x}",
 			[]string{"1 of 2: name", "1 of 2: url", "2 of 2: role", "2 of 2: requestsPerSecond"},
 		},
@@ -150,14 +150,14 @@ func TestEveryProblemOfTheEndpointListIsListedWithoutValues(t *testing.T) {
 				}
 			}
 			if strings.Contains(problems.Error(), canary) {
-				t.Errorf("a value is told: %v", problems)
+				t.Errorf("the error contains a value: %v", problems)
 			}
 		})
 	}
 }
 
 // The list in the documentation loads.
-func TestTheDocumentedListLoads(t *testing.T) {
+func TestDocumentedListLoads(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/guides/relay.md")
 	if err != nil {
@@ -173,6 +173,6 @@ func TestTheDocumentedListLoads(t *testing.T) {
 	}
 	got, problems := loadList(filepath.Join(dir, "list.yaml"))
 	if len(problems) > 0 || len(got) != 2 {
-		t.Errorf("received %v, %v, want two endpoints", got, problems)
+		t.Errorf("endpoints %v, problems %v; want two endpoints", got, problems)
 	}
 }

@@ -23,10 +23,11 @@ type Ledger struct {
 // LedgerRequest is the input of relay ledger.
 type LedgerRequest struct {
 	DatabaseURL Secret
-	// Endpoints are those to read balances from; none when the chain is not read.
+	// Endpoints are the endpoints to read balances from; none when the chain is not
+	// read.
 	Endpoints []Endpoint
-	// From is the start of the first day, UTC, zero for the ledger's first; Until
-	// is the end of the last one, zero for now.
+	// From is the start of the first day, UTC, zero for the ledger's first day; Until
+	// is the end of the last day, zero for now.
 	From, Until time.Time
 }
 

@@ -37,12 +37,12 @@ func TestLedger(t *testing.T) {
 		from, until   time.Time
 		wantEndpoints int
 	}{
-		"everything up to now":       {},
-		"one day":                    {args: []string{"--from=2026-11-21", "--to=2026-11-21"}, from: day(21), until: day(22)},
-		"from a day on":              {args: []string{"--from=2026-11-20"}, from: day(20)},
-		"up to a day":                {args: []string{"--to=2026-11-20", "--json"}, until: day(21)},
-		"compared with the chain's":  {args: []string{"--rpc-url=http://127.0.0.1:8899"}, wantEndpoints: 1},
-		"compared with several ones": {args: []string{"--rpc-endpoints-file=" + file(t, "[{name: a, url: 'http://h'}, {name: b, url: 'http://i'}]")}, wantEndpoints: 2},
+		"everything up to now": {},
+		"one day":              {args: []string{"--from=2026-11-21", "--to=2026-11-21"}, from: day(21), until: day(22)},
+		"from a day on":        {args: []string{"--from=2026-11-20"}, from: day(20)},
+		"up to a day":          {args: []string{"--to=2026-11-20", "--json"}, until: day(21)},
+		"compared with the chain at one endpoint":  {args: []string{"--rpc-url=http://127.0.0.1:8899"}, wantEndpoints: 1},
+		"compared with the chain at two endpoints": {args: []string{"--rpc-endpoints-file=" + file(t, "[{name: a, url: 'http://h'}, {name: b, url: 'http://i'}]")}, wantEndpoints: 2},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLedger(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if len(p.Endpoints) != tc.wantEndpoints || !strings.Contains(p.DatabaseURL.Reveal(), canary) {
-				t.Errorf("%d endpoints, want %d; and the database's URL", len(p.Endpoints), tc.wantEndpoints)
+				t.Errorf("%d endpoints, want %d and the database's URL", len(p.Endpoints), tc.wantEndpoints)
 			}
 		})
 	}
@@ -70,6 +70,6 @@ func TestLedgerListsEveryProblemAndNoValue(t *testing.T) {
 	}
 	_, err = parseLedger(t, "--from=2026-11-22", "--to=2026-11-21")
 	if err == nil || !strings.Contains(err.Error(), "expected a day not after --to") {
-		t.Errorf("a period that ends before it begins: %v", err)
+		t.Errorf("a period that ends before it begins: error %v, want a problem of --from", err)
 	}
 }

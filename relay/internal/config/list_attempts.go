@@ -15,7 +15,7 @@ type AttemptList struct {
 	Older time.Duration `default:"5m" placeholder:"DURATION" help:"List attempts that were signed longer ago than this."`
 	Limit int           `default:"200" placeholder:"NUMBER" help:"Most attempts to list."`
 	JSON  bool          `name:"json" help:"Print JSON instead of a table."`
-	End   bool          `help:"Ask the given RPC endpoints alone whether the attempts of submissions that are held by chain_expiry can still land, and mark those as dead that cannot; the relays go on with the submissions at once. Give endpoints that you trust: where you give several, two have to agree."`
+	End   bool          `help:"Ask only the given RPC endpoints whether the attempts of submissions held by chain_expiry can still land, and mark attempts that cannot land as dead; the relays then continue these submissions at once. Give endpoints that you trust: if you give several, two have to agree."`
 	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end keeps asking. A blockhash whose recorded height is wrong needs a little over a minute."`
 
 	// EarlierProblems are problems found before Load, which adds its own.

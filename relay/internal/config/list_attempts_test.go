@@ -32,11 +32,11 @@ func TestAttemptList(t *testing.T) {
 	t.Parallel()
 	l, endpoints, err := parseAttemptList(t)
 	if err != nil || l.End || l.Older != 5*time.Minute || l.Wait != 3*time.Minute || l.Limit != 200 || endpoints != 0 {
-		t.Errorf("nothing said: %+v with %d endpoints (%v)", l, endpoints, err)
+		t.Errorf("defaults: %+v with %d endpoints, error %v", l, endpoints, err)
 	}
 	l, endpoints, err = parseAttemptList(t, "--end", "--rpc-url=http://127.0.0.1:8899", "--wait=1m", "--older=0s", "--limit=7")
 	if err != nil || !l.End || l.Older != 0 || l.Wait != time.Minute || l.Limit != 7 || endpoints != 1 {
-		t.Errorf("everything: %+v with %d endpoints (%v)", l, endpoints, err)
+		t.Errorf("all flags: %+v with %d endpoints, error %v", l, endpoints, err)
 	}
 	_, _, err = parseAttemptList(t, "--database-url-file=", "--end", "--older=-1s", "--wait=-1s", "--limit=0", "--log-level="+canary)
 	var problems commandline.Problems

@@ -8,8 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// signInMessages returns the configured texts; none means the profile's. A variable
-// contains one text, because texts contain lines and commas; a file contains several.
+// signInMessages returns the configured texts; no text means the profile's texts. A
+// variable contains one text, because texts contain lines and commas; a file contains
+// several.
 func (s Serve) signInMessages() ([]string, error) {
 	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
 	if s.SignInMessagesFile != "" {

@@ -14,8 +14,8 @@ import (
 // maxProbe bounds how long relay probe waits for one endpoint.
 const maxProbe = 5 * time.Minute
 
-// Probe holds the flags of relay probe: those of relay serve that name what is probed, so
-// that the same variables work.
+// Probe holds the flags of relay probe. Those that describe what is probed have the
+// names and variables of relay serve.
 type Probe struct {
 	RPC     `embed:"" prefix:"rpc-"`
 	Logging `embed:"" prefix:"log-"`
@@ -27,11 +27,11 @@ type Probe struct {
 	ProgramID          string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty uses the profile's."`
 	RootHistorySize    int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program keeps; 0 uses the profile's."`
 	VerifyingKey       string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"File of snarkjs' verification_key.json. Empty leaves the key unchecked."`
-	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such. May be repeated. Empty leaves the payers unchecked."`
+	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such files. May be repeated. Empty leaves the payers unchecked."`
 	FeePayerMinBalance uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
 
 	Timeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time limit of one endpoint for all requests of one kind."`
-	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to search for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
+	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to search for a Transact and a TransactSwap, which are compared with the profile; 0 for no comparison."`
 	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
 
 	// EarlierProblems are problems found before Load, which adds its own.

@@ -6,7 +6,7 @@ import "github.com/relaypool/relaypool/relay/commandline"
 type ProofA struct {
 	Database `embed:"" prefix:"database-"`
 
-	Forget bool `help:"Forget what was learnt, of every verifying key. Relays ask within half a minute, and learn it anew from the next transaction that is finalized."`
+	Forget bool `help:"Forget the learnt encoding of proof A, for every verifying key. Relays notice within half a minute, and learn it again from the next finalized transaction."`
 
 	// EarlierProblems are problems found before Load, which adds its own.
 	EarlierProblems []error `kong:"-"`

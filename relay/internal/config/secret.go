@@ -43,7 +43,8 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText returns a placeholder, also for encoding/json.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue returns the settings in use. Of secrets it contains only where they come from.
+// LogValue returns the settings in use. Of a secret it contains only the name of its
+// file.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen),

@@ -14,36 +14,36 @@ import (
 // holder reaches a configuration through an unexported field, where fmt calls no methods.
 type holder struct{ c config.Config }
 
-func TestNoWayOfPrintingShowsASecret(t *testing.T) {
+func TestPrintingNeverShowsSecrets(t *testing.T) {
 	t.Parallel()
 	c, err := parse(t, flags(t, "--rpc-url=", "--rpc-url-file="+file(t, "https://rpc.example/"+canary))).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed, err := parse(t, flags(t, "--rpc-url=https://rpc.example/"+canary)).Load()
+	keyInURL, err := parse(t, flags(t, "--rpc-url=https://rpc.example/"+canary)).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := file(t, "- {name: one, url: 'https://u:"+canary+"@rpc.example/?k="+canary+"', websocketURL: 'wss://rpc.example/"+canary+"'}")
-	several, err := parse(t, flags(t, "--rpc-url=", "--rpc-endpoints-file="+list)).Load()
+	endpointList, err := parse(t, flags(t, "--rpc-url=", "--rpc-endpoints-file="+list)).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	swapping, err := parse(t, flags(t, "--router-url-file="+file(t, "https://u:"+canary+"@router.example/"+canary), "--router-api-key-file="+file(t, canary))).Load()
+	routerFile, err := parse(t, flags(t, "--router-url-file="+file(t, "https://u:"+canary+"@router.example/"+canary), "--router-api-key-file="+file(t, canary))).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pathed, err := parse(t, flags(t, "--router-url=https://router.example/"+canary)).Load()
+	routerInPath, err := parse(t, flags(t, "--router-url=https://router.example/"+canary)).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []config.Secret{swapping.Swaps.RouterURL, swapping.Swaps.APIKey, pathed.Swaps.RouterURL, pathed.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyed.Endpoints[0].URL, several.Endpoints[0].URL, several.Endpoints[0].WebSocketURL} {
+	for _, s := range []config.Secret{routerFile.Swaps.RouterURL, routerFile.Swaps.APIKey, routerInPath.Swaps.RouterURL, routerInPath.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyInURL.Endpoints[0].URL, endpointList.Endpoints[0].URL, endpointList.Endpoints[0].WebSocketURL} {
 		if !strings.Contains(s.Reveal(), canary) {
-			t.Fatal("the secret does not hold the canary, so this test proves nothing")
+			t.Fatal("the secret does not contain the canary")
 		}
 	}
 	var out bytes.Buffer
-	for _, c := range []*config.Config{c, keyed, several, swapping, pathed} {
+	for _, c := range []*config.Config{c, keyInURL, endpointList, routerFile, routerInPath} {
 		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, c.Swaps, c.Router, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
 		for _, v := range values {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p"} {
@@ -60,7 +60,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 			}
 		}
 	}
-	// fmt writes text in other ways too.
+	// fmt also writes text in hexadecimal.
 	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary)} {
 		if i := strings.Index(out.String(), form); i >= 0 {
 			t.Errorf("a secret is shown: …%s…", out.String()[max(0, i-80):i+len(form)])
@@ -68,7 +68,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 	}
 }
 
-func TestTheLogShowsTheSettings(t *testing.T) {
+func TestLogShowsSettings(t *testing.T) {
 	t.Parallel()
 	c, err := parse(t, flags(t, "--rate-limit=77")).Load()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestTheLogShowsTheSettings(t *testing.T) {
 	}
 }
 
-func TestTheZeroSecretIsEmpty(t *testing.T) {
+func TestZeroSecretIsEmpty(t *testing.T) {
 	t.Parallel()
 	if got := (config.Secret{}).Reveal(); got != "" {
 		t.Errorf("%d characters, want none", len(got))

@@ -4,7 +4,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// maxListed bounds the list of relay swaps: nobody can read a longer one.
+// maxListed bounds the lists of relay swaps and relay attempts.
 const maxListed = 100_000
 
 // SwapList holds the flags of relay swaps.
@@ -14,8 +14,8 @@ type SwapList struct {
 	Logging  `embed:"" prefix:"log-"`
 
 	All     bool `help:"Also list swaps that have ended, the newest first, as far as retention keeps them."`
-	Overdue bool `help:"List those alone that are past their timeout slot and neither executed nor refunded, and end with 1 when there are any."`
-	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list, of those that have ended as of those that have not. The last line counts all."`
+	Overdue bool `help:"List only swaps that are past their timeout slot and neither executed nor refunded, and end with code 1 when there are any."`
+	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list of each kind: ended, and not ended. The last line counts all."`
 	JSON    bool `name:"json" help:"Print JSON instead of a table."`
 
 	// EarlierProblems are problems found before Load, which adds its own.

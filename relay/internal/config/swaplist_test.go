@@ -26,7 +26,7 @@ func parseSwapList(t *testing.T, args ...string) (l config.SwapList, endpoints i
 	l.EarlierProblems = malformed.Of(ctx.Flags())
 	url, found, err := l.Load()
 	if err == nil && !strings.Contains(url.Reveal(), canary) {
-		t.Error("the database's URL is not that of the file")
+		t.Error("the database's URL is not the one in the file")
 	}
 	return l, len(found), err
 }
@@ -41,10 +41,10 @@ func TestSwapList(t *testing.T) {
 		args []string
 		want settings
 	}{
-		"nothing said":       {nil, settings{Limit: 200}},
-		"everything":         {[]string{"--all", "--json", "--limit=7"}, settings{All: true, JSON: true, Limit: 7}},
-		"those past timeout": {[]string{"--overdue", "--rpc-url=http://127.0.0.1:8899"}, settings{Overdue: true, Limit: 200, Endpoints: 1}},
-		"several endpoints":  {[]string{"--rpc-endpoints-file=" + file(t, "[{name: a, url: 'http://h'}, {name: b, url: 'http://i'}]")}, settings{Limit: 200, Endpoints: 2}},
+		"the defaults":      {nil, settings{Limit: 200}},
+		"everything":        {[]string{"--all", "--json", "--limit=7"}, settings{All: true, JSON: true, Limit: 7}},
+		"overdue swaps":     {[]string{"--overdue", "--rpc-url=http://127.0.0.1:8899"}, settings{Overdue: true, Limit: 200, Endpoints: 1}},
+		"several endpoints": {[]string{"--rpc-endpoints-file=" + file(t, "[{name: a, url: 'http://h'}, {name: b, url: 'http://i'}]")}, settings{Limit: 200, Endpoints: 2}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +68,6 @@ func TestSwapListListsEveryProblemAndNoValue(t *testing.T) {
 		t.Errorf("want five problems without their values, received %v", err)
 	}
 	if _, _, err = parseSwapList(t, "--limit="+canary); err == nil || strings.Contains(err.Error(), canary) {
-		t.Errorf("a limit that is no number: %v", err)
+		t.Errorf("a limit that is not a number: error %v, want one without the value", err)
 	}
 }

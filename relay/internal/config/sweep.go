@@ -19,11 +19,11 @@ type Sweep struct {
 	RPC      `embed:"" prefix:"rpc-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	GenesisHash           string        `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Required. Genesis hash that the chain must have: nothing is signed for another. relay serve logs that of its chain at start."`
+	GenesisHash           string        `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Required. Genesis hash that the chain must have: nothing is signed for another chain. relay serve logs the hash of its chain at start."`
 	PriorityFeeFloor      uint64        `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
 	PriorityFeeCap        uint64        `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit. A sweep asks for 6000 units."`
 	PriorityFeePercentile int           `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
-	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long it tries and waits before it ends with code 3. Run it again: it goes on from there."`
+	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long the step tries and waits before it ends with code 3. Run it again to continue."`
 	TerminationLog        string        `placeholder:"FILE" help:"File for one line about the outcome. Empty means /dev/termination-log if it exists, as in a Kubernetes container."`
 
 	// EarlierProblems are problems found before Load, which adds its own.
@@ -37,8 +37,8 @@ type SweepRequest struct {
 	Genesis     solana.Hash
 }
 
-// Load checks the flags and reads the files. more are problems of the step's own flags. Its
-// error is commandline.Problems.
+// Load checks the flags and reads the files. more are the problems of the step's own
+// flags. Its error is commandline.Problems.
 func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	m, err := new(SweepRequest), error(nil)
@@ -48,7 +48,7 @@ func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 	endpoints, found := s.RPC.Load()
 	m.Endpoints, problems = endpoints, append(problems, found...)
 	if s.GenesisHash == "" {
-		problems = append(problems, commandline.Problem("genesis-hash", "is missing: give that of the chain on which the keys hold lamports; relay serve logs it at start"))
+		problems = append(problems, commandline.Problem("genesis-hash", "is missing: give the hash of the chain on which the keys hold lamports; relay serve logs it at start"))
 	} else if m.Genesis, err = (Serve{GenesisHash: s.GenesisHash}).genesis(); err != nil {
 		problems = append(problems, err)
 	}
@@ -81,9 +81,9 @@ func CheckBalance(flag string, lamports uint64) error {
 	return nil
 }
 
-// CheckKeyPaths checks that each file or directory that a flag names has something to read.
-// The keys themselves are read where they are used. Its errors omit the path: an operator
-// who gives a key instead would find it in the log.
+// CheckKeyPaths checks that each file or directory that a flag names has content to
+// read. The keys themselves are read where they are used. Its errors omit the path: an
+// operator who gives a key instead would find it in the log.
 func CheckKeyPaths(flag string, paths []string) error {
 	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
 		return flagProblem(flag, "starts like a JSON array: expected a path, not the content")

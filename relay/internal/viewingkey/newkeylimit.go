@@ -21,35 +21,35 @@ const (
 // memory, because stored counts would reveal wallets. The zero value is ready.
 type newKeyLimit struct {
 	mu        sync.Mutex
-	until     time.Time
-	all       int
+	hourEnd   time.Time
+	total     int
 	wallets   map[[32]byte]int
 	addresses map[string]int
 }
 
 // acquire counts a new key of the wallet and the client address, or refuses it until the
 // hour is over. release removes the count of a key that was not stored.
-func (a *newKeyLimit) acquire(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
+func (a *newKeyLimit) acquire(wallet [32]byte, address string, now time.Time) (release func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !now.Before(a.until) {
-		a.until, a.all, a.wallets, a.addresses = now.Add(time.Hour), 0, map[[32]byte]int{}, map[string]int{}
+	if !now.Before(a.hourEnd) {
+		a.hourEnd, a.total, a.wallets, a.addresses = now.Add(time.Hour), 0, map[[32]byte]int{}, map[string]int{}
 	}
 	switch {
 	case a.wallets[wallet] >= maxPerWallet:
 		return nil, refusal.New(refusal.RateLimited,
-			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", maxPerWallet).Retry(a.until.Sub(now))
+			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", maxPerWallet).Retry(a.hourEnd.Sub(now))
 	case a.addresses[address] >= maxPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
-			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerAddress).Retry(a.until.Sub(now))
-	case a.all >= maxPerHour:
+			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerAddress).Retry(a.hourEnd.Sub(now))
+	case a.total >= maxPerHour:
 		return nil, refusal.New(refusal.RateLimited,
-			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerHour).Retry(a.until.Sub(now))
+			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerHour).Retry(a.hourEnd.Sub(now))
 	}
-	a.all++
+	a.total++
 	a.wallets[wallet]++
 	a.addresses[address]++
-	hour := a.until
+	hour := a.hourEnd
 	return func() { a.release(wallet, address, hour) }, nil
 }
 
@@ -57,8 +57,8 @@ func (a *newKeyLimit) acquire(wallet [32]byte, address string, now time.Time) (g
 func (a *newKeyLimit) release(wallet [32]byte, address string, hour time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.until.Equal(hour) {
-		a.all--
+	if a.hourEnd.Equal(hour) {
+		a.total--
 		a.wallets[wallet]--
 		a.addresses[address]--
 	}

@@ -46,11 +46,11 @@ func TestPrivateKeyFile(t *testing.T) {
 	if !strings.HasPrefix(string(content), "relaypool-compliance-private-key-v1 "+KeyID(public)+" ") || strings.Count(string(content), "\n") != 1 {
 		t.Error("the file is not one line that starts with header and key id")
 	}
-	again, err := ParsePrivateKey(content)
+	parsed, err := ParsePrivateKey(content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again != private || again.public() != public {
+	if parsed != private || parsed.public() != public {
 		t.Error("the key read is not the key written")
 	}
 
@@ -58,11 +58,11 @@ func TestPrivateKeyFile(t *testing.T) {
 	if err := WritePrivateKeyFile(path, other); !errors.Is(err, os.ErrExist) {
 		t.Errorf("writing over a key: error %v, want %v", err, os.ErrExist)
 	}
-	kept, err := os.ReadFile(path)
+	contentAfter, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(kept, content) {
+	if !bytes.Equal(contentAfter, content) {
 		t.Error("a second write changed the file")
 	}
 }
@@ -77,8 +77,8 @@ func TestParsePrivateKeyRefuses(t *testing.T) {
 		changed = "1"
 	}
 	tests := map[string]struct{ content, want string }{
-		"nothing":               {"", "received 0 bytes of another form"},
-		"the digits alone":      {digits, "received 64 bytes of another form"},
+		"an empty file":         {"", "received 0 bytes of another form"},
+		"only the digits":       {digits, "received 64 bytes of another form"},
 		"another header":        {strings.Replace(good, "v1", "v2", 1), "of another form"},
 		"two keys":              {good + good, "of another form"},
 		"a digit lost":          {strings.TrimSuffix(good, "\n")[:len(good)-2], "received 63 characters"},
@@ -114,7 +114,7 @@ func TestPrivateKeyDoesNotPrint(t *testing.T) {
 	}
 	for _, text := range printed {
 		if strings.Contains(strings.ToLower(text), secret) || strings.Contains(text, asNumbers) {
-			t.Errorf("the key prints as %q", text)
+			t.Errorf("the key is printed in %q", text)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestParsePublicKey(t *testing.T) {
 	public, _ := mustGenerate(t)
 	got, err := ParsePublicKey(hex.EncodeToString(public[:]))
 	if err != nil || got != public {
-		t.Errorf("a generated key: error %v, equal %t", err, got == public)
+		t.Errorf("a generated key: error %v, equal: %t; want no error and an equal key", err, got == public)
 	}
 	tests := map[string]string{
 		"empty":                        "",
@@ -156,7 +156,7 @@ func sealedRecord(t testing.TB, store *memoryStore, s *Service, id byte) Record 
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	store := &memoryStore{}
-	s, private := officer(t, store, "message")
+	s, private := newTestService(t, store, "message")
 	_, stranger := mustGenerate(t)
 	good, other := sealedRecord(t, store, s, 1), sealedRecord(t, store, s, 2)
 	if key, err := Open(private, good); err != nil || key != [32]byte{7, 1} {
@@ -190,9 +190,9 @@ func TestOpenRefuses(t *testing.T) {
 func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	store := &memoryStore{}
-	s, private := officer(t, store, "message")
+	s, private := newTestService(t, store, "message")
 	foreignStore := &memoryStore{}
-	foreign, _ := officer(t, foreignStore, "message")
+	foreign, _ := newTestService(t, foreignStore, "message")
 
 	first, second := sealedRecord(t, store, s, 1), sealedRecord(t, store, s, 2)
 	damaged := sealedRecord(t, store, s, 3)
@@ -250,7 +250,7 @@ func TestOpenExportReportsReadFaults(t *testing.T) {
 	t.Parallel()
 	_, private := mustGenerate(t)
 	if _, err := OpenExport(private, strings.NewReader(strings.Repeat("x", maxLine+1)), &bytes.Buffer{}); err == nil {
-		t.Error("an endless line: no error")
+		t.Error("an overlong line: no error, want one")
 	}
 }
 
@@ -258,7 +258,7 @@ func TestOpenExportReportsReadFaults(t *testing.T) {
 // that every record that parseRecord accepts can be written and read again.
 func FuzzRecord(f *testing.F) {
 	store := &memoryStore{}
-	s, private := officer(f, store, "message")
+	s, private := newTestService(f, store, "message")
 	var export bytes.Buffer
 	if err := WriteRecord(&export, sealedRecord(f, store, s, 1)); err != nil {
 		f.Fatal(err)
@@ -275,11 +275,11 @@ func FuzzRecord(f *testing.F) {
 		if err := WriteRecord(&line, r); err != nil {
 			t.Fatal(err)
 		}
-		again, err := parseRecord(line.Bytes())
+		parsed, err := parseRecord(line.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r, again); diff != "" {
+		if diff := cmp.Diff(r, parsed); diff != "" {
 			t.Errorf("read again (-want +got):\n%s", diff)
 		}
 	})
@@ -293,7 +293,7 @@ func FuzzDecodeSignature(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if b, ok := decodeSignature(text); ok && len(b) != 64 {
-			t.Errorf("%d bytes", len(b))
+			t.Errorf("the decoded signature has %d bytes, want 64", len(b))
 		}
 	})
 }

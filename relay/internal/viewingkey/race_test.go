@@ -8,20 +8,20 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// raced is a store that finds no record before an insert, as when another
+// racingStore is a store that finds no record before an insert, as when another
 // registration is inserted between the read and the write.
-type raced struct{ *memoryStore }
+type racingStore struct{ *memoryStore }
 
-func (raced) ViewingKey(context.Context, [32]byte) (*Record, error) { return nil, nil }
+func (racingStore) ViewingKey(context.Context, [32]byte) (*Record, error) { return nil, nil }
 
 // TestOneOfTwoRacingRegistrationsIsRefused: otherwise both clients would believe that
 // the officer can open the key that they registered.
 func TestOneOfTwoRacingRegistrationsIsRefused(t *testing.T) {
 	t.Parallel()
 	const message = "Sign in"
-	kept := &memoryStore{}
-	s, _ := officer(t, raced{kept}, message)
-	user, signature := walletOf(t, message)
+	store := &memoryStore{}
+	s, _ := newTestService(t, racingStore{store}, message)
+	user, signature := newWallet(t, message)
 	identifier := strings.Repeat("01", 32)
 	register := func(key string) error {
 		_, err := s.Register(t.Context(), Registration{UserPubkey: user, ViewingKeyHex: strings.Repeat(key, 32), Signature: signature, Identifier: &identifier})
@@ -31,12 +31,12 @@ func TestOneOfTwoRacingRegistrationsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := register("aa"); err != nil {
-		t.Errorf("the same key once more is refused: %v", err)
+		t.Errorf("repeating the registration is refused: %v", err)
 	}
 	if r, ok := refusal.As(register("bb")); !ok || r.Code != refusal.IdentifierConflict {
 		t.Errorf("another key under the same identifier is answered %v, want %s", r, refusal.IdentifierConflict)
 	}
-	if len(kept.records) != 1 {
-		t.Errorf("%d keys are kept, want the first", len(kept.records))
+	if len(store.records) != 1 {
+		t.Errorf("%d keys are stored, want 1", len(store.records))
 	}
 }

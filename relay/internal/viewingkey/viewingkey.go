@@ -38,7 +38,7 @@ type Registration struct {
 	// Identifier is 32 bytes in hexadecimal; nil for the default,
 	// sha256(UserPubkey ‖ lower-case ViewingKeyHex).
 	Identifier *string
-	// Address is the client's, for the limit on new keys; it is not stored.
+	// Address is the client's address, for the limit on new keys; it is not stored.
 	Address string
 }
 

@@ -92,9 +92,9 @@ func (m *memoryStore) PutViewingKey(_ context.Context, r Record) (*Record, error
 	return nil, nil
 }
 
-// officer makes a service over a store and returns the private key that opens
+// newTestService makes a service over a store, and returns the private key that opens
 // its records.
-func officer(t testing.TB, store Store, messages ...string) (*Service, PrivateKey) {
+func newTestService(t testing.TB, store Store, messages ...string) (*Service, PrivateKey) {
 	t.Helper()
 	public, private, err := GenerateComplianceKey(rand.Reader)
 	if err != nil {
@@ -107,10 +107,10 @@ func officer(t testing.TB, store Store, messages ...string) (*Service, PrivateKe
 	return s, private
 }
 
-func TestRegisterTheVector(t *testing.T) {
+func TestRegisterVector(t *testing.T) {
 	t.Parallel()
 	v := readSignIn(t)
-	given := strings.Repeat("AB", 32)
+	ownIdentifier := strings.Repeat("AB", 32)
 	tests := map[string]struct {
 		change         func(*Registration)
 		messages       []string
@@ -120,14 +120,14 @@ func TestRegisterTheVector(t *testing.T) {
 		"with a base58 signature":               {change: func(r *Registration) { r.Signature = v.SignatureBase58 }, wantIdentifier: v.Identifier},
 		"with a hexadecimal signature":          {change: func(r *Registration) { r.Signature = v.SignatureHex }, wantIdentifier: v.Identifier},
 		"with an upper-case viewing key":        {change: func(r *Registration) { r.ViewingKeyHex = strings.ToUpper(v.ViewingKey) }, wantIdentifier: v.Identifier},
-		"with an identifier of its own":         {change: func(r *Registration) { r.Identifier = &given }, wantIdentifier: strings.ToLower(given)},
+		"with its own identifier":               {change: func(r *Registration) { r.Identifier = &ownIdentifier }, wantIdentifier: strings.ToLower(ownIdentifier)},
 		"with the message as the second of two": {change: func(*Registration) {}, messages: []string{"another message"}, wantIdentifier: v.Identifier},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &memoryStore{}
-			s, private := officer(t, store, append(tt.messages, v.message(t))...)
+			s, private := newTestService(t, store, append(tt.messages, v.message(t))...)
 			reg := Registration{UserPubkey: v.UserPubkey, ViewingKeyHex: v.ViewingKey, Signature: v.SignatureBase64}
 			tt.change(&reg)
 			for range 2 { // the second time changes nothing
@@ -151,7 +151,7 @@ func TestRegisterTheVector(t *testing.T) {
 					t.Error("the officer opens another viewing key than was registered")
 				}
 				if bytes.Contains(r.Sealed, opened[:]) {
-					t.Error("the viewing key is stored readable")
+					t.Error("the viewing key is stored unsealed")
 				}
 				if r.KeyID != s.keyID || len(r.Sealed) != SealedSize {
 					t.Errorf("key id %s, %d bytes sealed; want %s, %d", r.KeyID, len(r.Sealed), s.keyID, SealedSize)
@@ -260,7 +260,7 @@ func TestRegisterRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &memoryStore{}
-			s, _ := officer(t, store, v.message(t))
+			s, _ := newTestService(t, store, v.message(t))
 			reg := Registration{UserPubkey: v.UserPubkey, ViewingKeyHex: v.ViewingKey, Signature: v.SignatureBase64}
 			tt.change(&reg)
 			identifier, err := s.Register(t.Context(), reg)
@@ -286,11 +286,11 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-func TestIdentifierConflictKeepsTheFirst(t *testing.T) {
+func TestIdentifierConflictKeepsFirstKey(t *testing.T) {
 	t.Parallel()
 	v := readSignIn(t)
 	store := &memoryStore{}
-	s, private := officer(t, store, v.message(t))
+	s, private := newTestService(t, store, v.message(t))
 	reg := Registration{UserPubkey: v.UserPubkey, ViewingKeyHex: v.ViewingKey, Signature: v.SignatureBase64, Identifier: &v.Identifier}
 	if _, err := s.Register(t.Context(), reg); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestRacingRegistrationsHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	v := readSignIn(t)
 	store := &memoryStore{}
-	s, private := officer(t, store, v.message(t))
+	s, private := newTestService(t, store, v.message(t))
 	keys := []string{strings.Repeat("1", 64), strings.Repeat("2", 64), strings.Repeat("3", 64), strings.Repeat("4", 64)}
 	errs := make([]error, len(keys))
 	var wg sync.WaitGroup
@@ -351,19 +351,19 @@ func TestRacingRegistrationsHaveOneWinner(t *testing.T) {
 	}
 }
 
-func TestRegisterPassesFaultsOn(t *testing.T) {
+func TestRegisterReturnsErrors(t *testing.T) {
 	t.Parallel()
 	v := readSignIn(t)
 	reg := Registration{UserPubkey: v.UserPubkey, ViewingKeyHex: v.ViewingKey, Signature: v.SignatureBase64}
 
 	down := refusal.New(refusal.DatabaseUnavailable, "the database does not answer")
-	s, _ := officer(t, &memoryStore{err: down}, v.message(t))
+	s, _ := newTestService(t, &memoryStore{err: down}, v.message(t))
 	if _, err := s.Register(t.Context(), reg); !errors.Is(err, down) {
-		t.Errorf("store's error became %v", err)
+		t.Errorf("error is %v, want the error of the store", err)
 	}
 
 	store := &memoryStore{}
-	s, _ = officer(t, store, v.message(t))
+	s, _ = newTestService(t, store, v.message(t))
 	s.random = strings.NewReader("too short")
 	if _, err := s.Register(t.Context(), reg); err == nil || len(store.records) != 0 {
 		t.Errorf("without randomness: error %v, %d records; want an error and nothing stored", err, len(store.records))
@@ -374,7 +374,7 @@ func TestNewListsEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := New(Options{Messages: []string{""}})
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("New returned no error")
 	}
 	for _, want := range []string{"store is missing", "a sign-in message is empty", "compliance public key: missing", "random source is missing", "clock is missing"} {
 		if !strings.Contains(err.Error(), want) {
