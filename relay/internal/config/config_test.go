@@ -127,7 +127,7 @@ func TestLoad(t *testing.T) {
 			want: []uint64{0, 0, uint64(contract.DefaultSpendCapTransfersDay)},
 			got:  func(c *config.Config) any { return []uint64{c.SpendCapHour, c.SpendCapDay, c.SpendCapTransfersDay} },
 		},
-		"0 is no cap on transfers": {
+		"0 disables the cap on transfers": {
 			args: []string{"--spend-cap-transfers-day=0"},
 			want: uint64(0),
 			got:  func(c *config.Config) any { return c.SpendCapTransfersDay },
@@ -473,7 +473,7 @@ func TestFlagsVariablesAndContractAgree(t *testing.T) {
 			t.Errorf("variable of --%s (-want +got):\n%s", f.Name, diff)
 		}
 		if !strings.HasSuffix(f.Help, ".") {
-			t.Errorf("--%s: the help is no sentence: %q", f.Name, f.Help)
+			t.Errorf("--%s: the help is not a sentence: %q", f.Name, f.Help)
 		}
 		if f.PlaceHolder == "" && !f.IsBool() {
 			t.Errorf("--%s: no placeholder says what kind of value it takes", f.Name)

@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 	getReturns := func(s *submission.Submission) *domains {
 		return &domains{get: func(_ context.Context, id uuid.UUID) (*submission.Submission, error) {
 			if id != submissionID {
-				return nil, errors.New("asked for another submission")
+				return nil, errors.New("the request is for another submission")
 			}
 			return s, nil
 		}}

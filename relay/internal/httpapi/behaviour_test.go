@@ -34,7 +34,7 @@ func TestWaiting(t *testing.T) {
 	}{
 		"by default":                             {nil, 30 * time.Second, ""},
 		"not at all":                             {[]string{"respond-async"}, 0, "respond-async"},
-		"as long as asked":                       {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
+		"as long as requested":                   {[]string{"wait=10"}, 10 * time.Second, "wait=10"},
 		"longer than the default":                {[]string{"wait=45"}, 45 * time.Second, "wait=45"},
 		"at most the relay's maximum":            {[]string{"wait=600"}, time.Minute, "wait=60"},
 		"zero seconds":                           {[]string{"wait=0"}, 0, "wait=0"},

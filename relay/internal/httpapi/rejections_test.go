@@ -192,7 +192,7 @@ func TestInvalidRequestsDoNotReachDomains(t *testing.T) {
 			request: httptest.NewRequest(http.MethodPost, "/transact", io.MultiReader(strings.NewReader(`{"pro`), brokenReader{})), wantCode: refusal.InvalidRequest,
 			wantMessage: "the body broke off after 5 bytes: send the whole of it",
 		},
-		"an id that is no UUID": {
+		"an id that is not a UUID": {
 			request: get("/status/42"), wantCode: refusal.InvalidRequest,
 			wantMessage: "id is malformed: expected a UUID of 36 characters, the request_id of a submission",
 		},

@@ -163,7 +163,7 @@ func rentBounds(a *Attempt) (low, high int64) {
 		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account
 	case txmgr.PurposeRefund:
 		return 0, 0
-	case "accounts": // an earlier release created a swap's token accounts in a transaction of its own
+	case "accounts": // an earlier release created a swap's token accounts in a separate transaction
 		return 0, 3 * shieldpool.TokenAccountRent
 	}
 	if a.Kind == shieldpool.KindSwap {

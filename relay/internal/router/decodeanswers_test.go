@@ -30,7 +30,7 @@ func describe(err error) string {
 	case errors.As(err, &n):
 		return "no route " + n.Code
 	case errors.As(err, &h):
-		return "hostile " + h.What
+		return "route_rejected " + h.What
 	default:
 		return "another error: " + err.Error()
 	}
@@ -141,15 +141,15 @@ func TestQuoteIsCheckedAgainstRequest(t *testing.T) {
 		"with an output of zero":                           {out + "," + threshold, `"outAmount":"0","otherAmountThreshold":"0"`, "ok"},
 		"with the largest output":                          {out, `"outAmount":"18446744073709551615"`, "ok"},
 		"with a threshold equal to the output":             {threshold, `"otherAmountThreshold":"17057460"`, "ok"},
-		"for another input":                                {input, `"inputMint":"` + usdc.String() + `"`, "hostile input_mint"},
-		"for another output":                               {`"outputMint":"` + usdc.String() + `"`, `"outputMint":"` + wsol.String() + `"`, "hostile output_mint"},
-		"for more input":                                   {in, `"inAmount":"100000001"`, "hostile amount"},
-		"for less input":                                   {in, `"inAmount":"1"`, "hostile amount"},
-		"of another mode":                                  {mode, `"swapMode":"ExactOut"`, "hostile mode"},
-		"of a mode in another case":                        {mode, `"swapMode":"exactin"`, "hostile mode"},
-		"with more slippage":                               {slippage, `"slippageBps":101`, "hostile slippage"},
-		"with less slippage":                               {slippage, `"slippageBps":0`, "hostile slippage"},
-		"with a threshold above the output":                {threshold, `"otherAmountThreshold":"17057461"`, "hostile threshold"},
+		"for another input":                                {input, `"inputMint":"` + usdc.String() + `"`, "route_rejected input_mint"},
+		"for another output":                               {`"outputMint":"` + usdc.String() + `"`, `"outputMint":"` + wsol.String() + `"`, "route_rejected output_mint"},
+		"for more input":                                   {in, `"inAmount":"100000001"`, "route_rejected amount"},
+		"for less input":                                   {in, `"inAmount":"1"`, "route_rejected amount"},
+		"of another mode":                                  {mode, `"swapMode":"ExactOut"`, "route_rejected mode"},
+		"of a mode in another case":                        {mode, `"swapMode":"exactin"`, "route_rejected mode"},
+		"with more slippage":                               {slippage, `"slippageBps":101`, "route_rejected slippage"},
+		"with less slippage":                               {slippage, `"slippageBps":0`, "route_rejected slippage"},
+		"with a threshold above the output":                {threshold, `"otherAmountThreshold":"17057461"`, "route_rejected threshold"},
 		"with a number for an amount":                      {in, `"inAmount":100000000`, "bad_response"},
 		"with a negative output":                           {out, `"outAmount":"-1"`, "bad_response"},
 		"with a positive sign":                             {out, `"outAmount":"+1"`, "bad_response"},
@@ -200,7 +200,7 @@ func TestQuoteIsCheckedAgainstRequest(t *testing.T) {
 			outcome, what, rejected := strings.Cut(test.want, " ")
 			want := []string{"quote " + outcome}
 			if rejected {
-				want = []string{"quote route_rejected", "hostile " + what}
+				want = []string{"quote route_rejected", "route_rejected " + what}
 			}
 			if diff := cmp.Diff(want, observer.all()); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
@@ -245,7 +245,7 @@ func TestInstructions(t *testing.T) {
 		"want more data than a transaction holds":        {data, `"data":"` + strings.Repeat("AAAA", 411) + `"`, "no route TOO_LARGE", 0},
 		"want more than 80 accounts":                     {other, list(80, func(int) string { return other }), "no route TOO_LARGE", 0},
 		"want more than eight tables":                    {tables, "[" + list(9, numbered) + "]", "no route TOO_LARGE", 0},
-		"want another signer":                            {other, strings.Replace(other, "false", "true", 1), "hostile signer", 0},
+		"want another signer":                            {other, strings.Replace(other, "false", "true", 1), "route_rejected signer", 0},
 		"are without a swap":                             {`"swapInstruction"`, `"swap"`, "bad_response", 0},
 		"have null for the swap":                         {`"swapInstruction":{`, `"swapInstruction":null,"x":{`, "bad_response", 0},
 		"have a list for the swap":                       {`"swapInstruction":{`, `"swapInstruction":[],"x":{`, "bad_response", 0},
@@ -295,8 +295,8 @@ func TestInstructions(t *testing.T) {
 			outcome, what, _ := strings.Cut(test.want, " ")
 			want := []string{"instructions " + outcome}
 			switch outcome {
-			case "hostile":
-				want = []string{"instructions route_rejected", "hostile " + what}
+			case "route_rejected":
+				want = []string{"instructions route_rejected", "route_rejected " + what}
 			case "no":
 				want = []string{"instructions no_route"}
 			}

@@ -163,11 +163,11 @@ func (m *memoryRouter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(r)
 }
 
-func (m *memoryRouter) says(r reply) {
-	m.does(func(*http.Request) (*http.Response, error) { return response(r), nil })
+func (m *memoryRouter) setReply(r reply) {
+	m.setAnswer(func(*http.Request) (*http.Response, error) { return response(r), nil })
 }
 
-func (m *memoryRouter) does(answer func(*http.Request) (*http.Response, error)) {
+func (m *memoryRouter) setAnswer(answer func(*http.Request) (*http.Response, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answer = answer
@@ -206,7 +206,7 @@ func (o *recorder) RouterCalled(call, outcome string, took time.Duration) {
 	}
 }
 func (o *recorder) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
-func (o *recorder) RouteRejected(what string)       { o.note("hostile %s", what) }
+func (o *recorder) RouteRejected(what string)       { o.note("route_rejected %s", what) }
 
 func (o *recorder) all() []string {
 	o.mu.Lock()

@@ -86,11 +86,11 @@ func TestFaultsOfTheLocalRouter(t *testing.T) {
 		settings                local.Settings
 		quote, instructionsKind string
 	}{
-		"another mint":                          {lie(local.WrongMint), "hostile output_mint", passed},
-		"another amount":                        {lie(local.WrongAmount), "hostile amount", passed},
-		"an account that signs":                 {payer(local.PayerAccount), passed, "hostile signer"},
-		"an unknown signer":                     {lie(local.ExtraSigner), passed, "hostile signer"},
-		"another user":                          {lie(local.OtherUser), passed, "hostile signer"},
+		"another mint":                          {lie(local.WrongMint), "route_rejected output_mint", passed},
+		"another amount":                        {lie(local.WrongAmount), "route_rejected amount", passed},
+		"an account that signs":                 {payer(local.PayerAccount), passed, "route_rejected signer"},
+		"an unknown signer":                     {lie(local.ExtraSigner), passed, "route_rejected signer"},
+		"another user":                          {lie(local.OtherUser), passed, "route_rejected signer"},
 		"a page of HTML":                        {lie(local.Garbage), swap.FaultBadResponse, swap.FaultBadResponse},
 		"half of an answer":                     {lie(local.Truncated), swap.FaultConnection, swap.FaultConnection},
 		"an answer of 16 MiB":                   {lie(local.Huge), swap.FaultBadResponse, swap.FaultBadResponse},

@@ -235,7 +235,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 func newMemoryClient(t *testing.T, o Options) (*Client, *memoryRouter, *recorder) {
 	t.Helper()
 	m, observer := &memoryRouter{}, &recorder{}
-	m.says(reply{body: goodQuote})
+	m.setReply(reply{body: goodQuote})
 	o.BaseURL, o.HTTP, o.Observer = "http://router.example", &http.Client{Transport: m}, observer
 	if o.Timeout == 0 {
 		o.Timeout = 3 * time.Second
@@ -271,12 +271,12 @@ func TestWhichFailuresOpenTheBreaker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, m, _ := newMemoryClient(t, Options{})
-			m.says(test.answer)
+			m.setReply(test.answer)
 			ctx := test.ctx
 			if ctx == nil {
 				ctx = t.Context()
 			} else {
-				m.does(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
+				m.setAnswer(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
 			}
 			for range 20 {
 				_, _ = c.Quote(ctx, quoteRequest) // only the breaker's state matters here
@@ -293,7 +293,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lockedBuffer{}
 		c, m, observer := newMemoryClient(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-		m.says(reply{status: 503})
+		m.setReply(reply{status: 503})
 		for range 5 {
 			quoteKind(t, c)
 		}
@@ -309,7 +309,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 			t.Errorf("%d calls, want 5", m.calls())
 		}
 		time.Sleep(500 * time.Millisecond)
-		m.says(reply{body: goodQuote})
+		m.setReply(reply{body: goodQuote})
 		if got := quoteKind(t, c); got != "ok" || c.breaker.State() != outbound.Closed {
 			t.Errorf("after the delay: %s, breaker %s; want ok and a closed breaker", got, c.breaker.State())
 		}
@@ -336,11 +336,11 @@ func TestRetryAfterPausesTheRouter(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c, m, _ := newMemoryClient(t, Options{})
-				m.says(reply{status: 429, header: map[string]string{"Retry-After": header}})
+				m.setReply(reply{status: 429, header: map[string]string{"Retry-After": header}})
 				if got := quoteKind(t, c); got != swap.FaultRateLimited {
 					t.Fatalf("error is %s", got)
 				}
-				m.says(reply{body: goodQuote})
+				m.setReply(reply{body: goodQuote})
 				time.Sleep(want - time.Millisecond)
 				if got := quoteKind(t, c); got != swap.FaultBreakerOpen {
 					t.Errorf("error is %s before the end of the pause, want breaker_open", got)
@@ -360,18 +360,18 @@ func TestCancelledProbeHasNoOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := newMemoryClient(t, Options{})
-		m.says(reply{status: 503})
+		m.setReply(reply{status: 503})
 		for range 5 {
 			quoteKind(t, c)
 		}
 		time.Sleep(500 * time.Millisecond)
-		m.does(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
+		m.setAnswer(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := c.Quote(ctx, quoteRequest); describe(err) != swap.FaultCancelled {
 			t.Errorf("error is %v, want cancelled", err)
 		}
-		m.says(reply{body: goodQuote})
+		m.setReply(reply{body: goodQuote})
 		if got := quoteKind(t, c); got != "ok" {
 			t.Errorf("error is %s, want an answer", got)
 		}
@@ -387,7 +387,7 @@ func TestCallersDeadlineCountsAsFailureAfterOneSecond(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c, m, _ := newMemoryClient(t, Options{})
-				m.does(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
+				m.setAnswer(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 				for range 5 {
 					ctx, cancel := context.WithTimeout(t.Context(), timeout)
 					_, _ = c.Quote(ctx, quoteRequest) // it is cancelled
@@ -405,7 +405,7 @@ func TestConcurrentCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, observer := newMemoryClient(t, Options{Parallel: 2})
-		m.does(func(r *http.Request) (*http.Response, error) {
+		m.setAnswer(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(2 * time.Second)
 			return response(reply{body: goodQuote}), r.Context().Err()
 		})
@@ -448,7 +448,7 @@ func TestCancelledWaitKeepsCapacityUnchanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, observer := newMemoryClient(t, Options{Parallel: 1})
-		m.does(func(*http.Request) (*http.Response, error) {
+		m.setAnswer(func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return response(reply{body: goodQuote}), nil
 		})

@@ -15,7 +15,7 @@ func TestProbeWithoutBudgetReleasesItsPermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := newMemoryClient(t, Options{RequestsPerSecond: 0.1})
-		m.says(reply{status: 503})
+		m.setReply(reply{status: 503})
 		for range 5 {
 			time.Sleep(11 * time.Second)
 			quoteKind(t, c)
@@ -24,7 +24,7 @@ func TestProbeWithoutBudgetReleasesItsPermit(t *testing.T) {
 			t.Fatalf("breaker is %s after five failures, want open", c.breaker.State())
 		}
 		time.Sleep(time.Second)
-		m.says(reply{body: goodQuote})
+		m.setReply(reply{body: goodQuote})
 		if got := quoteKind(t, c); got != swap.FaultBusy {
 			t.Errorf("the probe ends with %s, want busy, because the budget is one request in ten seconds", got)
 		}
@@ -40,7 +40,7 @@ func TestFailingExpiresWithoutCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := newMemoryClient(t, Options{})
-		m.says(reply{status: 503})
+		m.setReply(reply{status: 503})
 		for range 5 {
 			quoteKind(t, c)
 			time.Sleep(time.Second)
@@ -57,7 +57,7 @@ func TestFailingExpiresWithoutCalls(t *testing.T) {
 		if !c.Failing() {
 			t.Error("after another failure the router does not count as failing")
 		}
-		m.says(reply{body: goodQuote})
+		m.setReply(reply{body: goodQuote})
 		time.Sleep(time.Minute)
 		if got := quoteKind(t, c); got != "ok" || c.Failing() {
 			t.Errorf("the next call ends with %s, failing %t, want an answer and false", got, c.Failing())

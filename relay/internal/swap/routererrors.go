@@ -170,5 +170,5 @@ type RejectedRoute struct {
 
 // Error names what is rejected.
 func (e *RejectedRoute) Error() string {
-	return "the swap router's answer contradicts what was asked: " + e.What
+	return "the swap router's answer contradicts the request: " + e.What
 }

@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 		"a caller who stopped waiting": {err: &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
 		"a code":                       {err: swap.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
 		"an unknown code":              {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
-		"an answer to another request": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
+		"an answer to another request": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts the request: amount"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

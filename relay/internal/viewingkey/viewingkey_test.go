@@ -224,7 +224,7 @@ func TestRegisterRefuses(t *testing.T) {
 			refusal.InvalidViewingKey, "received 62 characters"},
 		"a viewing key with 0x": {func(r *Registration) { r.ViewingKeyHex = "0x" + v.ViewingKey },
 			refusal.InvalidViewingKey, "received 66 characters"},
-		"a viewing key with a letter that is no hexadecimal digit": {func(r *Registration) { r.ViewingKeyHex = "g" + v.ViewingKey[1:] },
+		"a viewing key with a letter that is not a hexadecimal digit": {func(r *Registration) { r.ViewingKeyHex = "g" + v.ViewingKey[1:] },
 			refusal.InvalidViewingKey, "received 64 characters that are not all hexadecimal digits"},
 		"an empty identifier": {func(r *Registration) { r.Identifier = text("") },
 			refusal.InvalidIdentifier, "identifier: want 64 hexadecimal digits (32 bytes) or no identifier at all, received 0 characters"},
