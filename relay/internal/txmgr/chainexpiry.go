@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// undecidedAfter is how long a process tracks undecided attempts before their job waits as
-// held. It then uses no capacity, and does not count among the jobs that push roots out of
-// the root history. A blockhash lives for about a minute.
+// undecidedAfter is how long a process tracks undecided attempts before their job is held.
+// A held job uses no capacity, and does not count among the jobs that push roots out of the
+// root history. A blockhash lives for about a minute.
 const undecidedAfter = 5 * time.Minute
 
-// undecidedRetry is the interval at which such a job is searched again.
+// undecidedRetry is the interval at which the attempts of a held job are searched again.
 const undecidedRetry = time.Minute
 
-// Undecided returns the deferral of a job whose attempts should have landed or expired long
-// ago; nil while this process has not tracked them for long. A job that waited for this
-// before goes on waiting until they are decided.
+// Undecided returns a deferral for a job whose attempts have neither landed nor expired
+// within undecidedAfter; nil before. A job that is held by HoldExpiry stays held until its
+// attempts are decided.
 func (m *Manager) Undecided(j *Job) error {
 	if len(j.Live) == 0 || (j.Hold != HoldExpiry && m.Now().Sub(j.since) <= undecidedAfter) {
 		return nil
 	}
 	return &Deferral{
 		Reason: HoldExpiry, Delay: undecidedRetry, Fault: true,
-		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name"),
+		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can no longer land: the command relay attempts lists such attempts, and with --end asks endpoints that you name"),
 	}
 }

@@ -30,8 +30,8 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
 		} else if swept {
-			// Some rows are claimed even then, in turn: those that wait for another reason,
-			// such as a dead process's transactions, must not wait with the rest.
+			// Probe during the pause: rows that do not wait for its reason, such as a dead
+			// process's transactions, must not wait with the rest.
 			m.claimBatch(ctx, l)
 		}
 		if swept && l == m.main() {
@@ -41,12 +41,12 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	}
 }
 
-// isPaused reports whether the lane claims nothing.
+// isPaused reports whether the lane waits because the queue is paused.
 func (m *Manager) isPaused(l *Lane) bool { return l.pausable() && m.paused.reason() != "" }
 
 // claimBatch claims as many rows as the lane has capacity for. While the queue is paused it
-// claims rows that may be on the chain and, as a probe, one that waits. more reports that
-// there may be more to claim.
+// claims rows whose transactions may be on the chain and, as a probe, one waiting row. more
+// reports that there may be more to claim.
 func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	claim, limit, main := l.Claim, claimLimit, l == m.main()
 	if m.isPaused(l) {

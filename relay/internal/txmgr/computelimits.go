@@ -10,8 +10,8 @@ const (
 	// maxComputeUnits is the largest limit that a transaction may request (Solana).
 	// Simulations request it.
 	maxComputeUnits = 1_400_000
-	// computeMargin covers what simulation does not show: PDA bumps spread one kind over 12
-	// 000 units.
+	// computeMargin covers what one simulation does not show: with the bumps of its PDAs, the
+	// consumption of one kind varies by 12 000 units.
 	computeMargin = 30_000
 	// computeRounding is the multiple to which limits are rounded up.
 	computeRounding = 10_000
@@ -36,19 +36,19 @@ func (l *computeLimits) observe(k shieldpool.Kind, units uint64) uint32 {
 	defer l.mu.Unlock()
 	u := uint32(min(units, maxComputeUnits))
 	l.largest[k] = max(l.largest[k], u)
-	return l.of(k)
+	return l.limitLocked(k)
 }
 
-// limit is the kind's limit if it is known.
+// limit returns the kind's limit, or the maximum before the first simulation.
 func (l *computeLimits) limit(k shieldpool.Kind) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.of(k)
+	return l.limitLocked(k)
 }
 
-// of rounds up, so that processes which saw different transactions still ask for the same
-// limit.
-func (l *computeLimits) of(k shieldpool.Kind) uint32 {
+// limitLocked rounds up, so that processes which saw different transactions still request
+// the same limit. The caller holds mu.
+func (l *computeLimits) limitLocked(k shieldpool.Kind) uint32 {
 	largest, known := l.largest[k]
 	if !known {
 		return maxComputeUnits
@@ -56,13 +56,13 @@ func (l *computeLimits) of(k shieldpool.Kind) uint32 {
 	return limitOf(uint64(largest))
 }
 
-// limitOf is the limit for a transaction that consumed so many units.
+// limitOf returns the limit for a transaction whose simulation consumed the units.
 func limitOf(units uint64) uint32 {
 	rounded := (units + computeMargin + computeRounding - 1) / computeRounding * computeRounding
 	return uint32(min(rounded, maxComputeUnits))
 }
 
-// raise lifts a kind's limit after it was exceeded.
+// raise raises a kind's limit after a transaction exceeded it.
 func (l *computeLimits) raise(k shieldpool.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

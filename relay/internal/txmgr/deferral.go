@@ -29,8 +29,8 @@ type Deferral struct {
 	// Delay is the time until the next try; 0 means Timing.Hold.
 	Delay time.Duration
 	Cause error
-	// Fault reports that the deployment causes the delay, not the job. It is then counted,
-	// and logged as a warning when it begins.
+	// Fault reports that the deployment causes the delay, not the job. The deferral is then
+	// counted, and logged as a warning when it begins.
 	Fault bool
 	// pausesQueue reports that all jobs of the main lane wait for the same thing.
 	pausesQueue bool
@@ -42,14 +42,14 @@ func (d *Deferral) Error() string { return "waiting: " + d.Reason + ": " + d.Cau
 // Unwrap returns the cause.
 func (d *Deferral) Unwrap() error { return d.Cause }
 
-// triesBeforeHold is the number of failures in a row to reach the chain after which a job
-// counts as held by it rather than as unlucky.
+// triesBeforeHold is the number of consecutive calls to the chain that must fail before they
+// count as an outage. A single failed call only causes a retry.
 const triesBeforeHold = 3
 
-// Refused returns a deferral when a pool, chain or payer is not ready, and err itself
-// otherwise. Such a refusal of one job pauses all of them, with two exceptions: a cap,
-// which may be that of transfers alone, and a failed call, which predicts nothing about the
-// next.
+// Refused returns a deferral when a pool, chain, cap or payer is not ready, and err itself
+// otherwise. An empty payer or an uninitialised pool pauses the queue. A spend cap does not,
+// because it may apply to transfers alone; nor does a failed call, because the next may
+// succeed.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	switch {

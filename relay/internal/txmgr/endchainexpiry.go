@@ -15,7 +15,8 @@ import (
 type UndecidedStore interface {
 	// ClaimUndecided claims up to limit jobs that are held by HoldExpiry, due or not.
 	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// CountUndecided counts all of them, including those that a relay has claimed.
+	// CountUndecided counts all jobs held by HoldExpiry, including jobs that a relay has
+	// claimed.
 	CountUndecided(ctx context.Context) (n int, err error)
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
@@ -23,18 +24,17 @@ type UndecidedStore interface {
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
 }
 
-// Search is the method of Chain.
+// Search is a function like Chain.Search.
 type Search func(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
 
 // decideLease is how long the jobs of a pass are kept without a heartbeat.
 const decideLease = time.Minute
 
-// DecideUndecided resolves once, with the given search, the attempts of all jobs that wait
-// for one to end. It marks attempts as dead that are dead by the manager's own rule. Their
-// jobs become due at once, as do jobs with an attempt that landed: the relays do the rest.
-// It returns how many jobs it ended, and how many still wait, including those that a relay
-// claimed meanwhile.
-func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
+// DecideUndecided searches once for the attempts of all jobs held by HoldExpiry, and marks
+// attempts as dead by the manager's own rule. Jobs whose attempts are decided become due at
+// once, and the relays do the rest. It returns how many jobs are decided, and how many still
+// wait, including jobs that a relay claimed meanwhile.
+func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (decided, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 		return 0, 0, err
@@ -42,53 +42,53 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 	defer func() {
 		// The remaining jobs are released in any case. Otherwise they would wait until the
 		// lease lapses.
-		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
+		_, releaseErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
 		if err == nil {
-			err = retireErr
+			err = releaseErr
 		}
 	}()
-	if ended, err = decideAll(ctx, store, search, worker); err != nil {
-		return ended, 0, err
+	if decided, err = decideAll(ctx, store, search, worker); err != nil {
+		return decided, 0, err
 	}
 	waiting, err = store.CountUndecided(ctx)
-	return ended, waiting, err
+	return decided, waiting, err
 }
 
-// decideAll goes on until nothing more can be claimed. It keeps the jobs that it cannot end
-// until then, because it would claim them again.
-func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
+// decideAll claims jobs until none is left. It releases undecided jobs only at the end,
+// because it would claim them again.
+func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (released int, err error) {
 	var undecided []*Job
 	for more := true; more; {
 		claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
 		if err != nil {
-			return ended, err
+			return released, err
 		}
 		more = len(claimed) == statusBatch
 		for _, c := range claimed {
 			// All searches together may take longer than the lease.
 			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
-				return ended, err
+				return released, err
 			}
 			decided, err := decideOne(ctx, store, search, c)
 			if err != nil {
-				return ended, err
+				return released, err
 			}
 			if !decided {
 				undecided = append(undecided, c)
 				continue
 			}
 			if err := store.Release(ctx, c.Lease, 0, ""); err != nil {
-				return ended, err
+				return released, err
 			}
-			ended++
+			released++
 		}
 	}
 	for _, c := range undecided {
 		if err := store.Release(ctx, c.Lease, undecidedRetry, HoldExpiry); err != nil {
-			return ended, err
+			return released, err
 		}
 	}
-	return ended, nil
+	return released, nil
 }
 
 // decideOne marks a job's dead attempts as dead. decided reports that the job no longer waits
@@ -97,14 +97,14 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 	if len(c.Live) == 0 {
 		return true, nil
 	}
-	look, err := search(ctx, signaturesOf(c.Live))
+	result, err := search(ctx, signaturesOf(c.Live))
 	if err != nil {
 		return false, fmt.Errorf("find attempts: %w", err)
 	}
 	var dead []DeadAttempt
 	decided = true
 	for i := range c.Live {
-		switch fateOf(&c.Live[i], look.Statuses[i], &look) {
+		switch fateOf(&c.Live[i], result.Statuses[i], &result) {
 		case onchain.Expired:
 			dead = append(dead, DeadAttempt{Signature: c.Live[i].Signature})
 		case onchain.Landed:

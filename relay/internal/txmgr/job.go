@@ -17,8 +17,8 @@ import (
 var ErrLeaseLost = errors.New("the submission's lease was lost to another worker")
 
 // Lease is one worker's right to write a job, and every write names it. It is valid while
-// epoch and owner are the row's. The epoch alone is not enough: after a failover that lost
-// a claim, the database assigns its epoch again.
+// Epoch and Owner equal the row's. The epoch alone is not enough: after a failover that lost
+// a claim, the database assigns the same epoch again.
 type Lease struct {
 	ID    uuid.UUID
 	Epoch int64
@@ -27,20 +27,20 @@ type Lease struct {
 
 // Row is the handler's record of a job.
 type Row interface {
-	// RequestID is the id by which a client knows it, for logs.
+	// RequestID is the id by which a client knows the job, for logs.
 	RequestID() uuid.UUID
-	// Landed returns the signature and the slot of its landing; zero before.
+	// Landed returns the signature and the slot of the job's landing; zero values before.
 	Landed() (signature solana.Signature, slot uint64)
 }
 
 // Job is a row under lease, with its attempts in the order of creation.
 type Job struct {
 	Lease
-	// Row is the handler's; Kind is the shape of its first transaction.
+	// Row is the handler's record; Kind is the kind of the job's first transaction.
 	Row  Row
 	Kind shieldpool.Kind
-	// Tries counts the steps since the last progress that failed for the job's own reasons,
-	// for backoff. Hold is the reason of the last wait, "" for none.
+	// Tries counts, for backoff, the steps that failed since the last progress; steps that
+	// were held do not count. Hold is the reason of the last wait, "" for none.
 	Tries int
 	Hold  string
 	// CreatedAt is when the row was made.
@@ -50,7 +50,7 @@ type Job struct {
 
 	// since is when this process claimed the job, or last signed for it.
 	since time.Time
-	// accepted is when this process accepted the job; zero after its first send was timed.
+	// accepted is when this process accepted the job; zero once its first send was measured.
 	accepted time.Time
 	// reserved are the payers' reservations for attempts that this process made.
 	reserved []reservation
@@ -93,19 +93,18 @@ type Attempt struct {
 	Purpose Purpose
 	// Cost is what the attempt takes from the fee payer when it lands, in lamports: fee,
 	// priority fee and the rent of the accounts that it creates. Fee is the part that the
-	// network takes even when the transaction fails. Paid is what a dead attempt has cost
-	// nevertheless.
+	// network takes even when the transaction fails. Paid is what a dead attempt has cost.
 	Cost, Fee, Paid uint64
 	// SecondLegCost is the cost of a swap's second leg that the caps count with the first
 	// leg, in lamports.
 	SecondLegCost uint64
-	// Rejected reports that preflight refused it for good: it is not sent again.
+	// Rejected reports that preflight refused the attempt permanently: it is not sent again.
 	Rejected  bool
 	CreatedAt time.Time
 }
 
-// DeadAttempt is an attempt that can no longer land. Paid is what it cost nevertheless, in
-// lamports: the fee of one that landed and failed, otherwise 0.
+// DeadAttempt is an attempt that can no longer succeed. Paid is what it cost, in lamports:
+// the fee if it failed on the chain, otherwise 0.
 type DeadAttempt struct {
 	Signature solana.Signature
 	Paid      uint64
@@ -114,17 +113,17 @@ type DeadAttempt struct {
 // Draft is a transaction before it has a payer.
 type Draft struct {
 	Purpose Purpose
-	// Rent is what it takes from the payer in lamports, without fees, for good or until a
-	// swap is executed.
+	// Rent is the lamports that the transaction takes from the payer in addition to fees,
+	// permanently or until a swap is executed.
 	Rent uint64
-	// UpfrontCost is what it takes from the payer and returns within the transaction, in
-	// lamports: the payer must have it.
+	// UpfrontCost is the lamports that the payer must have and gets back within the
+	// transaction.
 	UpfrontCost uint64
-	// SecondLegRent is the rent of the swap's second leg that follows; the caps count that
-	// leg's cost with the first leg. 0 when none follows.
+	// SecondLegRent is the rent of the swap's second leg, or 0 when no second leg follows.
+	// The caps count that leg's cost with the first leg.
 	SecondLegRent uint64
-	// EndsWork reports that it ends what an earlier transaction started: no cap applies to
-	// it, and it may use the payers' minimum balance.
+	// EndsWork reports that the transaction ends what an earlier one started: no cap applies
+	// to it, and it may use the payers' minimum balance.
 	EndsWork bool
 	Build    Build
 }
@@ -135,7 +134,7 @@ type Landing struct {
 	Slot      uint64
 	// Purpose is what the transaction was for.
 	Purpose Purpose
-	// Ours reports, while finality is awaited, that it is one of the job's attempts.
+	// Ours reports that the transaction is one of the job's attempts. It is set for Finalize.
 	Ours bool
 }
 
@@ -149,8 +148,8 @@ type Landed struct {
 type Next struct {
 	// Landing ends the job, once it is recorded.
 	Landing *Landing
-	// Track reports that an attempt may still land. Without Track and Landing the job has
-	// ended, and its row says how.
+	// Track reports that an attempt may still land. When neither Track nor Landing is set,
+	// the job has ended, and its row says how.
 	Track bool
 }
 
@@ -169,9 +168,9 @@ func (f *Failure) IsPayers() bool { return f.Class == shieldpool.ClassFeePayerEm
 type Resolution struct {
 	// Fates are the fates of the attempts that were live, in their order.
 	Fates []onchain.Fate
-	// Landing is set when one landed.
+	// Landing is set when an attempt landed.
 	Landing *Landing
-	// Failure is that of an attempt that failed on the chain; nil for none.
+	// Failure says why an attempt failed on the chain; nil when none did.
 	Failure *Failure
 	// MinContextSlot is the slot from which accounts reflect these fates.
 	MinContextSlot uint64

@@ -28,9 +28,9 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	}
 }
 
-// auditLeases compares the leases that this process holds with those in the database. A
-// lease that two audits in a row find only there came from a write whose answer was lost:
-// without the audit no process would ever work on that row.
+// auditLeases compares the leases that this process tracks with those in the database. If
+// two audits in a row find a lease only in the database, the answer to its write was lost.
+// Without the audit no process would ever work on that row.
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -40,11 +40,11 @@ func (m *Manager) auditLeases(ctx context.Context) {
 		m.Log.DebugContext(ctx, "lease audit failed", "error", err)
 		return
 	}
-	has, orphaned := leaseSet(recorded), map[Lease]bool{}
-	known := m.tracker.leases()
+	recordedSet, orphaned := leaseSet(recorded), map[Lease]bool{}
+	trackedAfter := m.tracker.leases()
 	for _, l := range recorded {
 		switch {
-		case known[l]:
+		case trackedAfter[l]:
 		case !m.orphaned[l]:
 			orphaned[l] = true
 		default:
@@ -57,14 +57,14 @@ func (m *Manager) auditLeases(ctx context.Context) {
 	}
 	m.orphaned = orphaned
 	for l := range tracked {
-		if !has[l] {
+		if !recordedSet[l] {
 			m.tracker.dropLease(l)
 		}
 	}
 }
 
 // freeDeadProcesses frees the leases of dead processes. A process that has just regained
-// its database connection first waits for the others to regain theirs.
+// its database connection first gives the others time to reconnect.
 func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	if !m.leaseHealth.validFor(time.Now(), m.Timing.Lease) {
 		return

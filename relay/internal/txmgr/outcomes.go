@@ -60,8 +60,8 @@ func (r *recorder) queueFinalized(ws []*landedEntry) {
 
 // run writes until ctx ends, and then once more.
 func (r *recorder) run(ctx context.Context) {
-	again := time.NewTicker(recordRetry)
-	defer again.Stop()
+	retry := time.NewTicker(recordRetry)
+	defer retry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (r *recorder) run(ctx context.Context) {
 			cancel()
 			return
 		case <-r.wake:
-		case <-again.C:
+		case <-retry.C:
 		}
 		r.flush(ctx)
 	}
@@ -85,8 +85,8 @@ func (r *recorder) flush(ctx context.Context) {
 	// The main lane's handler may wait for more details of its outcomes. The other lanes
 	// are written first, so that they do not wait for it.
 	for _, l := range slices.Backward(r.m.lanes) {
-		mine := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
-		r.writeLandings(ctx, mine)
+		ofLane := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
+		r.writeLandings(ctx, ofLane)
 	}
 	for batch := range slices.Chunk(finals, recordBatch) {
 		if !r.writeFinalized(ctx, batch) {
@@ -121,10 +121,10 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 		return false
 	}
 	r.failing = false
-	gone := leaseSet(lost)
+	isLost := leaseSet(lost)
 	for _, l := range batch {
 		j := l.w.j
-		if gone[j.Lease] {
+		if isLost[j.Lease] {
 			m.Observer.Lease("lost", 1)
 			m.tracker.drop(l.w)
 			continue

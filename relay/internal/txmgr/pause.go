@@ -38,15 +38,15 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// readError returns the error when nothing can be read from the chain. The read may take
-// as long as one call may: a slow chain is not an unavailable one.
+// readError returns an error when the pool cannot be read from the chain. The read has the
+// timeout of any call: a slow chain is not an unavailable one.
 func (m *Manager) readError(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
 	return m.Readable(ctx)
 }
 
-// pauseFor pauses the queue when all of it waits for the same thing as one job.
+// pauseFor pauses the queue when all jobs wait for the same reason as the deferred one.
 func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
 	if d.pausesQueue {
 		m.pauseQueue(ctx, d.Reason, d.Cause)
@@ -85,9 +85,9 @@ func (m *Manager) pauseLoop(ctx context.Context) {
 	})
 }
 
-// checkPause pauses the queue when nothing can be sent, or when the chain could not be read
-// twice in a row. A process with its whole capacity in sent transactions tries nothing new
-// and would not notice: the jobs behind them would count as work for more processes.
+// checkPause pauses the queue when nothing can be sent, or when two reads of the chain in a
+// row failed. A process whose capacity is full of sent transactions tries nothing new and
+// would not notice; its queue would then count as backlog for which more processes start.
 func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	if err := m.submitOutage(); err != nil {
 		m.pauseQueue(ctx, HoldChain, err)

@@ -14,14 +14,14 @@ import (
 const processedTimeout = 3 * time.Second
 
 // poll checks every entry that is due, and acts on the result.
-func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
+func (t *tracker) poll(ctx context.Context, round int, notified bool) {
 	inFlight := t.tracked()
 	signatures := t.pollInFlight(ctx, inFlight)
 	if round%finalityEvery == 0 {
 		signatures += t.pollLanded(ctx)
 	}
 	if signatures > 0 {
-		t.m.Observer.Poll(signatures, nudged)
+		t.m.Observer.Poll(signatures, notified)
 	}
 	t.resolveOld(ctx, inFlight)
 	t.recordUnverified(ctx, inFlight)
@@ -49,8 +49,8 @@ func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked in
 	return asked
 }
 
-// statuses asks for statuses. It returns nil without an answer: unknown is neither failure
-// nor success, and the next poll asks again.
+// statuses asks for the statuses of the signatures. It returns nil when no endpoint answers:
+// that is neither failure nor success, and the next poll asks again.
 func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
 	if err != nil {
@@ -77,12 +77,12 @@ func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.S
 
 // applyStatuses acts on the recent statuses of one job's attempts.
 func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*onchain.Status) {
-	known := false
+	onChain := false
 	for i, st := range statuses {
 		switch {
 		case st == nil:
 			continue
-		case st.Unverified: // it may be false: a transaction that is not on the chain has to be sent again
+		case st.Unverified: // the status may be false: a transaction that is not on the chain has to be sent again
 			t.markUnverified(w.j)
 			continue
 		case st.Err == nil && st.Confirmation.AtLeast(onchain.Confirmed):
@@ -91,13 +91,13 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 			}
 			return
 		case st.Confirmation.AtLeast(onchain.Finalized):
-			t.startNextStep(ctx, w) // it failed for good: the step finds out why
+			t.startNextStep(ctx, w) // the attempt failed finally: the step finds out why
 			return
 		}
 		// A processed transaction is confirmed within moments, or the endpoint is wrong.
-		known = known || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
+		onChain = onChain || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
 	}
-	if !known && !t.m.Now().Before(w.next) {
+	if !onChain && !t.m.Now().Before(w.next) {
 		t.rebroadcast(ctx, w)
 	}
 }
@@ -115,7 +115,7 @@ func (t *tracker) startNextStep(ctx context.Context, w *entry) {
 }
 
 // rebroadcast sends every live attempt again, byte for byte and without preflight, except
-// those that preflight refused for good.
+// attempts that preflight refused permanently.
 func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	attempts := make([]Attempt, 0, len(w.j.Live))
 	for _, a := range w.j.Live {
@@ -124,7 +124,7 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 		}
 	}
 	id := w.j.ID
-	began := t.sends.TryGo(func() error {
+	started := t.sends.TryGo(func() error {
 		for i := range attempts {
 			t.m.Observer.Attempt("rebroadcast")
 			if err := t.m.broadcast(ctx, &attempts[i], false); err != nil {
@@ -133,7 +133,7 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 		}
 		return nil
 	})
-	if began {
+	if started {
 		w.sends++
 		w.next = t.m.Now().Add(rebroadcastAfter(w.sends))
 	}
@@ -148,7 +148,7 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	var batch []*entry
 	var sigs []solana.Signature
 	for _, w := range inFlight {
-		// This loop may check its attempts only while the entry is tracked.
+		// The attempts may be read here only while the entry is tracked.
 		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
 			continue
 		}
@@ -163,7 +163,7 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 		defer t.resolving.Unlock()
 		ctx, cancel := t.m.stepContext(ctx)
 		defer cancel()
-		look, err := t.m.Chain.Search(ctx, sigs)
+		result, err := t.m.Chain.Search(ctx, sigs)
 		if err != nil {
 			t.m.Log.InfoContext(ctx, "searching old attempts failed", "signatures", len(sigs), "error", err)
 		}
@@ -173,8 +173,8 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 				t.track(w)
 				continue
 			}
-			mine := look
-			mine.Statuses, look.Statuses = look.Statuses[:n], look.Statuses[n:]
+			mine := result
+			mine.Statuses, result.Statuses = result.Statuses[:n], result.Statuses[n:]
 			w.j.searchResult = &mine
 			t.m.steps.Go(func() {
 				ctx, cancel := t.m.stepContext(ctx)

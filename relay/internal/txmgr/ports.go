@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Handler knows what the jobs of a lane are for. The manager signs, sends, tracks and
-// resolves for it.
+// Handler decides the steps of a lane's jobs. The manager signs, sends, tracks and resolves
+// for it.
 type Handler interface {
 	// Advance takes a job as far as it can go now. An error defers the job: a *Deferral
 	// with its reason and delay, any other error with backoff.
@@ -24,8 +24,8 @@ type Outcomes interface {
 	// final. It returns the leases that were lost, under which nothing was written. After
 	// an error it is called again.
 	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Finalize writes that landings are final. Otherwise it is as Complete. It gets the
-	// rows as Watched reduced them.
+	// Finalize writes that landings are final. Otherwise it works like Complete. It gets the
+	// rows as TrimRow returned them.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
 	// TrimRow returns the part of a row that Finalize needs, to save memory: thousands wait
 	// for finality.
@@ -38,16 +38,16 @@ type Lane struct {
 	// Claim claims up to limit jobs that are due, have no owner and have not landed, the
 	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Probe is Claim while the queue is paused. It claims jobs that were claimed before and
-	// wait for nothing, because a transaction that may be on the chain needs no payer. Of
-	// the rest it claims the one whose last try is the longest ago. Nil for a lane that is
-	// never paused.
+	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
+	// and are not held: their transactions may be on the chain, and need no payer. Of the
+	// other jobs it claims the one with the oldest last try. Nil for a lane that is never
+	// paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
 	Capacity int
-	// ReleaseWhenSent reports that a job releases its capacity once it is sent: an attempt
-	// that only has to expire takes a minute, for which other jobs must not wait.
+	// ReleaseWhenSent reports that a job releases its capacity once it is sent: other jobs
+	// must not wait the minute that an attempt needs to expire.
 	ReleaseWhenSent bool
 
 	inUse capacity
@@ -62,18 +62,18 @@ func (l *Lane) pausable() bool { return l.Probe != nil }
 func (l *Lane) ClaimSoon() { signal(l.due) }
 
 // Chain is the part of the RPC that the manager needs. An error that wraps
-// onchain.ErrUnavailable answers nothing.
+// onchain.ErrUnavailable leaves the result of the call unknown.
 type Chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
-	// Send gives signed bytes to the endpoints. It returns nil when one accepted them, and
-	// a *onchain.SendError when all that were asked refused. The endpoint simulates a first
-	// send, which has priority over rebroadcasts in an endpoint's budget. Once started, the
-	// end of ctx does not cancel the send; it gives up by itself within seconds.
+	// Send sends a signed transaction to the endpoints. It returns nil when one accepted it,
+	// and a *onchain.SendError when all that were asked refused. A first send goes through
+	// preflight, and has priority over rebroadcasts in an endpoint's budget. The end of ctx
+	// does not cancel a send that has started; the send times out within seconds.
 	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
 	// Simulate runs a transaction on a node that has reached minContextSlot.
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
-	// Statuses answers from the recent past, in the order of at most 256 signatures; nil
-	// for an unknown one. The slot is that of the answer.
+	// Statuses returns the recent statuses of at most 256 signatures, in their order; nil for
+	// an unknown signature. The slot is the one at which the endpoint answered.
 	Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error)
 	// Search searches the whole history for at most 256 signatures.
 	Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
@@ -93,8 +93,8 @@ type FeePayers interface {
 	// which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
-	// MarkRefused records that the chain refused the payer because it lacks lamports;
-	// MarkWorking that one of its transactions landed.
+	// MarkRefused records that the chain refused the payer because it lacks lamports.
+	// MarkWorking records that one of the payer's transactions landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)
 	// Keys are all payers; Owns reports whether a key is one of them.
@@ -111,9 +111,9 @@ type Payer interface {
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
-	// Ready asks for work that is not paid yet. Allow asks for an attempt, and counts it
-	// until done is called with whether it may have been recorded; a recorded attempt
-	// counts from then on.
+	// Ready checks the caps for work that may be accepted. Allow checks them for an attempt,
+	// and counts the attempt until done is called. recorded says whether the store may have
+	// recorded the attempt; a recorded attempt stays counted.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
@@ -127,8 +127,8 @@ type Observer interface {
 	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
 	// adopted, reopened, held, panic.
 	Attempt(event string)
-	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, the
-	// times that this process could not keep its own.
+	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, which
+	// counts how often this process's own leases lapsed.
 	Lease(event string, n int)
 	// Poll counts a status request, and whether a notification brought it forward.
 	Poll(signatures int, notified bool)
@@ -138,12 +138,12 @@ type Observer interface {
 // database_unavailable. A write under a lease that is no longer held returns ErrLeaseLost
 // and changes nothing.
 //
-// A process keeps its leases while its heartbeat goes on: one row a process is renewed, no
-// matter how many jobs it owns. When a process stops, another one frees its leases with a
-// new epoch, so that writes under the old leases fail.
+// A process keeps its leases while its heartbeat goes on. A heartbeat renews one row per
+// process, no matter how many jobs the process owns. When a process stops, another one frees
+// its leases with a new epoch, so that writes under the old leases fail.
 type Store interface {
 	// Heartbeat registers the worker, or renews its leases for another period. lapsed
-	// reports that they had run out, so that others may have claimed its jobs.
+	// reports that the leases had run out, so that others may have claimed the jobs.
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and deletes
 	// the workers.
@@ -158,22 +158,22 @@ type Store interface {
 
 	// ClaimLanded claims up to limit landed jobs that are to be tracked until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Release releases the lease; the job is due again after delay. hold is the reason of
-	// its wait. With "" it does not wait, and the try counts.
+	// Release releases the lease; the job is due again after delay. hold is the reason why
+	// the job is held. With "" it is not held, and the try counts.
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
-	// MarkHeld records what jobs wait for while their leases stay, until their next
-	// attempt, outcome or release. Leases that are lost are skipped.
+	// MarkHeld records why jobs are held, and keeps their leases. The record lasts until the
+	// job's next attempt, outcome or release. Lost leases are skipped.
 	MarkHeld(ctx context.Context, leases []Lease, reason string) error
 
 	// RecordAttempt commits an attempt before its first send, and counts its cost
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// the phase quoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// MarkAttemptRejected records that preflight refused an attempt for good: no new owner
+	// MarkAttemptRejected records that preflight refused an attempt permanently: no new owner
 	// sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
-	// MarkAttemptsDead marks attempts that can no longer land, and subtracts their cost
-	// except what they paid: attempts that landed and failed paid their fee.
+	// MarkAttemptsDead marks attempts that can no longer succeed, and subtracts their cost,
+	// except the fee of attempts that failed on the chain.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
 	// Reopen returns a landed job to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error

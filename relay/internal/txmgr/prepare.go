@@ -8,10 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Launch makes a new attempt once no other attempt of the job can land: it is prepared,
-// simulated at minContextSlot or later, signed, recorded and then sent. Without an error,
-// either the attempt is under way, or it would fail for the returned reason and nothing was
-// signed.
+// Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs,
+// records and sends a transaction. No other attempt of the job may be able to land. When it
+// returns a Failure, the transaction would fail, and nothing was signed.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
@@ -28,10 +27,10 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 // signAndRecord simulates, signs and records the attempt. On failure it releases its reservations
 // with the payer and the caps.
 func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
-	kept, recorded, end := false, false, m.Payers.Cancel
+	keepReservation, recorded, endReservation := false, false, m.Payers.Cancel
 	defer func() { // a step that panics also releases its reservations
-		if !kept {
-			end(t.payer.PublicKey(), t.reserved)
+		if !keepReservation {
+			endReservation(t.payer.PublicKey(), t.reserved)
 		}
 		t.allowed(recorded)
 	}()
@@ -43,11 +42,11 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 	if err != nil {
 		return nil, nil, Unreachable(t.j, err)
 	}
-	recorded, end = true, m.Payers.Release // after an error the attempt may still be recorded
+	recorded, endReservation = true, m.Payers.Release // after an error the attempt may still be recorded
 	if err := m.record(ctx, t, a); err != nil {
 		return nil, nil, err
 	}
-	kept = true
+	keepReservation = true
 	return a, nil, nil
 }
 
@@ -80,8 +79,8 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}, allowed: func(bool) {}}
 	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
-	// A swap's lamports are the recipient's, so no cap may stop it between its legs: the
-	// caps are asked for both legs with the first.
+	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
+	// stop the second leg. The caps therefore check the cost of both legs before the first.
 	if d.SecondLegRent > 0 {
 		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
 		t.secondLeg = d.SecondLegRent + shieldpool.SignatureFee + second.PriorityFee()
@@ -109,7 +108,7 @@ type reservation struct {
 	lamports  uint64
 }
 
-// releaseReservations ends the reservations of attempts for which over returns true.
+// releaseReservations ends the reservations of attempts for which ended returns true.
 func (m *Manager) releaseReservations(j *Job, ended func(solana.Signature) bool) {
 	var left []reservation
 	for _, r := range j.reserved {

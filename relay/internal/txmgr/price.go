@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// priceMaxAge is how long recent fees count.
+	// priceMaxAge is how long a price is used before the fees are read again.
 	priceMaxAge = 5 * time.Second
-	// priceTimeout is how long one step waits for them.
+	// priceTimeout is how long one step waits for the fees.
 	priceTimeout = time.Second
 )
 

@@ -14,31 +14,31 @@ import (
 // Resolve searches all history for the live attempts, unless the tracker just did, and
 // marks the dead ones as dead.
 func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
-	look := j.searchResult
+	result := j.searchResult
 	j.searchResult = nil
 	if len(j.Live) == 0 {
 		return &Resolution{}, nil
 	}
-	if look == nil {
+	if result == nil {
 		found, err := m.Chain.Search(ctx, signaturesOf(j.Live))
 		if err != nil {
 			return nil, Unreachable(j, err)
 		}
-		look = &found
+		result = &found
 	}
-	if slices.ContainsFunc(look.Statuses, func(s *onchain.Status) bool { return s != nil && s.Unverified }) {
+	if slices.ContainsFunc(result.Statuses, func(s *onchain.Status) bool { return s != nil && s.Unverified }) {
 		m.tracker.markUnverified(j)
 	}
-	return m.applyFates(ctx, j, look)
+	return m.applyFates(ctx, j, result)
 }
 
 // applyFates applies the fates of the live attempts, as one search shows them.
-func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.SearchResult) (*Resolution, error) {
-	r := &Resolution{MinContextSlot: look.FinalizedSlot}
+func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.SearchResult) (*Resolution, error) {
+	r := &Resolution{MinContextSlot: result.FinalizedSlot}
 	var dead []DeadAttempt
 	for i := range j.Live {
-		a, st := &j.Live[i], look.Statuses[i]
-		fate := fateOf(a, st, look)
+		a, st := &j.Live[i], result.Statuses[i]
+		fate := fateOf(a, st, result)
 		r.Fates = append(r.Fates, fate)
 		switch fate {
 		case onchain.Landed:
@@ -82,28 +82,28 @@ var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 // FindLanding searches all history for attempts, including dead ones; nil when none of them
 // landed.
 func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (*Landing, error) {
-	for some := range slices.Chunk(attempts, statusBatch) {
-		look, err := m.Chain.Search(ctx, signaturesOf(some))
+	for batch := range slices.Chunk(attempts, statusBatch) {
+		result, err := m.Chain.Search(ctx, signaturesOf(batch))
 		if err != nil {
 			return nil, Unreachable(j, err)
 		}
-		for i, st := range look.Statuses {
+		for i, st := range result.Statuses {
 			switch {
 			case st == nil || st.Err != nil && !st.Unverified:
 			case st.Unverified:
 				return nil, Unreachable(j, &onchain.Unavailable{Method: "getSignatureStatuses", Kind: onchain.KindUnverified, Detail: "no second endpoint confirms the status of an attempt"})
 			case st.Confirmation.AtLeast(onchain.Confirmed):
-				return &Landing{Signature: some[i].Signature, Slot: st.Slot, Purpose: some[i].Purpose}, nil
+				return &Landing{Signature: batch[i].Signature, Slot: st.Slot, Purpose: batch[i].Purpose}, nil
 			default:
 				return nil, errUnconfirmed
 			}
 		}
 	}
-	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
+	return nil, nil //nolint:nilnil // nil means that none landed, as documented
 }
 
-// MarkDead marks attempts as dead that cannot land but still count as live, because only
-// their history may be missing.
+// MarkDead marks the live attempts as dead. They cannot land: they only count as live while
+// no history reaches back to them.
 func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	dead := make([]DeadAttempt, len(j.Live))
 	for i := range j.Live {
@@ -121,13 +121,13 @@ func (m *Manager) markDead(ctx context.Context, j *Job, dead []DeadAttempt) erro
 	if err := m.Store.MarkAttemptsDead(ctx, j.Lease, dead); err != nil {
 		return err
 	}
-	gone, paid := map[solana.Signature]bool{}, map[solana.Signature]uint64{}
+	isDead, paid := map[solana.Signature]bool{}, map[solana.Signature]uint64{}
 	for _, d := range dead {
-		gone[d.Signature], paid[d.Signature] = true, d.Paid
+		isDead[d.Signature], paid[d.Signature] = true, d.Paid
 	}
 	var live []Attempt
 	for _, a := range j.Live {
-		if gone[a.Signature] {
+		if isDead[a.Signature] {
 			a.Paid = paid[a.Signature]
 			j.Dead = append(j.Dead, a)
 		} else {
@@ -135,7 +135,7 @@ func (m *Manager) markDead(ctx context.Context, j *Job, dead []DeadAttempt) erro
 		}
 	}
 	j.Live = live
-	m.releaseReservations(j, func(s solana.Signature) bool { return gone[s] })
+	m.releaseReservations(j, func(s solana.Signature) bool { return isDead[s] })
 	return nil
 }
 

@@ -39,15 +39,15 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry,
 	}
 }
 
-// searchMissed searches all history for landings that the recent statuses miss, because
-// these go back only some 150 slots. Absence proves nothing when the history does not go
-// back to the slot, or has not reached it yet.
+// searchMissed searches all history for landings that are missing from the recent statuses,
+// which go back only some 150 slots. A missing landing proves nothing when the history does
+// not go back to its slot, or has not reached it yet.
 func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
 		sigs[i] = w.Signature
 	}
-	look, err := t.m.Chain.Search(ctx, sigs)
+	result, err := t.m.Chain.Search(ctx, sigs)
 	if err != nil {
 		t.m.Log.WarnContext(ctx, "searching confirmed signatures failed", "signatures", len(sigs), "error", err)
 	}
@@ -55,10 +55,10 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	for i, w := range missed {
 		var st *onchain.Status
 		if err == nil {
-			st = look.Statuses[i]
+			st = result.Statuses[i]
 		}
 		switch {
-		case err != nil || !isConclusive(look, st, w.Slot):
+		case err != nil || !isConclusive(result, st, w.Slot):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()
@@ -72,18 +72,18 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	t.m.recorder.queueFinalized(final)
 }
 
-// isConclusive reports whether a search shows that a transaction that landed in the slot is
-// final, or is gone. A single endpoint shows neither: it gives no verified status and no
-// height.
-func isConclusive(look onchain.SearchResult, st *onchain.Status, slot uint64) bool {
+// isConclusive reports whether a search shows that a transaction which landed in the slot is
+// final, or is rolled back. A single endpoint shows neither: its status is not verified, and
+// it gives no height.
+func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) bool {
 	if st == nil {
-		return look.FirstAvailable <= slot && look.Slot >= slot && look.FinalizedHeight > 0
+		return result.FirstAvailable <= slot && result.Slot >= slot && result.FinalizedHeight > 0
 	}
 	return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
 }
 
-// reopen returns a job whose fork died to processing. The next process to claim it resolves
-// its attempts first, as always.
+// reopen returns a job to processing after its fork died. The next process to claim the job
+// resolves its attempts first, as always.
 func (t *tracker) reopen(ctx context.Context, w *landedEntry) {
 	err := t.m.Store.Reopen(ctx, w.Lease)
 	if err == nil {

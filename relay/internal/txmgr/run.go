@@ -7,7 +7,7 @@ import (
 )
 
 // stepTimeout ends a hanging step, for instance when the database stopped responding. The
-// next process to claim the row repeats it.
+// next process to claim the row repeats the step.
 const stepTimeout = 30 * time.Second
 
 // Run works until ctx ends: it sends heartbeats, claims due jobs, frees leases of dead
@@ -56,7 +56,8 @@ func (m *Manager) every(ctx context.Context, d time.Duration, f func(context.Con
 	}
 }
 
-// stepContext is the context of a step: a shutdown leaves it half a lease to finish.
+// stepContext is the context of a step. After a shutdown began, the step has half a lease
+// to finish.
 func (m *Manager) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	stop := context.AfterFunc(m.stopping, func() { time.AfterFunc(m.Timing.Lease/2, cancel) })

@@ -7,13 +7,13 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// HoldSecondEndpoint is the reason while only one endpoint reports the outcome of a job. The
-// outcome waits for a second one; new work does not.
+// HoldSecondEndpoint: only one endpoint reports the outcome of a job. The outcome waits for
+// a second endpoint; new work does not.
 const HoldSecondEndpoint = "second_endpoint"
 
 const (
 	// unverifiedAfter is how long only one endpoint may report an outcome before the job
-	// counts as waiting: others are often a slot or two behind.
+	// counts as held: other endpoints are often a slot or two behind.
 	unverifiedAfter = 2 * time.Second
 	// maxUnverified is the number of jobs that may wait in addition to the capacity. They
 	// stay in memory, some kilobytes each.
@@ -43,7 +43,8 @@ func (t *tracker) markUnverified(j *Job) {
 	}
 }
 
-// isUnverified reports whether the job waits for a second endpoint.
+// isUnverified reports whether the job waits for a second endpoint, and the database does
+// not know that yet.
 func (t *tracker) isUnverified(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +69,7 @@ func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 		ctx, cancel := t.m.stepContext(ctx)
 		defer cancel()
 		if err := t.m.Store.MarkHeld(ctx, leases, HoldSecondEndpoint); err != nil {
-			t.m.Log.DebugContext(ctx, "recording what waits for a second endpoint failed; retrying", "submissions", len(leases), "error", err)
+			t.m.Log.DebugContext(ctx, "marking submissions as held for a second endpoint failed; retrying", "submissions", len(leases), "error", err)
 			return
 		}
 		t.m.Log.WarnContext(ctx, "outcomes wait for a second endpoint to confirm them", "submissions", len(leases))

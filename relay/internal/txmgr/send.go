@@ -10,17 +10,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send sends the job's newest attempt for the first time; a client's call goes with
-// preflight. Whatever the answer, the attempt is committed and may land until it is dead: a
-// timeout proves nothing, and a refusal only that these endpoints did not forward it.
+// send sends the job's newest attempt for the first time, with preflight if it is a client's
+// call. Whatever the answer, the attempt is committed and may land until it is dead: a
+// timeout proves nothing, and a refusal proves only that these endpoints did not forward it.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !j.accepted.IsZero() {
 		m.Observer.Stage("first_send", m.Now().Sub(j.accepted))
 		j.accepted = time.Time{}
 	}
-	// No attempt may replace one that preflight refused before that one is dead, which
-	// takes longer than a swap has; a failure on the chain is resolved within seconds. A
-	// second leg was simulated a moment ago, so it goes without preflight.
+	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
+	// the chain is resolved within seconds. An attempt that preflight refused can be replaced
+	// only once it has expired, which takes longer than a swap has.
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
@@ -83,7 +83,7 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case !errors.Is(err, onchain.ErrUnavailable): // accepted, or refused by an endpoint that could have accepted it
+	case !errors.Is(err, onchain.ErrUnavailable): // an endpoint accepted or refused the transaction
 		d.failures = 0
 	case errors.As(err, &unavailable) && unavailable.Kind == onchain.KindBudget:
 		// The relay itself withheld the send, to keep the budget for other calls.
@@ -98,7 +98,8 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	}
 }
 
-// reset records that something landed: whatever its answer was, an endpoint accepted it.
+// reset records that a transaction landed: whatever its send returned, an endpoint accepted
+// it.
 func (d *sendOutage) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,8 +118,8 @@ func (d *sendOutage) outdated(now time.Time) bool { return now.Sub(d.last) >= 2*
 
 var errNoSubmitEndpoint = errors.New("no submit endpoint accepts transactions")
 
-// submitOutage returns the error of a queue that waits for the submit endpoints; nil when
-// they are not known to fail.
+// submitOutage returns an error while no submit endpoint accepts transactions, as far as
+// this process knows.
 func (m *Manager) submitOutage() error {
 	if m.outage.ongoing(m.Now()) {
 		return errNoSubmitEndpoint

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Sign builds and signs the transaction with a recent blockhash. Of its costs, the attempt
-// contains only the network's fee.
+// Sign builds and signs the transaction with a recent blockhash. It sets the attempt's Fee,
+// but no other cost.
 func Sign(ctx context.Context, chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 }, build Build, payer Payer, compute shieldpool.Compute,

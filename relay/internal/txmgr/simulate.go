@@ -32,7 +32,7 @@ func Simulate(ctx context.Context, chain interface {
 }
 
 // simulate sets the transaction's compute limit by a simulation. A transaction that fails
-// here fails before it has a signature that could ever land.
+// here is never signed.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
 	units, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
@@ -80,8 +80,7 @@ func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.Publi
 	}
 	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, sim.Err), Slot: sim.Slot}
 	if failure.Class == shieldpool.ClassRaiseCompute {
-		// The simulation had the highest possible limit: the transaction will never
-		// succeed.
+		// The simulation had the highest possible limit: the transaction can never succeed.
 		failure.Class = shieldpool.ClassBadInput
 	}
 	return 0, failure, nil

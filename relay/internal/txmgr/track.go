@@ -16,11 +16,11 @@ const (
 	// finalityEvery is the number of polls between status requests for jobs that are
 	// confirmed and wait only to be finalized.
 	finalityEvery = 4
-	// missesUntilSearch is the number of polls in a row that must miss a confirmed
-	// signature before its fork counts as dead: a lagging endpoint misses some.
+	// missesUntilSearch is the number of polls in a row that must miss a confirmed signature
+	// before all history is searched for it: a lagging endpoint misses some.
 	missesUntilSearch = 5
-	// resolveAge is the age of the newest attempt at which the tracker searches whether it
-	// is dead: a blockhash lives for about a minute.
+	// resolveAge is the age of a job's newest attempt from which the tracker searches whether
+	// the attempts are dead: a blockhash lives for about a minute.
 	resolveAge = 30 * time.Second
 	// resolveInterval is the interval of these searches.
 	resolveInterval = 2 * time.Second
@@ -29,9 +29,9 @@ const (
 	sendWorkers = 64
 )
 
-// tracker tracks the jobs that this process has a lease for and that may be on the chain.
-// One loop asks for the statuses of all signatures at once, at most once a slot, and sends
-// the same bytes again.
+// tracker tracks the jobs that this process has leased and that may be on the chain. One
+// loop asks for the statuses of all signatures at once, at most once a slot, and rebroadcasts
+// attempts that are not on the chain.
 type tracker struct {
 	m *Manager
 	// pollSoon brings the next poll forward.
@@ -45,8 +45,8 @@ type tracker struct {
 	// Both run concurrently with the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// recording is locked while unverified outcomes are written to the database. placeless
-	// counts entries that released their capacity because of one.
+	// recording is locked while unverified outcomes are written to the database.
+	// withoutCapacity counts entries that released their capacity because of one.
 	recording       sync.Mutex
 	withoutCapacity int
 }
@@ -56,16 +56,16 @@ type tracker struct {
 type entry struct {
 	j     *Job
 	phase phase
-	// sends counts the sends since tracking began; next is when the next is due.
+	// sends counts the rebroadcasts; next is when the next one is due.
 	sends int
 	next  time.Time
-	// resolveAt is when attempts that no poll has found may be resolved again.
+	// resolveAt is the time before which the attempts are not searched again.
 	resolveAt time.Time
 	// capacityReleased reports that the capacity was released while the entry is tracked.
 	capacityReleased bool
 	// unverifiedSince is since when only one endpoint reports an outcome. recorded reports
-	// that the database has that, and placeless that the entry released its capacity
-	// because of it.
+	// that the database knows this, and withoutCapacity that the entry released its capacity
+	// because of this.
 	unverifiedSince           time.Time
 	recorded, withoutCapacity bool
 }
@@ -74,11 +74,11 @@ type entry struct {
 type phase int
 
 const (
-	// working: a step of it is running.
+	// working: a step of the job is running.
 	working phase = iota
-	// tracking: the tracker asks for its signatures.
+	// tracking: the tracker polls the job's signatures.
 	tracking
-	// recording: it landed, and the recorder writes that.
+	// recording: the job landed, and the recorder writes the landing.
 	recording
 )
 
@@ -98,9 +98,9 @@ func newTracker(m *Manager) *tracker {
 	return t
 }
 
-// add keeps a job with its lease and capacity, for its first step. twice reports that a
-// step already runs under the same lease, which the database lost in a failover and
-// assigned again.
+// add adds a job with its lease and capacity, for its first step. duplicate reports that a
+// step already runs under the same lease: the database lost the lease in a failover, and
+// assigned it again.
 func (t *tracker) add(j *Job) (w *entry, duplicate bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *tracker) track(w *entry) {
 	}
 }
 
-// record gives an entry to the recorder.
+// record passes an entry to the recorder.
 func (t *tracker) record(w *entry, l Landing) {
 	t.mu.Lock()
 	w.phase = recording
@@ -145,9 +145,9 @@ func (t *tracker) record(w *entry, l Landing) {
 	t.m.recorder.queueLanding(w, l)
 }
 
-// stepEnded is called when a step has ended. A step that neither dropped its entry nor
-// handed it on has panicked beyond its recovery, and no goroutine owns the entry any more.
-// If the entry was replaced meanwhile, the step's reservations are released here.
+// stepEnded is called when a step has ended. If the step panicked and its recovery failed
+// too, no goroutine owns the entry any more, and it is removed. If the entry was replaced
+// meanwhile, the step's reservations are released here.
 func (t *tracker) stepEnded(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *tracker) replace(w *entry) {
 	}
 }
 
-// releaseCapacity releases the entry's capacity, unless that was done.
+// releaseCapacity releases the entry's capacity if it still has any.
 func (t *tracker) releaseCapacity(w *entry) {
 	if !w.capacityReleased {
 		w.capacityReleased = true
@@ -186,8 +186,8 @@ func (t *tracker) releaseReservations(w *entry) {
 	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
 }
 
-// drop removes a job in flight. A later lease of the same job, if this process has one by
-// now, stays.
+// drop removes a job in flight. If this process has a later lease of the same job by now,
+// that entry stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +211,7 @@ func (t *tracker) remove(w *entry) {
 	}
 }
 
-// addLanded tracks a job whose landing is written until it is final.
+// addLanded tracks a job until its landing, which is recorded, is final.
 func (t *tracker) addLanded(w *entry, l Landing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,7 +222,7 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 	t.landed[w.j.ID] = t.newLandedEntry(Landed{Job: w.j, Landing: l})
 }
 
-// newLandedEntry keeps the part of a landed job that finality needs.
+// newLandedEntry keeps the part of a landed job that Finalize needs.
 func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
@@ -257,7 +257,7 @@ func (t *tracker) landedCount() int {
 	return len(t.landed)
 }
 
-// leases returns all leases that this process has by its own records.
+// leases returns all leases that this process tracks.
 func (t *tracker) leases() map[Lease]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -316,8 +316,8 @@ func (t *tracker) isTracked(w *entry) bool {
 	return t.entries[w.j.ID] == w && w.phase == tracking
 }
 
-// startStep gives an entry to a step. It returns false when the entry is gone or in another
-// phase.
+// startStep reserves an entry for a step. It returns false when the entry is no longer
+// tracked or is in another phase.
 func (t *tracker) startStep(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -328,8 +328,8 @@ func (t *tracker) startStep(w *entry) bool {
 	return true
 }
 
-// rebroadcastAfter is the pause before the n-th send after the first: every
-// 500 ms for 2 s, and every 2 s after.
+// rebroadcastAfter is the pause before the n-th rebroadcast, from 0: 500 ms for the first
+// 2 s, then 2 s.
 func rebroadcastAfter(n int) time.Duration {
 	if n < 4 {
 		return 500 * time.Millisecond
@@ -346,20 +346,20 @@ func (t *tracker) run(ctx context.Context) {
 	timer := time.NewTimer(slot)
 	defer timer.Stop()
 	for round := 0; ; round++ {
-		least := time.Now().Add(slot / 4)
-		var nudged bool
+		earliest := time.Now().Add(slot / 4)
+		var notified bool
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-t.pollSoon:
-			nudged = true
-			if !sleep(ctx, time.Until(least)) {
+			notified = true
+			if !sleep(ctx, time.Until(earliest)) {
 				return
 			}
 		}
-		t.poll(ctx, round, nudged)
-		if nudged {
+		t.poll(ctx, round, notified)
+		if notified {
 			timer.Reset(slot + slot/4)
 		} else {
 			timer.Reset(slot)
@@ -367,7 +367,7 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// sleep waits; it returns false when ctx ended.
+// sleep waits for d; it returns false when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -1,7 +1,7 @@
 // Package txmgr carries transactions to their one outcome on the chain: it prepares,
-// simulates, signs, records, sends, tracks and resolves them, each in its own file. It
-// works under leases, so that any process can finish any other's work. Its handlers know
-// what the transactions are for.
+// simulates, signs, records, sends, tracks and resolves them, each action in its own file.
+// It works under leases, so that any process can finish the work of any other. Its handlers
+// decide what the transactions do.
 //
 // Its rules: an attempt is committed before its first send; the same bytes are sent until
 // they have landed or can never land; no transaction is signed anew, and no job fails,
@@ -28,9 +28,9 @@ import (
 type Timing struct {
 	// Lease is how long a process without a heartbeat keeps its jobs.
 	Lease time.Duration
-	// Poll is how often signatures are asked for: once a slot.
+	// Poll is the interval at which signatures are polled: one slot.
 	Poll time.Duration
-	// Sweep is how often the store is searched for due rows without a notification.
+	// Sweep is the interval at which due rows are claimed without a notification.
 	Sweep time.Duration
 	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
 	Backoff, BackoffCap time.Duration
@@ -56,7 +56,7 @@ type Options struct {
 	// Class classifies the failure of a transaction of the purpose.
 	Class func(p Purpose, err *shieldpool.TransactionError) shieldpool.Class
 	// Readable returns nil when the chain state that the jobs need can be read. The refusal
-	// pool_not_initialised pauses the queue until that is over.
+	// pool_not_initialised pauses the queue until the pool is initialised.
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
@@ -75,8 +75,8 @@ type Options struct {
 // Manager advances jobs to their outcome.
 type Manager struct {
 	Options
-	// lanes are served concurrently. The first is the main one, which also takes landed
-	// jobs.
+	// lanes are served concurrently. The first is the main lane, whose loop also claims
+	// landed jobs.
 	lanes    []*Lane
 	compute  *computeLimits
 	price    *priceCache
@@ -85,7 +85,7 @@ type Manager struct {
 	paused   queuePause
 	// outage records since when no endpoint accepts transactions.
 	outage sendOutage
-	// leaseHealth records since when this process's leases have not lapsed.
+	// leaseHealth records since when this process's leases have been valid.
 	leaseHealth leaseHealth
 	// mayClaimMore reports that the last claim left rows for lack of capacity.
 	mayClaimMore atomic.Bool
@@ -104,10 +104,10 @@ type Manager struct {
 func (o *Options) check() error {
 	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil ||
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
-		return errors.New("the transaction manager needs every one of its options")
+		return errors.New("the transaction manager needs all of its options")
 	}
 	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
-		return errors.New("the transaction manager's timing has to be above zero")
+		return errors.New("the transaction manager needs intervals above zero, and a BackoffCap of at least Backoff")
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func New(o Options) (*Manager, error) {
 func (m *Manager) Add(l *Lane) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:
-		return errors.New("a lane needs a handler and its claims")
+		return errors.New("a lane needs a handler and a claim function")
 	case l.Capacity < 1:
-		return fmt.Errorf("a lane has %d places: expected at least 1", l.Capacity)
+		return fmt.Errorf("a lane has capacity %d: expected at least 1", l.Capacity)
 	case len(m.lanes) == 0 && l.Probe == nil:
-		return errors.New("the main lane needs a probe")
+		return errors.New("the main lane needs a probe function")
 	}
 	l.inUse.limit, l.due = l.Capacity, make(chan struct{}, 1)
 	m.lanes = append(m.lanes, l)
@@ -145,10 +145,10 @@ func (m *Manager) Add(l *Lane) error {
 // main is the lane of clients' submissions.
 func (m *Manager) main() *Lane { return m.lanes[0] }
 
-// ReserveCapacity reserves capacity for a job that is about to be accepted, so that it is
-// this process's from its commit on. It returns false when there is none left, or when
-// other jobs wait for it: the row then waits with them, and the most urgent goes first.
-// Start or CancelReservation ends the reservation.
+// ReserveCapacity reserves capacity for a job that is about to be accepted, so that this
+// process owns the job from its commit on. It returns false when no capacity is left, or
+// when other jobs wait for it: the new job then queues with them, and the most urgent goes
+// first. Start or CancelReservation ends the reservation.
 func (m *Manager) ReserveCapacity() bool {
 	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
 }
@@ -156,8 +156,8 @@ func (m *Manager) ReserveCapacity() bool {
 // CancelReservation releases reserved capacity.
 func (m *Manager) CancelReservation() { m.main().inUse.release() }
 
-// Start works on a job that was accepted with reserved capacity. Its request may end before
-// the first step does.
+// Start works on a job that was accepted with reserved capacity. The end of ctx does not
+// cancel the first step.
 func (m *Manager) Start(ctx context.Context, j *Job) {
 	j.accepted = m.Now()
 	m.start(context.WithoutCancel(ctx), m.main(), j)
@@ -183,7 +183,7 @@ func signal(ch chan struct{}) {
 
 // InProgress returns how many jobs this process has in flight, and how many landed ones it
 // tracks until finalized.
-func (m *Manager) InProgress() (inFlight, watched int) {
+func (m *Manager) InProgress() (inFlight, landed int) {
 	for _, l := range m.lanes {
 		inFlight += l.inUse.inUse()
 	}
@@ -200,7 +200,7 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
-		if duplicate { // after a release, a job is claimed under a new epoch, not under the running step's
+		if duplicate { // release the lease: the job is then claimed under a new epoch
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -208,8 +208,9 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	})
 }
 
-// step advances a job under this process's lease. It drops the job at the end unless it is
-// to be tracked. A step that panics must not end the process and thereby every other job.
+// step advances a job under this process's lease. It drops the job at the end unless the job
+// landed or is to be tracked. A step that panics must not end the process and with it every
+// other job.
 func (m *Manager) step(ctx context.Context, w *entry) {
 	defer m.tracker.stepEnded(w)
 	defer func() {
@@ -231,8 +232,8 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 	}
 }
 
-// redact keeps the part of a panic without content of a request: a runtime error, or only
-// the type.
+// redact returns the part of a panic value that contains nothing of a request: a runtime
+// error, or only the value's type.
 func redact(p any) any {
 	type runtimeError interface {
 		error
@@ -256,14 +257,14 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)
 	if d := (*Deferral)(nil); errors.As(cause, &d) {
 		reason, delay = d.Reason, cmp.Or(d.Delay, m.Timing.Hold)
-		first := slog.LevelInfo
+		firstLevel := slog.LevelInfo
 		if d.Fault {
 			m.Observer.Attempt("held")
-			first = slog.LevelWarn
+			firstLevel = slog.LevelWarn
 			m.pauseFor(ctx, d)
 		}
 		if level = slog.LevelDebug; w.j.Hold != reason {
-			level = first
+			level = firstLevel
 		}
 		if !w.j.lane.pausable() {
 			time.AfterFunc(delay, w.j.lane.ClaimSoon)
